@@ -42,10 +42,10 @@ pub(crate) async fn run() -> Outcome<()> {
     if sends.len() < ROUNDS {
         return Err(format!("the page has no buttons: {first}").into());
     }
-    let (mut told, mut read, mut clicks, mut again, mut read_again) = (vec![], vec![], vec![], vec![], vec![]);
+    let (mut outcome, mut read, mut clicks, mut again, mut read_again) = (vec![], vec![], vec![], vec![], vec![]);
     let (mut change, mut nodes, mut bytes) = (String::new(), 0, 0);
     for (round, send) in sends.iter().take(ROUNDS).enumerate() {
-        told.push(tools.call("browser_get_page", json!({})).await?.1);
+        outcome.push(tools.call("browser_get_page", json!({})).await?.1);
         let (time, (of_page, in_bytes)) = bare.read_trees()?;
         (nodes, bytes) = (of_page, in_bytes);
         read.push(time);
@@ -59,7 +59,7 @@ pub(crate) async fn run() -> Outcome<()> {
     let (all, _) = tools.call("browser_get_page", json!({"full": true})).await?;
     let note =
         format!("{nodes} nodes, {} KiB; the trees of its frames fetched and parsed in a bare browser", bytes >> 10);
-    times("browser, a page of 5,000 nodes", told, Some(read), &note);
+    times("browser, a page of 5,000 nodes", outcome, Some(read), &note);
     times("browser, the same after a click", again, Some(read_again), "the same");
     times("browser, a click and what changed", clicks, None, "150 ms of it the page has to be quiet");
     let tokens = |text: &str| text.len() as f64 / TOKEN;

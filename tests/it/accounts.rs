@@ -64,7 +64,7 @@ impl Place {
     /// Returns the output of a command that exits with this code.
     #[track_caller]
     fn printed(&self, arguments: &[&str], code: i32) -> String {
-        told(&mut self.command(arguments), code)
+        output_of(&mut self.command(arguments), code)
     }
 
     fn grants(&self) -> Vec<String> {
@@ -113,7 +113,7 @@ impl Place {
 }
 
 #[track_caller]
-fn told(command: &mut Command, code: i32) -> String {
+fn output_of(command: &mut Command, code: i32) -> String {
     let output: Output = block_in_place(|| command.output().unwrap());
     assert_eq!(output.status.code(), Some(code), "{} {}", stdout(&output), stderr(&output));
     check_no_secret(&(stdout(&output) + &stderr(&output)));
@@ -279,7 +279,7 @@ async fn the_browser_that_the_environment_names_opens_the_page_and_leads_back() 
     let place = Place::at(google.url());
     let login = |arguments: &[&str], code| {
         let mut command = place.command(&[&["auth", "login", "google"], arguments].concat());
-        told(command.env("BROWSER", browser(&place.home)), code)
+        output_of(command.env("BROWSER", browser(&place.home)), code)
     };
     login(&[], 3);
     assert_eq!(place.grants(), [""; 0]);
@@ -343,9 +343,9 @@ async fn a_client_of_either_generation_sends_a_person_to_the_page_and_the_call_g
         let state = page.query_pairs().find(|(name, _)| name == "state").unwrap().1.into_owned();
         let secrets = ["ya29.", "1//refresh", "4/code", "4%2Fcode", CLIENT_SECRET, &state];
         place.check_holds_none(&secrets);
-        let told = std::fs::read_to_string(&events).unwrap() + &stderr(&output);
+        let message = std::fs::read_to_string(&events).unwrap() + &stderr(&output);
         for secret in secrets {
-            assert!(!told.contains(secret), "{mode}: {secret} in {told}");
+            assert!(!message.contains(secret), "{mode}: {secret} in {message}");
         }
         let rows = place.printed(&["executions", "list", "--kind", "question", "--json"], 0);
         assert!(rows.contains("succeeded") && !rows.contains(&state), "{mode}: {rows}");
@@ -403,7 +403,7 @@ async fn tokens_of_another_program_are_taken_after_a_yes() {
     let odd = place.home.work().join(OsStr::from_bytes(b"odd-\xff"));
     std::fs::create_dir(&odd).unwrap();
     std::fs::copy(&file, odd.join("token.json")).unwrap();
-    told(place.command(&["auth", "import", "--yes", "--json"]).arg(&odd), 0);
+    output_of(place.command(&["auth", "import", "--yes", "--json"]).arg(&odd), 0);
     assert_eq!(place.grants(), ["gmail"]);
     place.printed(&["call", "gmail_search", r#"{"query": "x"}"#], 0);
 }
@@ -490,7 +490,7 @@ async fn the_command_line_signs_in_and_out_at_a_real_issuer() {
     );
     let browser = format!("{} {}", node_program("node").display(), peer("person.mjs").display());
     let mut login = place.command(&["auth", "login", "google", "--grant", "gmail"]);
-    told(login.env("BROWSER", browser), 0);
+    output_of(login.env("BROWSER", browser), 0);
     assert_eq!(place.grants(), ["gmail"]);
     place.printed(&["auth", "logout", "google", "--grant", "gmail"], 0);
     assert_eq!(place.grants(), [""; 0]);

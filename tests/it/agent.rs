@@ -192,8 +192,8 @@ async fn a_failing_test_is_mended_with_one_yes_and_undo_brings_the_folder_back()
         person.types("o");
         child.wait_with_output().unwrap()
     });
-    let (said, told) = (stdout(&output), stderr(&output));
-    assert_eq!((output.status.code(), said.as_str()), (Some(0), "Mended: it subtracted.\n"), "{told}");
+    let (said, message) = (stdout(&output), stderr(&output));
+    assert_eq!((output.status.code(), said.as_str()), (Some(0), "Mended: it subtracted.\n"), "{message}");
     assert!(person.seen.contains("May the tool `edit_file` run?"), "{}", person.seen);
     for part in [
         "  | I run the test.",
@@ -202,7 +202,7 @@ async fn a_failing_test_is_mended_with_one_yes_and_undo_brings_the_folder_back()
         "• edit_file calc.sh +1 -1 (",
         "--conversation",
     ] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(message.contains(part), "{part}: {message}");
     }
     assert!(fs::read_to_string(work.join("calc.sh")).unwrap().contains("$1 + $2"));
 
@@ -221,7 +221,7 @@ async fn a_failing_test_is_mended_with_one_yes_and_undo_brings_the_folder_back()
 
     let shown = place.run(&["conversations", "export", "last"]);
     let everything =
-        [stdout(&shown), stderr(&shown), said, told, person.seen, place.kept(), seen[4].text.clone()].concat();
+        [stdout(&shown), stderr(&shown), said, message, person.seen, place.kept(), seen[4].text.clone()].concat();
     assert!(everything.contains("Mend the failing test."), "the conversation is kept");
     assert!(!everything.contains(KEY), "a key is nowhere but in its header");
 }
@@ -318,9 +318,9 @@ async fn what_nobody_may_answer_is_denied_and_the_failure_stands_open_with_its_r
             .await;
     let output = place.run(&["query", "Write it."]);
     assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(0), "I may not.\n"));
-    let told = stderr(&output);
+    let message = stderr(&output);
     for part in ["• write_file a.txt failed after", "No approver is available.", "--allow 'Write(//"] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(message.contains(part), "{part}: {message}");
     }
     assert!(!place.home.work().join("a.txt").exists());
     let result = place.server.seen()[1].body["messages"][2]["content"][0].clone();
@@ -513,16 +513,16 @@ async fn ctrl_c_ends_the_wait_for_a_required_server() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bound_of_costs_that_cannot_hold_is_told() {
     let place = Place::of(ModelServer::answering(|_| Says::text("Hello.").into()).await, "");
-    let told = |arguments: &[&str]| stderr(&place.run(arguments));
+    let text_of = |arguments: &[&str]| stderr(&place.run(arguments));
     let about = "the prices of the model `main` are unknown";
-    assert!(!told(&["query", "--max-cost", "1", "Hello."]).contains(about));
+    assert!(!text_of(&["query", "--max-cost", "1", "Hello."]).contains(about));
     let config = fs::read_to_string(&place.config).unwrap();
     let without: String =
         config.lines().filter(|line| !line.starts_with("prices")).map(|line| format!("{line}\n")).collect();
     fs::write(&place.config, without).unwrap();
-    let noted = told(&["query", "--max-cost", "1", "Hello."]);
+    let noted = text_of(&["query", "--max-cost", "1", "Hello."]);
     assert!(noted.contains(about), "{noted}");
-    assert!(!told(&["query", "Hello."]).contains(about));
+    assert!(!text_of(&["query", "Hello."]).contains(about));
 }
 
 /// A program with a scripted model, in a folder of its own.

@@ -245,8 +245,11 @@ async fn a_call_that_is_taken_back_takes_its_question_along() {
     let mut client = house.asked_on_pipes().await;
     let question = client.ask(write(1)).await;
     let taken_back = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
-    let told = client.ask(taken_back).await;
-    assert_eq!((&told["method"], &told["params"]["requestId"]), (&json!("notifications/cancelled"), &question["id"]));
+    let outcome = client.ask(taken_back).await;
+    assert_eq!(
+        (&outcome["method"], &outcome["params"]["requestId"]),
+        (&json!("notifications/cancelled"), &question["id"])
+    );
     client.send(answer(&question, accept("always"))).await;
     assert_eq!(client.ask(write(2)).await["method"], "elicitation/create");
     assert_eq!((house.ran(), house.store.stored_rules()), (0, Vec::new()));
@@ -257,8 +260,11 @@ async fn a_question_that_nobody_answers_in_time_is_a_no() {
     let house = House::new(Duration::from_millis(50)).await;
     let mut client = house.asked_on_pipes().await;
     let question = client.ask(write(1)).await;
-    let told = client.next().await;
-    assert_eq!((&told["method"], &told["params"]["requestId"]), (&json!("notifications/cancelled"), &question["id"]));
+    let answer = client.next().await;
+    assert_eq!(
+        (&answer["method"], &answer["params"]["requestId"]),
+        (&json!("notifications/cancelled"), &question["id"])
+    );
     check_refused(&client.next().await, "approval_timeout");
     assert_eq!(house.ran(), 0);
 }
@@ -267,15 +273,15 @@ async fn a_question_that_nobody_answers_in_time_is_a_no() {
 async fn a_client_that_fills_in_no_forms_gets_a_refusal_that_teaches() {
     let house = House::new(LONG).await;
     let mut client = StdioClient::legacy(&house.app).await;
-    let told = client.ask(write(1)).await;
-    check_refused(&told, "permission_denied");
-    assert!(text_of(&told).contains("No approver is available. Ask your user"), "{told}");
-    let suggestion = told["result"]["_meta"]["toolstead/suggestion"].as_str().unwrap();
-    assert!(suggestion.contains("Write(//w/a)") && !text_of(&told).contains("Write(//w/a)"), "{told}");
+    let outcome = client.ask(write(1)).await;
+    check_refused(&outcome, "permission_denied");
+    assert!(text_of(&outcome).contains("No approver is available. Ask your user"), "{outcome}");
+    let suggestion = outcome["result"]["_meta"]["toolstead/suggestion"].as_str().unwrap();
+    assert!(suggestion.contains("Write(//w/a)") && !text_of(&outcome).contains("Write(//w/a)"), "{outcome}");
     let front = HttpFront::start(&house.app).await;
-    let (status, told) = front.ask_modern(&modern(1, "tools/call", call("write", json!({})))).await;
+    let (status, outcome) = front.ask_modern(&modern(1, "tools/call", call("write", json!({})))).await;
     assert_eq!(status, 200);
-    check_refused(&told, "permission_denied");
+    check_refused(&outcome, "permission_denied");
 }
 
 #[tokio::test]
@@ -301,8 +307,8 @@ async fn a_tool_may_ask_its_caller_too_as_far_as_that_was_declared() {
     let answered = client.ask(json!({"jsonrpc": "2.0", "id": question["id"], "result": {"roots": []}})).await;
     assert_eq!(text_of(&answered), r#"{"roots":[]}"#);
     let mut other = StdioClient::legacy(&house.app).await;
-    let told = other.ask(legacy(1, "tools/call", call("curious", json!({})))).await;
-    assert!(text_of(&told).contains("cannot answer questions of this kind"), "{told}");
+    let answer = other.ask(legacy(1, "tools/call", call("curious", json!({})))).await;
+    assert!(text_of(&answer).contains("cannot answer questions of this kind"), "{answer}");
 }
 
 /// Opens a session of a client that fills in forms.
@@ -337,8 +343,8 @@ async fn an_old_client_over_http_is_asked_on_the_stream_of_its_call() {
     assert_eq!(text_of(&stream.next().await), "written");
     assert_eq!(stream.try_next().await, None);
     // A call without a question is answered without a stream.
-    let (_, told) = front.ask_in_session(&session, &write(2)).await;
-    assert_eq!(text_of(&told), "written");
+    let (_, outcome) = front.ask_in_session(&session, &write(2)).await;
+    assert_eq!(text_of(&outcome), "written");
     let mut stream = events(&front, &stranger, &write(3)).await;
     let question = stream.next().await;
     let no = answer(&question, json!({"action": "decline"}));
@@ -367,8 +373,11 @@ async fn a_modern_client_over_http_is_asked_by_the_result_and_calls_again() {
     assert_eq!(house.ran(), 0);
 
     let changed = retried(2, modern_call(1, "write", json!({"n": 2})), &asked, accept("once"));
-    let (_, told) = front.ask_modern(&changed).await;
-    assert_eq!((&told["error"]["code"], &told["error"]["data"]["kind"]), (&json!(-32602), &json!("invalid_input")));
+    let (_, outcome) = front.ask_modern(&changed).await;
+    assert_eq!(
+        (&outcome["error"]["code"], &outcome["error"]["data"]["kind"]),
+        (&json!(-32602), &json!("invalid_input"))
+    );
     let waiting = house.app.log.rows().remove(0);
     assert_eq!((waiting.outcome, waiting.ended), (Outcome::InputRequired, None), "the call waits on");
 
@@ -384,8 +393,8 @@ async fn a_modern_client_over_http_is_asked_by_the_result_and_calls_again() {
         let (_, asked) = front.ask_modern(&request).await;
         check_refused(&front.ask_modern(&retried(5, request.clone(), &asked, hostile)).await.1, "permission_denied");
     }
-    let (_, told) = front.ask_modern(&retried(6, request.clone(), &asked, accept("once"))).await;
-    assert_eq!(text_of(&told), "written", "other questions leave this one open");
+    let (_, outcome) = front.ask_modern(&retried(6, request.clone(), &asked, accept("once"))).await;
+    assert_eq!(text_of(&outcome), "written", "other questions leave this one open");
     assert_eq!(front.ask_modern(&request).await.1["result"]["resultType"], "input_required");
 }
 
@@ -462,8 +471,8 @@ async fn a_modern_client_on_pipes_answers_in_the_same_way() {
         let asked = client.ask(call(1, tool, "hi")).await;
         let form = &asked["result"]["inputRequests"]["toolstead/approval"]["params"]["requestedSchema"];
         assert_eq!(form["properties"]["part_1"]["enum"], choices, "no rule covers it");
-        let told = client.ask(retried(2, call(1, tool, "hi"), &asked, accept(answer))).await;
-        assert_eq!(text_of(&told), if tool == "send" { "sent" } else { "ran" });
+        let reply = client.ask(retried(2, call(1, tool, "hi"), &asked, accept(answer))).await;
+        assert_eq!(text_of(&reply), if tool == "send" { "sent" } else { "ran" });
         assert_eq!(client.ask(call(4, tool, "other")).await["result"]["resultType"], "input_required");
     }
     assert_eq!(text_of(&client.ask(call(3, "opaque", "hi")).await), "ran");
@@ -582,8 +591,8 @@ fn what_is_approved_for_the_project_or_always_holds_for_later_starts() {
     let mut mcp = Mcp::start(&home);
     for (path, scope) in [("p.txt", "project"), ("a.txt", "always"), ("s.txt", "session")] {
         let question = mcp.ask(&write(1, path));
-        let told = mcp.ask(&answer(&question, accept(scope)));
-        assert_eq!(told["result"]["isError"], Value::Null, "{told}");
+        let reply = mcp.ask(&answer(&question, accept(scope)));
+        assert_eq!(reply["result"]["isError"], Value::Null, "{reply}");
         assert!(home.work().join(path).exists());
     }
     mcp.end();
@@ -593,8 +602,8 @@ fn what_is_approved_for_the_project_or_always_holds_for_later_starts() {
 
     let mut mcp = Mcp::start(&home);
     for path in ["p.txt", "a.txt"] {
-        let told = mcp.ask(&write(1, path));
-        assert_eq!((&told["id"], &told["result"]["isError"]), (&json!(1), &Value::Null), "{told}");
+        let reply = mcp.ask(&write(1, path));
+        assert_eq!((&reply["id"], &reply["result"]["isError"]), (&json!(1), &Value::Null), "{reply}");
     }
     assert_eq!(mcp.ask(&write(2, "s.txt"))["method"], "elicitation/create");
     mcp.end();
@@ -694,8 +703,8 @@ fn the_command_line_asks_on_its_terminal_and_never_on_standard_input() {
     assert_eq!((code, file.exists()), (Some(0), true), "{seen}");
     let (code, _) = at_terminal(&home, b"p");
     assert_eq!(code, Some(0));
-    let (code, told) = in_background(&home);
-    assert!(code == Some(3) && told.contains("No approver is available"), "{told}");
+    let (code, outcome) = in_background(&home);
+    assert!(code == Some(3) && outcome.contains("No approver is available"), "{outcome}");
     let output = home.run(&["call", "write_file", r#"{"path":"t.txt","content":"y"}"#]);
     assert_eq!(
         output.status.code(),

@@ -45,22 +45,22 @@ impl Place {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_is_asked_where_a_rule_allows_its_host_or_the_tool() {
     let place = Place::with([Says::text("One."), Says::text("Two."), Says::text("Three.")]).await;
-    let (code, told) = place.call(&[], "ask_model", json!({"message": "a"}));
-    assert!(code == Some(3) && place.server.seen().is_empty(), "{told}");
+    let (code, answer) = place.call(&[], "ask_model", json!({"message": "a"}));
+    assert!(code == Some(3) && place.server.seen().is_empty(), "{answer}");
     for (rule, expected) in [("ask_model", "One."), ("WebFetch(domain:127.0.0.1)", "Two.")] {
         let asked = json!({"message": "Which?", "system_prompt": "Be brief.", "max_tokens": 77});
-        let (code, told) = place.call(&["--allow", rule], "ask_model", asked);
-        assert_eq!((code, told.lines().next()), (Some(0), Some(expected)), "{rule}: {told}");
+        let (code, answer) = place.call(&["--allow", rule], "ask_model", asked);
+        assert_eq!((code, answer.lines().next()), (Some(0), Some(expected)), "{rule}: {answer}");
         let body = place.server.seen().pop().unwrap().body;
         assert_eq!((&body["max_tokens"], body.get("tools")), (&json!(77), None), "{body}");
         assert!(body["messages"][0].to_string().contains("Which?") && body["system"].to_string().contains("Be brief."));
     }
     let asked = json!({"message": "hi", "model": "model-1"});
-    let (code, told) = place.call(&["--allow", "ask_model"], "claude_conversation", asked);
-    assert_eq!((code, told.lines().next()), (Some(0), Some("Three.")), "{told}");
+    let (code, answer) = place.call(&["--allow", "ask_model"], "claude_conversation", asked);
+    assert_eq!((code, answer.lines().next()), (Some(0), Some("Three.")), "{answer}");
     let asked = json!({"message": "hi", "model": "mian"});
-    let (code, told) = place.call(&["--allow", "ask_model"], "ask_model", asked);
-    assert!(code == Some(4) && told.contains("did you mean `main`?"), "{told}");
+    let (code, answer) = place.call(&["--allow", "ask_model"], "ask_model", asked);
+    assert!(code == Some(4) && answer.contains("did you mean `main`?"), "{answer}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -68,9 +68,9 @@ async fn a_model_looks_at_an_image_of_the_workspace() {
     let place = Place::with([Says::text("A dot.")]).await;
     std::fs::write(place.home.work().join("dot.png"), BASE64_STANDARD.decode(PNG).unwrap()).unwrap();
     let asked = json!({"image_path": "dot.png", "prompt": "What is it?"});
-    let (code, told) =
+    let (code, answer) =
         place.call(&["--dialect", "kodelet", "--allow", "image_recognition"], "image_recognition", asked);
-    assert!(code == Some(0) && told.contains("A dot."), "{told}");
+    assert!(code == Some(0) && answer.contains("A dot."), "{answer}");
     let content = place.server.only_seen().body["messages"][0]["content"].to_string();
     assert!(content.contains("image/png") && content.contains("What is it?"), "{content}");
 }

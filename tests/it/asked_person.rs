@@ -75,9 +75,9 @@ fn through_client(mode: &str, content: &Value) -> (String, Value) {
     command.env("TOOLS", "ask_user").env("ARGUMENTS", questions().to_string()).env("CONTENT", content.to_string());
     let output = command.output().unwrap();
     assert!(output.status.success(), "{mode}: {}", stderr(&output));
-    let told: Value = serde_json::from_str(stdout(&output).lines().last().unwrap()).unwrap();
-    let asked = told["asked"].as_array().unwrap().iter().find(|one| one["form"].is_object()).cloned();
-    (told["said"]["ask_user"].as_str().unwrap().to_owned(), asked.unwrap_or_default())
+    let printed: Value = serde_json::from_str(stdout(&output).lines().last().unwrap()).unwrap();
+    let asked = printed["asked"].as_array().unwrap().iter().find(|one| one["form"].is_object()).cloned();
+    (printed["said"]["ask_user"].as_str().unwrap().to_owned(), asked.unwrap_or_default())
 }
 
 #[test]

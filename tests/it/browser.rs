@@ -12,8 +12,8 @@ async fn somebody_signs_in_and_orders_what_the_shop_then_has() {
     assert!(page.contains("Page \"Sign in – Corner Shop\" at ") && !page.contains("Order"), "{page}");
     ann.types("textbox \"Name\"", "Ann");
     ann.does_to("browser_type", "textbox \"Password\"", json!({"text": "a guess", "submit": true}));
-    let told = ann.waits("text", Some("The password is wrong."));
-    assert!(!told.contains("Welcome"), "{told}");
+    let message = ann.waits("text", Some("The password is wrong."));
+    assert!(!message.contains("Welcome"), "{message}");
     let page = ann.signs_in(&shop, "Ann");
     assert!(page.contains("heading \"Welcome, Ann\""), "{page}");
     let row = shop.row("browser_type");
@@ -21,8 +21,8 @@ async fn somebody_signs_in_and_orders_what_the_shop_then_has() {
     assert!(!row.to_string().contains(PASSWORD), "{row}");
 
     ann.clicks_to("link \"Order\"", "Wrapping");
-    let told = ann.clicks_and_waits("button \"Order now\"");
-    assert!(told.contains("now: alert \"Please fill out this field.\""), "{told}");
+    let message = ann.clicks_and_waits("button \"Order now\"");
+    assert!(message.contains("now: alert \"Please fill out this field.\""), "{message}");
     ann.types("textbox \"For\"", "Bob & Co");
     let large = ann.to("combobox \"Size\"", json!({"values": ["Large"]}));
     let (_, why) = ann.fails("browser_select", large);
@@ -39,12 +39,15 @@ async fn somebody_signs_in_and_orders_what_the_shop_then_has() {
     let box_to_check = ann.to("checkbox \"I agree", json!({"text": "yes"}));
     let (_, why) = ann.fails("browser_type", box_to_check);
     assert!(why.contains("it is not a text field"), "{why}");
-    let told = ann.clicks("checkbox \"I agree");
-    assert!(told.contains("[checked]"), "{told}");
+    let message = ann.clicks("checkbox \"I agree");
+    assert!(message.contains("[checked]"), "{message}");
     assert_eq!(shop.forms("/order").len(), 0, "nothing was sent by now");
     let sends = ann.to("button \"Order now\"", json!({}));
-    let told = ann.does("browser_click", sends.clone()) + &ann.waits("text", Some("Your number is A-17."));
-    assert!(told.contains("Your number is A-17.") && told.contains("Page \"Thank you – Corner Shop\""), "{told}");
+    let message = ann.does("browser_click", sends.clone()) + &ann.waits("text", Some("Your number is A-17."));
+    assert!(
+        message.contains("Your number is A-17.") && message.contains("Page \"Thank you – Corner Shop\""),
+        "{message}"
+    );
     let orders = shop.forms("/order");
     let [order] = &orders[..] else { panic!("{:?}", shop.site.requests()) };
     for (name, value) in [
@@ -83,8 +86,8 @@ async fn popups_dialogs_and_faults_of_a_page_are_told() {
     let tabs = ann.does("browser_tabs", json!({}));
     assert!(tabs.contains("1: \"Corner Shop\" at ") && tabs.contains("2 (current): \"Terms – Corner Shop\""), "{tabs}");
     ann.clicks_to("button \"Understood\"", "Welcome");
-    let told = ann.does("browser_get_page", json!({}));
-    assert!(told.contains("Page \"Corner Shop\" at ") && !told.contains("(tab "), "{told}");
+    let reply = ann.does("browser_get_page", json!({}));
+    assert!(reply.contains("Page \"Corner Shop\" at ") && !reply.contains("(tab "), "{reply}");
     let new = ann.does("browser_navigate", json!({"url": shop.url("/order"), "new_tab": true}));
     assert!(new.contains("heading \"Order\"") && new.contains("(tab 3"), "{new}");
     let first = ann.does("browser_tabs", json!({"select": 1, "close": 3}));
@@ -92,14 +95,14 @@ async fn popups_dialogs_and_faults_of_a_page_are_told() {
     let (kind, _) = ann.fails("browser_tabs", json!({"select": 3}));
     assert_eq!(kind, "not_found");
 
-    for (button, answer, told, shown) in [
+    for (button, answer, reply, shown) in [
         ("Empty the cart", json!({}), "Empty the cart?\". It was dismissed.", "The cart is as it was."),
         ("Empty the cart", json!({"dialog": "accept"}), "Empty the cart?\". It was accepted.", "The cart is empty."),
         ("Voucher", json!({"dialog": "accept", "dialog_text": "TEN"}), "It was accepted.", "Voucher: TEN"),
         ("Voucher", json!({"dialog": "dismiss"}), "It was dismissed.", "Voucher: null"),
     ] {
         let said = ann.does_to("browser_click", &format!("button \"{button}\""), answer);
-        assert!(said.contains(told) && said.contains(shown), "{button}: {said}");
+        assert!(said.contains(reply) && said.contains(shown), "{button}: {said}");
     }
 
     let broken = ann.clicks_and_waits("button \"Break the till\"");
@@ -117,8 +120,8 @@ async fn files_go_to_the_shop_and_come_from_it_by_the_rules_and_are_taken_back()
     fs::write(work.join("bill.txt"), "bill 4711").unwrap();
     let mut ann = shop.visitor();
     ann.signs_in(&shop, "Ann");
-    let told = ann.clicks_and_waits("link \"Receipt\"");
-    assert!(told.contains("\"receipt.txt\", which was not saved: `save_as` saves one"), "{told}");
+    let message = ann.clicks_and_waits("link \"Receipt\"");
+    assert!(message.contains("\"receipt.txt\", which was not saved: `save_as` saves one"), "{message}");
     let asked = shop.site.requests().len();
     let elsewhere = ann.to("link \"Receipt\"", json!({"save_as": "receipt.txt"}));
     let (kind, why) = ann.fails("browser_click", elsewhere);
@@ -133,13 +136,13 @@ async fn files_go_to_the_shop_and_come_from_it_by_the_rules_and_are_taken_back()
     assert!(!work.join("got/receipt.txt").exists());
 
     ann.opens(&shop.url("/return"));
-    let told = ann.clicks_and_waits("\"Bill\"");
-    assert!(told.contains("The page requests a file: upload it with `browser_type` and `files`"), "{told}");
+    let message = ann.clicks_and_waits("\"Bill\"");
+    assert!(message.contains("The page requests a file: upload it with `browser_type` and `files`"), "{message}");
     let foreign = ann.to("\"Bill\"", json!({"files": ["/etc/hostname"]}));
     let (kind, why) = ann.fails("browser_type", foreign);
     assert!(kind == "permission_denied" && why.contains("/etc/hostname"), "{kind}: {why}");
-    let told = ann.does_to("browser_type", "\"Bill\"", json!({"files": ["bill.txt"]}));
-    assert!(told.contains("= \"bill.txt\""), "{told}");
+    let message = ann.does_to("browser_type", "\"Bill\"", json!({"files": ["bill.txt"]}));
+    assert!(message.contains("= \"bill.txt\""), "{message}");
     ann.clicks_to("button \"Send\"", "Your number is A-17.");
     let all_sent = shop.forms("/return");
     let [sent] = &all_sent[..] else { panic!("{:?}", shop.site.requests()) };
@@ -166,8 +169,8 @@ async fn what_comes_late_or_stands_in_a_frame_or_a_shadow_tree_is_found_and_used
     ann.clicks("button \"Look\"");
     let late = ann.waits("text", Some("Collect parcel 2"));
     assert!(late.contains("button \"Collect parcel 1\""), "{late}");
-    let told = ann.clicks("button \"Collect parcel 2\"");
-    assert!(told.contains("parcel 2 is yours."), "{told}");
+    let message = ann.clicks("button \"Collect parcel 2\"");
+    assert!(message.contains("parcel 2 is yours."), "{message}");
     let never = json!({"condition": "selector", "value": "#parcel-3", "timeout_ms": 300});
     assert_eq!(ann.fails("browser_wait_for", never).0, "timeout");
 
@@ -176,8 +179,8 @@ async fn what_comes_late_or_stands_in_a_frame_or_a_shadow_tree_is_found_and_used
     ann.types("textbox \"Card number\"", "4242");
     ann.clicks_to("button \"Pay 12.00\"", "Paid with card 4242.");
     ann.types("textbox \"Your name\"", "Ann");
-    let told = ann.clicks("button \"Five stars\"");
-    assert!(told.contains("Five stars from Ann."), "{told}");
+    let message = ann.clicks("button \"Five stars\"");
+    assert!(message.contains("Five stars from Ann."), "{message}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -198,17 +201,17 @@ async fn a_fresh_user_is_asked_for_each_host_and_a_page_leads_to_no_other() {
     ann.signs_in(&shop, "Ann");
     let row = shop.row("browser_click");
     assert!(row["decision"].to_string().contains("WebFetch(domain:127.0.0.1)"), "{row}");
-    let told = ann.clicks_and_waits("link \"Partner shop\"");
+    let message = ann.clicks_and_waits("link \"Partner shop\"");
     assert!(
-        told.contains("A page of `localhost` was not opened")
-            && told.contains("`browser_navigate` asks the user to allow it."),
-        "{told}"
+        message.contains("A page of `localhost` was not opened")
+            && message.contains("`browser_navigate` asks the user to allow it."),
+        "{message}"
     );
     assert!(!shop.site.requests().iter().any(|seen| seen.path() == "/partner"), "nothing was asked of the other host");
     let page = ann.does("browser_get_page", json!({}));
     assert!(page.contains("heading \"Welcome, Ann\""), "the page is still there: {page}");
-    let told = ann.opens(&shop.partner_url());
-    assert!(told.contains("Page \"Partner\"") && told.contains("heading \"Partner shop\""), "{told}");
+    let message = ann.opens(&shop.partner_url());
+    assert!(message.contains("Page \"Partner\"") && message.contains("heading \"Partner shop\""), "{message}");
     let row = shop.row("browser_navigate");
     assert_eq!(row["accesses"], json!(["reach localhost"]), "{row}");
 }
@@ -222,29 +225,29 @@ async fn programs_read_pages_too_and_a_browser_lives_as_long_as_its_call_of_the_
         shop.url("/")
     );
     let arguments = json!({"command": script, "tools": ["browser_*"]}).to_string();
-    let (code, told) = shop.toolstead(&["call", "bash", &arguments]);
-    assert_eq!(code, Some(0), "{told}");
+    let (code, message) = shop.toolstead(&["call", "bash", &arguments]);
+    assert_eq!(code, Some(0), "{message}");
     for part in ["textbox \\\"Password\\\" [e2]", "heading \\\"Welcome, Ann\\\"", "1 (current): \\\"Corner Shop\\\""] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(message.contains(part), "{part}: {message}");
     }
-    let (code, told) = shop.toolstead(&["call", "browser_get_page"]);
-    assert!(code == Some(4) && told.contains("A browser ends with its session"), "{told}");
+    let (code, message) = shop.toolstead(&["call", "browser_get_page"]);
+    assert!(code == Some(4) && message.contains("A browser ends with its session"), "{message}");
     for (url, why) in [
         ("shop.example", "`url`: it begins neither with `https://` nor with `http://`"),
         ("file:///etc/passwd", "`url`: only http and https addresses are supported"),
         ("http://ann:secret@127.0.0.1/", "`url`: an address holds no user and no password here"),
     ] {
-        let (code, told) = shop.toolstead(&["call", "browser_navigate", &json!({"url": url}).to_string()]);
-        assert!(code == Some(2) && told.contains(why), "{url}: {told}");
+        let (code, message) = shop.toolstead(&["call", "browser_navigate", &json!({"url": url}).to_string()]);
+        assert!(code == Some(2) && message.contains(why), "{url}: {message}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn where_no_browser_is_the_tools_the_doctor_and_the_call_say_what_is_missing() {
     let shop = Shop::where_allowed(&[MAY_ENTER]).await;
-    let (_, told) = shop.toolstead(&["doctor"]);
-    let line = told.lines().find(|line| line.contains(" browser ")).unwrap();
-    assert!(line.starts_with("ok") && line.contains("/chrom") && line.contains("Chrome "), "{told}");
+    let (_, message) = shop.toolstead(&["doctor"]);
+    let line = message.lines().find(|line| line.contains(" browser ")).unwrap();
+    assert!(line.starts_with("ok") && line.contains("/chrom") && line.contains("Chrome "), "{message}");
     shop.home.config(&format!("{}[browser]\nprogram = \"/nonexistent\"\n", shop.settings));
     let missing = "`[browser] program` names `/nonexistent`, which is missing or not executable";
     let call = json!({"url": shop.url("/")}).to_string();
@@ -254,8 +257,8 @@ async fn where_no_browser_is_the_tools_the_doctor_and_the_call_say_what_is_missi
         (&["call", "browser_navigate", &call], 4),
         (&["call", "browser_get_page"], 4),
     ] {
-        let (given, told) = shop.toolstead(arguments);
-        assert!(given == Some(code) && told.contains(missing), "{arguments:?}: {told}");
+        let (given, message) = shop.toolstead(arguments);
+        assert!(given == Some(code) && message.contains(missing), "{arguments:?}: {message}");
     }
 }
 
@@ -273,16 +276,16 @@ async fn the_doctor_a_call_and_a_command_say_why_a_browser_does_not_start() {
          `cannot open libsomething.so` (end of foreign text)",
         program.display()
     );
-    let (code, told) = shop.toolstead(&["doctor"]);
-    let line = told.lines().find(|line| line.contains(" browser ")).unwrap();
-    assert!(code == Some(2) && line.starts_with("bad") && line.contains(&why), "{told}");
+    let (code, message) = shop.toolstead(&["doctor"]);
+    let line = message.lines().find(|line| line.contains(" browser ")).unwrap();
+    assert!(code == Some(2) && line.starts_with("bad") && line.contains(&why), "{message}");
     let url = shop.url("/");
-    let (code, told) = shop.toolstead(&["call", "browser_navigate", &json!({"url": url}).to_string()]);
-    assert!(code == Some(1) && told.contains(&why), "{told}");
+    let (code, message) = shop.toolstead(&["call", "browser_navigate", &json!({"url": url}).to_string()]);
+    assert!(code == Some(1) && message.contains(&why), "{message}");
     let command = format!("tool browser_navigate --url {url} 2>&1 >/dev/null; echo \"code $?\"");
     let arguments = json!({"command": command, "tools": ["browser_*"]}).to_string();
-    let (_, told) = shop.toolstead(&["call", "bash", &arguments]);
-    assert!(told.contains(&why) && told.contains("code 1"), "{told}");
+    let (_, message) = shop.toolstead(&["call", "bash", &arguments]);
+    assert!(message.contains(&why) && message.contains("code 1"), "{message}");
     let row = shop.row("browser_navigate").to_string();
     assert!(row.contains("libsomething.so"), "{row}");
 }

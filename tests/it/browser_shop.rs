@@ -133,12 +133,12 @@ fn page(name: &str, words: &[(&str, &str)]) -> Reply {
 /// A client within one session, and the last page that it received.
 pub(crate) struct Visitor {
     pub(crate) pipe: Pipe,
-    told: String,
+    transcript: String,
 }
 
 impl Visitor {
     pub(crate) fn of(command: Command) -> Self {
-        Self { pipe: Pipe::start(command), told: String::new() }
+        Self { pipe: Pipe::start(command), transcript: String::new() }
     }
 
     /// A client of a server over HTTP, by this name, in this generation of the protocol.
@@ -153,8 +153,8 @@ impl Visitor {
     pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Value {
         self.pipe.send(json!({"tool": tool, "arguments": arguments}).to_string());
         let result = self.pipe.receive();
-        self.told.push_str(text(&result));
-        self.told.push('\n');
+        self.transcript.push_str(text(&result));
+        self.transcript.push('\n');
         result
     }
 
@@ -227,7 +227,8 @@ impl Visitor {
     /// Adds the last reported reference of the element whose line contains `part` to the arguments.
     #[track_caller]
     pub(crate) fn to(&self, part: &str, mut more: Value) -> Value {
-        let reference = reference(&self.told, part).unwrap_or_else(|| panic!("no {part} in\n{}", self.told));
+        let reference =
+            reference(&self.transcript, part).unwrap_or_else(|| panic!("no {part} in\n{}", self.transcript));
         more["ref"] = reference.into();
         more
     }
@@ -249,8 +250,8 @@ pub(crate) fn text(result: &Value) -> &str {
 }
 
 /// The reference of the last line that holds this.
-fn reference(told: &str, part: &str) -> Option<String> {
-    let line = told.lines().rev().find(|line| line.contains(part) && line.contains("[e"))?;
+fn reference(outcome: &str, part: &str) -> Option<String> {
+    let line = outcome.lines().rev().find(|line| line.contains(part) && line.contains("[e"))?;
     Some(format!("e{}", line.split("[e").nth(1)?.split(']').next()?))
 }
 

@@ -143,8 +143,8 @@ fn the_choice_of_tools_hides_and_refuses() {
     assert_eq!(names(&["-tools=echo,grep"]), ["echo", "grep"]);
     assert_eq!(names(&["--tools", "*_tool"]), ["glob", "grep"]);
     for idle in ["mcp_absent_tool", "absent__tool", "mcp_tool", "mcp_absent_*", "x*"] {
-        let told = format!("the choice of tools: `{idle}` fits no tool");
-        check(&home, &["--tools", &format!("{idle},echo"), "tools"], 0, &["echo ", &told]);
+        let message = format!("the choice of tools: `{idle}` fits no tool");
+        check(&home, &["--tools", &format!("{idle},echo"), "tools"], 0, &["echo ", &message]);
     }
 }
 
@@ -535,10 +535,10 @@ fn a_server_outlives_the_terminal_that_it_was_started_from() {
     let home = Home::new();
     let (mut child, address) = server_telling(&home, &["--listen", "127.0.0.1:0"], "");
     kill(child.id(), Signal::HUP);
-    let mut told = String::new();
+    let mut outcome = String::new();
     let mut messages = std::io::BufReader::new(child.stderr.take().unwrap());
-    while !told.contains("SIGHUP is ignored") {
-        assert!(std::io::BufRead::read_line(&mut messages, &mut told).unwrap() > 0, "{told}");
+    while !outcome.contains("SIGHUP is ignored") {
+        assert!(std::io::BufRead::read_line(&mut messages, &mut outcome).unwrap() > 0, "{outcome}");
     }
     assert_eq!(status(&address, "GET /healthz", "", ""), 200);
     told_until_the_end(child);
@@ -548,14 +548,14 @@ fn a_server_outlives_the_terminal_that_it_was_started_from() {
 fn a_server_says_when_other_machines_reach_it() {
     let home = Home::new();
     let (child, address) = server_telling(&home, &["--listen", "0.0.0.0:0"], "");
-    let told = told_until_the_end(child);
+    let outcome = told_until_the_end(child);
     assert!(
-        told.contains(&format!(" WARN {address} can be reached from the network, and speaks plain HTTP")),
-        "{told}"
+        outcome.contains(&format!(" WARN {address} can be reached from the network, and speaks plain HTTP")),
+        "{outcome}"
     );
     let (child, _) = server_telling(&home, &["--listen", "127.0.0.1:0"], "");
-    let told = told_until_the_end(child);
-    assert!(!told.contains("WARN"), "{told}");
+    let outcome = told_until_the_end(child);
+    assert!(!outcome.contains("WARN"), "{outcome}");
 }
 
 #[test]
@@ -566,13 +566,13 @@ fn a_server_that_is_started_in_the_root_of_the_machine_names_the_missing_root() 
     let (child, address) = started(command);
     let ready = readyz(&address);
     assert!(ready.0 == 200 && ready.1.starts_with("ready\nno root: ") && ready.1.contains("--root DIR"), "{ready:?}");
-    let told = told_until_the_end(child);
-    assert!(told.contains("started in `/`: no root") && told.contains("`--root DIR`"), "{told}");
+    let outcome = told_until_the_end(child);
+    assert!(outcome.contains("started in `/`: no root") && outcome.contains("`--root DIR`"), "{outcome}");
 
     let (child, address) = server_telling(&home, &["--listen", "127.0.0.1:0"], "");
     assert_eq!(readyz(&address), (200, "ready\n".into()));
-    let told = told_until_the_end(child);
-    assert!(!told.contains("no root"), "{told}");
+    let outcome = told_until_the_end(child);
+    assert!(!outcome.contains("no root"), "{outcome}");
 }
 
 #[test]

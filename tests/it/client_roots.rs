@@ -112,9 +112,12 @@ fn project(home: &Home, name: &str) -> PathBuf {
 }
 
 #[track_caller]
-fn check_no_root(told: &str) {
+fn check_no_root(outcome: &str) {
     // The flag is for the user: the next member of the result has it.
-    assert!(told.contains("no root") && told.contains("Ask your user") && !told.contains("--root"), "{told}");
+    assert!(
+        outcome.contains("no root") && outcome.contains("Ask your user") && !outcome.contains("--root"),
+        "{outcome}"
+    );
 }
 
 #[test]
@@ -130,8 +133,8 @@ fn a_folder_of_the_client_is_a_root_after_one_yes_which_is_kept() {
     client.says(&[(&one, "yes"), (&other, "no")]);
     assert!(client.text(early).contains("in one"));
     assert!(client.read(Path::new("a.txt")).contains("in one"), "relative paths start there");
-    let told = client.read(&other.join("a.txt"));
-    assert!(told.contains("outside of the workspace's roots"), "{told}");
+    let text = client.read(&other.join("a.txt"));
+    assert!(text.contains("outside of the workspace's roots"), "{text}");
     let (_, status) = client.pipe.finish();
     assert!(status.success());
 
@@ -189,8 +192,8 @@ fn a_folder_that_the_client_leaves_is_a_root_no_more_and_a_new_one_is_asked_abou
     client.names(&[&other]);
     client.says(&[(&other, "yes")]);
     assert!(client.read(&other.join("a.txt")).contains("in other"));
-    let told = client.read(&one.join("a.txt"));
-    assert!(told.contains("outside of the workspace's roots"), "{told}");
+    let message = client.read(&one.join("a.txt"));
+    assert!(message.contains("outside of the workspace's roots"), "{message}");
     client.pipe.send(r#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}"#);
     client.names(&[]);
     check_no_root(&client.read(&other.join("a.txt")));

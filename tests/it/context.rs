@@ -178,13 +178,14 @@ fn the_configuration_is_told_without_its_secrets() {
     let config = home.config(config);
     let config = config.to_str().unwrap();
     let output = home.run(&["--config", config, "resources", "read", "config://server"]);
-    let told = stdout(&output);
-    let json: Value = serde_json::from_str(&told).unwrap_or_else(|error| panic!("{error}: {told}{}", stderr(&output)));
+    let printed = stdout(&output);
+    let json: Value =
+        serde_json::from_str(&printed).unwrap_or_else(|error| panic!("{error}: {printed}{}", stderr(&output)));
     let settings = &json["settings"];
     assert_eq!(settings["limits.timeout_seconds"], 77);
     assert_eq!(settings["mcp_servers.one.command"], "one-server");
     assert_eq!(settings["mcp_servers.one.env"]["NAMED"], "${HOME}");
-    assert!(!told.contains("secret-"), "{told}");
+    assert!(!printed.contains("secret-"), "{printed}");
 }
 
 #[test]

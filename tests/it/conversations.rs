@@ -220,11 +220,11 @@ async fn a_file_that_somebody_changed_since_is_named_and_then_nothing_is_changed
     talk.put("b", "mine\n");
     let (files, events) = (talk.files(), talk.events().await);
     let refused = talk.undo(start, false).await.unwrap_err();
-    let told = refused.to_string();
-    let UndoConversationError::Left { left, stuck } = refused else { panic!("{told}") };
-    assert_eq!((left.len(), stuck), (1, vec![]), "{told}");
-    assert!(left[0].call.files[0].ends_with("b") && told.contains("files have changed since"), "{told}");
-    assert!(told.ends_with("All files are as they were."), "{told}");
+    let message = refused.to_string();
+    let UndoConversationError::Left { left, stuck } = refused else { panic!("{message}") };
+    assert_eq!((left.len(), stuck), (1, vec![]), "{message}");
+    assert!(left[0].call.files[0].ends_with("b") && message.contains("files have changed since"), "{message}");
+    assert!(message.ends_with("All files are as they were."), "{message}");
     // `c` had been undone by then, and was redone.
     assert_eq!((talk.files(), talk.events().await), (files, events));
 

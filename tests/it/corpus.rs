@@ -136,12 +136,12 @@ impl Stage {
             .send(json!({"jsonrpc": "2.0", "id": self.calls, "method": "tools/call", "params": params}).to_string());
         let answer = self.program.answer(self.calls);
         let is_error = answer.get("error").is_some() || answer["result"]["isError"] == true;
-        let told = answer.to_string();
+        let message = answer.to_string();
         let fault = match expectation {
             "refused" if !is_error => Some("it was not refused"),
             "refused" if !found(&self.at("work"), "pwned").is_empty() => Some("it was refused, and ran"),
             "passes" if is_error => Some("it did not pass"),
-            _ if told.contains(CANARY) => Some("a secret was told"),
+            _ if message.contains(CANARY) => Some("a secret was told"),
             _ if self.listener.accept().is_ok() || self.socket.accept().is_ok() => Some("the host was reached"),
             _ if protected.is_some_and(|before| before != self::protected(&self.at("work"))) => {
                 Some("a protected entry has changed")
@@ -155,7 +155,7 @@ impl Stage {
             }
             _ => None,
         };
-        fault.map(|fault| format!("{fault}: {}", told.chars().take(400).collect::<String>()))
+        fault.map(|fault| format!("{fault}: {}", message.chars().take(400).collect::<String>()))
     }
 
     fn filled_in(&self, call: &str) -> String {

@@ -156,27 +156,30 @@ fn the_page_tells_what_each_dialect_costs_a_model() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/dialects.md");
     let page = fs::read_to_string(&path).unwrap();
     let (before, rest) = page.split_once("<!-- tokens -->\n").unwrap();
-    let (told, after) = rest.split_once("<!-- /tokens -->\n").unwrap();
+    let (outcome, after) = rest.split_once("<!-- /tokens -->\n").unwrap();
     let table = table();
     println!("{table}");
     if std::env::var_os("TOOLSTEAD_WRITE_DOCS").is_some() {
         fs::write(&path, format!("{before}<!-- tokens -->\n{table}<!-- /tokens -->\n{after}")).unwrap();
         return;
     }
-    assert!(is_about(told, &table), "the page tells\n{told}and it is\n{table}`make tool-docs` writes the table anew");
+    assert!(
+        is_about(outcome, &table),
+        "the page tells\n{outcome}and it is\n{table}`make tool-docs` writes the table anew"
+    );
 }
 
 /// True where the numbers of two tables are the same but for a tenth, and all else is the same.
-fn is_about(told: &str, table: &str) -> bool {
+fn is_about(outcome: &str, table: &str) -> bool {
     fn cells(table: &str) -> impl Iterator<Item = String> + '_ {
         table.lines().flat_map(|line| line.split('|')).map(|cell| cell.trim().to_owned())
     }
-    let (told, table): (Vec<String>, Vec<String>) = (cells(told).collect(), cells(table).collect());
-    let is_near = |(told, now): (&String, &String)| match (told.parse::<usize>(), now.parse::<usize>()) {
-        (Ok(told), Ok(now)) => told.abs_diff(now) <= (now / 10).max(2),
-        _ => told == now,
+    let (outcome, table): (Vec<String>, Vec<String>) = (cells(outcome).collect(), cells(table).collect());
+    let is_near = |(outcome, now): (&String, &String)| match (outcome.parse::<usize>(), now.parse::<usize>()) {
+        (Ok(outcome), Ok(now)) => outcome.abs_diff(now) <= (now / 10).max(2),
+        _ => outcome == now,
     };
-    told.len() == table.len() && told.iter().zip(&table).all(is_near)
+    outcome.len() == table.len() && outcome.iter().zip(&table).all(is_near)
 }
 
 #[test]

@@ -111,8 +111,8 @@ impl Call {
             Answer::Text(expected) => is_alone && text == *expected,
             Answer::Json(expected) => is_alone && text == serde_json::to_string_pretty(expected).unwrap(),
             Answer::Members(expected) => {
-                let told: Value = serde_json::from_str(text).unwrap_or_default();
-                let members = told.as_object().map(|members| members.keys().map(String::as_str).collect::<Vec<_>>());
+                let reply: Value = serde_json::from_str(text).unwrap_or_default();
+                let members = reply.as_object().map(|members| members.keys().map(String::as_str).collect::<Vec<_>>());
                 is_alone && members.as_deref() == Some(expected)
             }
             Answer::Error(expected) => is_error && text == *expected,

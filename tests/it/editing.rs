@@ -44,8 +44,8 @@ impl Drop for OtherProcess {
 
 /// Returns the index of this copy and its folder; `None` for the test itself.
 fn other_process() -> Option<(usize, PathBuf)> {
-    let told = std::env::var(OTHER_PROCESS).ok()?;
-    let (which, folder) = told.split_once(':').unwrap();
+    let outcome = std::env::var(OTHER_PROCESS).ok()?;
+    let (which, folder) = outcome.split_once(':').unwrap();
     Some((which.parse().unwrap(), folder.into()))
 }
 

@@ -190,12 +190,12 @@ async fn a_refusal_says_what_helps_in_this_program() {
 #[tokio::test]
 async fn hooks_get_the_environment_that_the_configuration_was_loaded_with() {
     let folder = tempfile::tempdir().unwrap();
-    let told = folder.path().join("told");
-    let hook = format!("event = \"PreToolUse\"\ncommand = 'printf %s \"$HOME\" > {}'", told.display());
+    let message = folder.path().join("told");
+    let hook = format!("event = \"PreToolUse\"\ncommand = 'printf %s \"$HOME\" > {}'", message.display());
     let composition = builder_with(folder.path(), &[], &format!("[hooks.home]\n{hook}\n")).build().await.unwrap();
     let command = ExecuteToolCommand::new("echo", json!({"message": "hi"}));
     composition.app.execute_tool.handle(command).await.unwrap();
-    assert_eq!(std::fs::read_to_string(told).unwrap(), folder.path().join("home").to_str().unwrap());
+    assert_eq!(std::fs::read_to_string(message).unwrap(), folder.path().join("home").to_str().unwrap());
     composition.close().await;
 }
 

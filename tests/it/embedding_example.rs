@@ -304,8 +304,8 @@ async fn a_client_of_the_older_generation_is_told_that_the_list_changed() {
         soon(lines.next_line()).await.unwrap().unwrap();
     }
     composition.tools.add(closures::sum()).await.unwrap();
-    let told: Value = serde_json::from_str(&soon(lines.next_line()).await.unwrap().unwrap()).unwrap();
-    assert_eq!(told["method"], "notifications/tools/list_changed");
+    let printed: Value = serde_json::from_str(&soon(lines.next_line()).await.unwrap().unwrap()).unwrap();
+    assert_eq!(printed["method"], "notifications/tools/list_changed");
     drop((lines, output));
     composition.close().await;
 }

@@ -227,7 +227,7 @@ async fn check_call(cell: &mut Cell, wild: &mut Wild) {
 /// The same of a request for a resource, a prompt or a completion.
 async fn check_request(cell: &mut Cell, wild: &mut Wild) {
     let text = wild.text();
-    let (method, asked, told) = match wild.below(3) {
+    let (method, asked, outcome) = match wild.below(3) {
         0 => {
             let contents = wild.among(&[("uri", "a://b".into()), ("text", text.into())]);
             ("resources/read", vec![("uri", "a://b".into())], ("contents", json!([contents])))
@@ -250,7 +250,7 @@ async fn check_request(cell: &mut Cell, wild: &mut Wild) {
         // The code of a resource that there is not is fitted to the client.
         Err(said) if said["code"] == -32002 || said["code"] == -32602 => Err(json!({"code": -32042, "message": "m"})),
         Err(said) => Err(said),
-        Ok(_) => Ok(wild.among(&[told])),
+        Ok(_) => Ok(wild.among(&[outcome])),
     };
     let params = wild.among(&asked);
     check_exchange(cell, method, params, saying).await;
@@ -264,13 +264,13 @@ async fn check_exchange(cell: &mut Cell, method: &str, mut params: Map<String, V
     meta["progressToken"] = token.clone();
     let mut heard = cell.exchange(method, params.clone()).await;
     let answer = heard.pop().unwrap();
-    for (told, (method, said)) in heard.iter().zip(&saying.before) {
-        assert_eq!(told["method"], *method, "{heard:?}");
+    for (outcome, (method, said)) in heard.iter().zip(&saying.before) {
+        assert_eq!(outcome["method"], *method, "{heard:?}");
         let mut said = said.clone();
         if said.contains_key("progressToken") {
             said["progressToken"] = token.clone();
         }
-        check_same(told["params"].clone(), said);
+        check_same(outcome["params"].clone(), said);
     }
     assert_eq!(heard.len(), saying.before.len(), "{heard:?}");
     match saying.answer {

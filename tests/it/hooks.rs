@@ -147,12 +147,12 @@ fn a_gate_of_a_file_that_changed_stays_shut_until_the_file_is_trusted_again() {
     let config = home.config(&format!("[hooks]\nimport = [{settings:?}]\n"));
     let bench = Bench { home, config };
     let echo = ["-q", "--allow", "Bash", "call", "bash", r#"{"command":"echo ran"}"#];
-    let told = format!(
+    let message = format!(
         ".claude/settings.json: its gates do not run, so no call is made: read it, then say `toolstead config trust {}`",
         settings.display()
     );
     let trust = ["config", "trust", "--yes", settings.to_str().unwrap()];
-    bench.check(&echo, 2, &[&told]);
+    bench.check(&echo, 2, &[&message]);
     bench.check(&trust, 0, &["is trusted as it is now"]);
     bench.check(&echo, 3, &["refused the call"]);
     // Whatever it holds now: another space, no gate, nothing.
@@ -160,8 +160,8 @@ fn a_gate_of_a_file_that_changed_stays_shut_until_the_file_is_trusted_again() {
         [format!("{gate}\n"), gate.replace("true", "false"), "{}".into(), r#"{"disableAllHooks": true}"#.into()]
     {
         put(&settings, &changed);
-        bench.check(&echo, 2, &[&told]);
-        bench.check(&["config", "check"], 2, &[&told]);
+        bench.check(&echo, 2, &[&message]);
+        bench.check(&["config", "check"], 2, &[&message]);
     }
     bench.check(&["hooks", "list"], 0, &["no hooks run here"]);
     bench.check(&trust, 0, &["is trusted as it is now"]);
@@ -177,7 +177,7 @@ fn each_answer_of_a_hook_has_its_effect() {
         says(json!({"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": "r"}));
     let ask = says(json!({"permissionDecision": "ask", "permissionDecisionReason": "sure?"}));
     let allow = says(json!({"permissionDecision": "allow"}));
-    for (command, code, told) in [
+    for (command, code, outcome) in [
         ("exit 2", 3, "it gave no reason"),
         ("echo not today >&2; exit 2", 3, "The hook `h` refused the call: not today"),
         (&format!("{allow}; exit 2"), 3, "refused the call"),
@@ -208,7 +208,7 @@ fn each_answer_of_a_hook_has_its_effect() {
         ),
     ] {
         let bench = Bench::new("", &[("h", command)]);
-        bench.write(code, &[told]);
+        bench.write(code, &[outcome]);
         assert_eq!(bench.has("a.txt"), code == 0, "{command}");
     }
 }
@@ -216,7 +216,7 @@ fn each_answer_of_a_hook_has_its_effect() {
 #[test]
 fn a_gate_opens_only_when_it_says_so() {
     let allow = says(json!({"permissionDecision": "allow"}));
-    for (command, more, code, told) in [
+    for (command, more, code, outcome) in [
         (allow.as_str(), "gate = true", 0, "a.txt"),
         ("true", "gate = true", 3, "it is a gate and did not approve the call"),
         (r#"echo '{"continue": true}'"#, "gate = true", 3, "it is a gate"),
@@ -237,14 +237,14 @@ fn a_gate_opens_only_when_it_says_so() {
         ("exit 2", "if = \"Edit(*.txt)\"", 3, ""),
     ] {
         let bench = Bench::new(&format!("[hooks.h]\nevent = \"PreToolUse\"\ncommand = '''{command}'''\n{more}\n"), &[]);
-        bench.write(code, &[told]);
+        bench.write(code, &[outcome]);
         assert_eq!(bench.has("a.txt"), code == 0, "{command} {more}");
     }
 }
 
 #[test]
 fn a_hook_that_could_not_run_is_an_error_of_the_configuration_with_its_place() {
-    for (lines, told) in [
+    for (lines, outcome) in [
         ("command = \"./typo.sh\"", "test.toml:5: `hooks.h`: "),
         ("command = \"sh ./typo.sh\"", "the script `"),
         ("command = \"no-such-program-here\"", "is not in the `PATH`"),
@@ -256,7 +256,7 @@ fn a_hook_that_could_not_run_is_an_error_of_the_configuration_with_its_place() {
         ("comand = \"true\"", "did you mean `command`?"),
     ] {
         let bench = Bench::new(&format!("[hooks.h]\nevent = \"PreToolUse\"\n{lines}\n"), &[]);
-        bench.check(&["call", "echo", r#"{"message":"hi"}"#], 2, &[told]);
+        bench.check(&["call", "echo", r#"{"message":"hi"}"#], 2, &[outcome]);
     }
     let bench = Bench::new("[hooks]\nimport = [\"missing.json\"]\n", &[]);
     bench.check(&["config", "check"], 0, &["test.toml:4: there is no `", "missing.json` to import hooks from"]);
@@ -310,15 +310,15 @@ fn a_matcher_that_hits_nothing_is_an_error_for_a_gate_and_told_of_any_hook() {
         Bench::new(&format!("[hooks.h]\nevent = \"PreToolUse\"\ncommand = \"exit 2\"\n{lines}\n{server}"), &[])
     };
     let server = "[mcp_servers.docs]\ncommand = \"true\"\n";
-    for (lines, told) in NEVER_CHOSEN {
+    for (lines, outcome) in NEVER_CHOSEN {
         let server = if lines.contains("mcp") { server } else { "" };
         let gate = with(&format!("{lines}\ngate = true"), server);
-        gate.check(&["config", "check"], 2, &[told]);
-        gate.check(&echo, 2, &[told]);
+        gate.check(&["config", "check"], 2, &[outcome]);
+        gate.check(&echo, 2, &[outcome]);
         let hook = with(lines, server);
-        hook.check(&["config", "check"], 0, &["note: ", &told.replace(" of a gate", ""), "can be used"]);
+        hook.check(&["config", "check"], 0, &["note: ", &outcome.replace(" of a gate", ""), "can be used"]);
     }
-    for (lines, server, told) in [
+    for (lines, server, outcome) in [
         ("matcher = \"Write|file_edit,bash\"", "", ""),
         ("matcher = \"^(Write|Edit)$\"", "", ""),
         ("matcher = \"(?i)^write$|nothing\"", "", ""),
@@ -336,8 +336,8 @@ fn a_matcher_that_hits_nothing_is_an_error_for_a_gate_and_told_of_any_hook() {
         ),
     ] {
         let said =
-            with(&format!("{lines}\ngate = true"), server).check(&["config", "check"], 0, &[told, "can be used"]);
-        assert!(!told.is_empty() || !said.contains("note: "), "{lines}: {said}");
+            with(&format!("{lines}\ngate = true"), server).check(&["config", "check"], 0, &[outcome, "can be used"]);
+        assert!(!outcome.is_empty() || !said.contains("note: "), "{lines}: {said}");
     }
     let of_session = "[hooks.h]\nevent = \"SessionStart\"\nmatcher = \"resume\"\ncommand = \"true\"\n";
     let said = Bench::new(of_session, &[]).check(&["config", "check"], 0, &[]);
@@ -346,7 +346,7 @@ fn a_matcher_that_hits_nothing_is_an_error_for_a_gate_and_told_of_any_hook() {
 
 #[test]
 fn the_if_of_a_hook_is_checked_as_rules_are() {
-    for (rule, told) in [
+    for (rule, message) in [
         ("Bsh(rm *)", "test.toml:6: the `if` of a hook: `Bsh(rm *)`: no tool is called `Bsh`; did you mean `Bash`?"),
         ("Grep(patern:x)", "`grep` has no parameter `patern`; did you mean `pattern`?"),
         ("Bash()", "the parentheses are empty and would never match"),
@@ -354,8 +354,8 @@ fn the_if_of_a_hook_is_checked_as_rules_are() {
         for more in ["", "gate = true"] {
             let lines = format!("[hooks.h]\nevent = \"PreToolUse\"\ncommand = \"exit 2\"\nif = \"{rule}\"\n{more}\n");
             let bench = Bench::new(&lines, &[]);
-            bench.check(&["config", "check"], 2, &[told]);
-            bench.check(&["call", "echo", r#"{"message":"hi"}"#], 2, &[told]);
+            bench.check(&["config", "check"], 2, &[message]);
+            bench.check(&["call", "echo", r#"{"message":"hi"}"#], 2, &[message]);
         }
     }
     // What meets one way to write a line leaves the others open.
@@ -363,9 +363,9 @@ fn the_if_of_a_hook_is_checked_as_rules_are() {
         let lines = format!("[hooks.h]\nevent = \"PreToolUse\"\ncommand = \"exit 2\"\nif = \"{rule}\"\n{more}\n");
         Bench::new(&lines, &[])
     };
-    let told = "test.toml:6: the `if` of a hook: `Bash(cd x && rm *)` meets only lines that are written so";
-    with("Bash(cd x && rm *)", "gate = true").check(&["config", "check"], 2, &[told, "such as `Bash(rm *)`"]);
-    with("Bash(cd x && rm *)", "").check(&["config", "check"], 0, &["note: ", told]);
+    let message = "test.toml:6: the `if` of a hook: `Bash(cd x && rm *)` meets only lines that are written so";
+    with("Bash(cd x && rm *)", "gate = true").check(&["config", "check"], 2, &[message, "such as `Bash(rm *)`"]);
+    with("Bash(cd x && rm *)", "").check(&["config", "check"], 0, &["note: ", message]);
     for rule in ["Bash(rm *)", "Bash(timeout 5 rm *)", "Bash(git log --format='%h;%s' *)", "Edit(a;b)"] {
         let said = with(rule, "gate = true").check(&["config", "check"], 0, &[]);
         assert!(!said.contains("note: "), "{rule}: {said}");
@@ -399,9 +399,9 @@ fn hooks_of_claude_code_may_name_its_own_tools_but_no_gate_a_tool_that_nobody_ha
     );
     // Tools of Claude Code change over time. A name that resembles no tool here is not reported as a mistake, and only
     // makes a gate fail.
-    let (foreign, told) = (", \"if\": \"PlanTheDay(x)\"", "the `if` of a hook: `PlanTheDay(x)`: no tool is called");
-    settings("Task", foreign).check(&["config", "check"], 0, &["note: ", told]);
-    settings("Task", &format!("{foreign}, \"gate\": true")).check(&["config", "check"], 2, &[told]);
+    let (foreign, message) = (", \"if\": \"PlanTheDay(x)\"", "the `if` of a hook: `PlanTheDay(x)`: no tool is called");
+    settings("Task", foreign).check(&["config", "check"], 0, &["note: ", message]);
+    settings("Task", &format!("{foreign}, \"gate\": true")).check(&["config", "check"], 2, &[message]);
     for known in ["TeamCreate(x)", "RemoteTrigger", "Workflow(x)"] {
         let said = settings("Task", &format!(", \"if\": \"{known}\"")).check(&["config", "check"], 0, &[]);
         assert!(!said.contains("note: "), "{said}");
@@ -411,7 +411,7 @@ fn hooks_of_claude_code_may_name_its_own_tools_but_no_gate_a_tool_that_nobody_ha
 #[test]
 fn the_strictest_of_several_hooks_wins_and_none_skips_a_rule() {
     let decides = |word: &str| says(json!({"permissionDecision": word, "permissionDecisionReason": word}));
-    for (words, code, told) in [
+    for (words, code, outcome) in [
         (["allow", "ask", "deny"], 3, "The hook `h2` refused the call: deny"),
         (["deny", "defer", "ask"], 3, "The hook `h0` refused the call: deny"),
         (["ask", "defer", "allow"], 3, "The hook `h1` deferred the call: defer"),
@@ -422,7 +422,7 @@ fn the_strictest_of_several_hooks_wins_and_none_skips_a_rule() {
         let hooks: Vec<(String, &str)> =
             commands.iter().enumerate().map(|(at, command)| (format!("h{at}"), command.as_str())).collect();
         let hooks: Vec<(&str, &str)> = hooks.iter().map(|(name, command)| (name.as_str(), *command)).collect();
-        Bench::new("", &hooks).write(code, &[told]);
+        Bench::new("", &hooks).write(code, &[outcome]);
     }
     let allow = decides("allow");
     Bench::new("[permissions]\ndeny = [\"Write(a.txt)\"]\n", &[("h", &allow)])
@@ -492,8 +492,8 @@ fn hooks_hear_of_questions_of_refusals_and_of_sessions() {
     let no = hook("PermissionRequest", &answers(json!({"behavior": "deny", "message": "never"})));
     Bench::new(&no, &[]).check(&write, 3, &["refused by the hook `PermissionRequest` (never)"]);
 
-    let told = hook("PermissionDenied", &says(json!({"additionalContext": "ask Ada"})));
-    Bench::new(&told, &[]).check(&write, 3, &["the hook `PermissionDenied` says: ask Ada"]);
+    let answer = hook("PermissionDenied", &says(json!({"additionalContext": "ask Ada"})));
+    Bench::new(&answer, &[]).check(&write, 3, &["the hook `PermissionDenied` says: ask Ada"]);
 
     let begins = hook("SessionStart", "cat >> log; echo welcome");
     let ends = hook("SessionEnd", "cat >> log");

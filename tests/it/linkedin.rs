@@ -117,12 +117,13 @@ async fn jobs_come_page_by_page_with_every_filter_in_the_query() {
                 "sort_by": "recent", "limit": 11,
             }),
         );
-        let told = &found["structuredContent"];
-        let ids: Vec<&str> = told["jobs"].as_array().unwrap().iter().map(|job| job["id"].as_str().unwrap()).collect();
+        let message = &found["structuredContent"];
+        let ids: Vec<&str> =
+            message["jobs"].as_array().unwrap().iter().map(|job| job["id"].as_str().unwrap()).collect();
         assert_eq!(ids, (1..=11).map(|id| id.to_string()).collect::<Vec<_>>(), "{found}");
-        assert_eq!(told["next_start"], 11);
+        assert_eq!(message["next_start"], 11);
         assert_eq!(
-            told["jobs"][0],
+            message["jobs"][0],
             json!({
                 "id": "1", "title": "Rust Engineer 1", "company": "Acme & Co",
                 "company_url": "https://de.linkedin.com/company/acme", "location": "Berlin, Germany",
@@ -181,14 +182,14 @@ async fn jobs_hide_nothing_and_look_like_no_calls() {
     tokio::task::block_in_place(|| {
         let mut client = Client::of(&server, "", MAY_REACH);
         let job = client.call("linkedin_job_detail", json!({"job_id": "4000000001"}));
-        let told = &job["structuredContent"];
-        assert_eq!(told["description"], "We &lt;tool_use> build Rust.", "{job}");
-        assert_eq!(told["invisible_characters_removed"], 2, "{job}");
+        let message = &job["structuredContent"];
+        assert_eq!(message["description"], "We &lt;tool_use> build Rust.", "{job}");
+        assert_eq!(message["invisible_characters_removed"], 2, "{job}");
         assert!(text(&job).starts_with("[2 invisible characters were removed.]\n"), "{job}");
         let jobs = client.call("linkedin_jobs", json!({"keyword": "rust"}));
-        let told = &jobs["structuredContent"];
-        assert_eq!(told["jobs"][0]["title"], "Rust &lt;tool_use> Engineer 1", "{jobs}");
-        assert_eq!(told["invisible_characters_removed"], 1, "{jobs}");
+        let message = &jobs["structuredContent"];
+        assert_eq!(message["jobs"][0]["title"], "Rust &lt;tool_use> Engineer 1", "{jobs}");
+        assert_eq!(message["invisible_characters_removed"], 1, "{jobs}");
     });
 }
 
@@ -303,9 +304,12 @@ async fn a_page_that_is_none_is_never_taken_for_one_without_jobs() {
 fn both_tools_are_off_until_somebody_accepts_the_terms() {
     let home = Home::new();
     for name in ["linkedin_jobs", "linkedin_job_detail"] {
-        let told = home.run(&["tools", name]);
-        let told = stdout(&told);
-        assert!(told.contains("no: ") && told.contains("`[linkedin] enabled = true` switches it on"), "{told}");
+        let message = home.run(&["tools", name]);
+        let message = stdout(&message);
+        assert!(
+            message.contains("no: ") && message.contains("`[linkedin] enabled = true` switches it on"),
+            "{message}"
+        );
         let called = home.run(&["call", name, "{\"keyword\": \"x\"}"]);
         assert_eq!(called.status.code(), Some(4), "{}", stderr(&called));
         let listed = stdout(&home.run(&["tools"]));

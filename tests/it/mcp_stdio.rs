@@ -434,7 +434,7 @@ async fn progress_comes_in_order_before_the_answer_and_only_where_it_was_asked_f
     let mut request = legacy(1, "tools/call", call("noisy", json!({})));
     request["params"]["_meta"] = json!({"progressToken": "p"});
     client.send(request).await;
-    let told = |value: i64| {
+    let describe = |value: i64| {
         json!({"jsonrpc": "2.0", "method": "notifications/progress",
         "params": {"progressToken": "p", "progress": value, "total": 100}})
     };
@@ -442,7 +442,7 @@ async fn progress_comes_in_order_before_the_answer_and_only_where_it_was_asked_f
         json!({"jsonrpc": "2.0", "method": "notifications/message",
         "params": {"level": level, "logger": "tool", "data": text}})
     };
-    for expected in [told(0), logged("info", "half"), told(50), told(100)] {
+    for expected in [describe(0), logged("info", "half"), describe(50), describe(100)] {
         assert_eq!(client.next().await, expected);
     }
     assert_eq!(text_of(&client.next().await), "done");
@@ -491,8 +491,8 @@ async fn failures_of_every_kind_are_told() {
     let answer = client.ask(legacy(1, "tools/call", call("echo", json!({"message": "secret"})))).await;
     check_error(&answer, -32603, "internal");
     assert!(!answer.to_string().contains("secret"), "{answer}");
-    let told = "the call did not run: its start cannot be recorded: the test";
-    assert!(answer["error"]["message"].as_str().unwrap().starts_with(told), "{answer}");
+    let message = "the call did not run: its start cannot be recorded: the test";
+    assert!(answer["error"]["message"].as_str().unwrap().starts_with(message), "{answer}");
     assert_eq!(text_of(&client.ask(legacy(1, "tools/call", call("echo", json!({"message": "ok"})))).await), "ok");
 }
 
@@ -507,12 +507,12 @@ async fn a_client_hears_that_the_list_changed_and_a_storm_is_told_in_few_words()
     }
     let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
     assert_eq!(client.next().await, changed);
-    let mut told = 1;
+    let mut outcome = 1;
     while let Ok(line) = timeout(Duration::from_millis(600), client.input.next()).await {
         assert!(line.unwrap().is_some());
-        told += 1;
+        outcome += 1;
     }
-    assert!(told <= 10, "{told} notifications");
+    assert!(outcome <= 10, "{outcome} notifications");
     app.provider.replace_tools([endless()]);
     assert_eq!(client.next().await, changed);
     assert_eq!(client.ask(legacy(2, "tools/list", json!({}))).await["result"]["tools"][0]["name"], "endless");

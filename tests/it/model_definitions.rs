@@ -133,15 +133,15 @@ fn the_command_line_prints_what_a_request_holds() {
         assert!(dialect.as_array().unwrap().contains(&one("Read", "claude_code")), "{kind:?}: {dialect}");
         assert_eq!(tools(&home, &[&["--tools", ""][..], &provider].concat()), Value::Array(Vec::new()));
         // The same function makes it that makes requests.
-        let told = definition("grep");
-        let members = told.get("function").unwrap_or(&told);
+        let message = definition("grep");
+        let members = message.get("function").unwrap_or(&message);
         let schema = ["input_schema", "parameters"].into_iter().find_map(|name| members.get(name)).unwrap();
         let offered = OfferedTool {
             name: "grep".into(),
             description: members["description"].as_str().unwrap().to_owned(),
             input_schema: Arc::new(schema.clone()),
         };
-        assert_eq!(definitions(kind, &[offered]), [told], "{kind:?}: a copy of a copy is the same");
+        assert_eq!(definitions(kind, &[offered]), [message], "{kind:?}: a copy of a copy is the same");
     }
     let output = home.run(&["tools", "--provider", "nobody"]);
     assert_eq!(output.status.code(), Some(2));

@@ -193,8 +193,8 @@ async fn a_refusal_is_told_in_the_providers_words_without_the_key() {
         let elsewhere = ModelServer::with([Says::text("mine")]).await;
         let headers = vec![("location", format!("{}/v1/messages", elsewhere.url()))];
         let server = ModelServer::with([Reply::Raw { status, headers, body: body.into_bytes() }]).await;
-        let mut told = answer(&model(&server), request(vec![Message::user("a")], Vec::new())).await;
-        let (Some(Err(error)), 0) = (told.pop(), told.len()) else { panic!("{status} is no answer") };
+        let mut message = answer(&model(&server), request(vec![Message::user("a")], Vec::new())).await;
+        let (Some(Err(error)), 0) = (message.pop(), message.len()) else { panic!("{status} is no answer") };
         assert_eq!(error.kind(), kind, "{error:?}");
         assert!(!error.to_string().contains(KEY) && error.to_string().contains("`main`"), "{error}");
         assert!(elsewhere.seen().is_empty());

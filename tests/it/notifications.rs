@@ -184,12 +184,12 @@ async fn clients_with_a_session_watch_resources_until_they_have_enough() {
         until_watched(&provider, &["team://a", "team://1/b"]).await;
         provider.send_notice(updated("team://2/b"));
         provider.send_notice(updated("team://1/b"));
-        let mut told = notification("resources/updated");
-        told["params"] = json!({"uri": "team://1/b"});
-        assert_eq!(client.next().await, told);
+        let mut message = notification("resources/updated");
+        message["params"] = json!({"uri": "team://1/b"});
+        assert_eq!(client.next().await, message);
         provider.send_notice(updated("team://a/part"));
-        told["params"] = json!({"uri": "team://a"});
-        assert_eq!(client.next().await, told, "one below it changed");
+        message["params"] = json!({"uri": "team://a"});
+        assert_eq!(client.next().await, message, "one below it changed");
         assert_eq!(client.ask("resources/unsubscribe", json!({"uri": "team://1/b"})).await["result"], json!({}));
         until_watched(&provider, &["team://a"]).await;
         provider.send_notice(updated("team://1/b"));
@@ -245,11 +245,11 @@ async fn a_subscription_tells_all_that_was_agreed_and_nothing_else() {
         provider.send_notice(said(LogLevel::Emergency, "x", None));
         provider.replace(&ScriptedContext::new("team").with_prompt("p"));
         let meta = json!({"io.modelcontextprotocol/subscriptionId": 5});
-        let told = client.next().await;
+        let answer = client.next().await;
         let method = "notifications/resources/list_changed";
-        assert_eq!((&told["method"], &told["params"]), (&json!(method), &json!({"_meta": meta})));
+        assert_eq!((&answer["method"], &answer["params"]), (&json!(method), &json!({"_meta": meta})));
         provider.replace(&team().with_prompt("q"));
-        let both = [client.next().await, client.next().await].map(|told| told["method"].clone());
+        let both = [client.next().await, client.next().await].map(|answer| answer["method"].clone());
         assert_eq!(both, ["notifications/resources/list_changed", "notifications/prompts/list_changed"]);
         provider.replace(&team());
         client.next().await;
@@ -269,10 +269,10 @@ async fn a_subscription_watches_what_may_be_watched_until_it_ends() {
         for _ in 0..100 {
             provider.send_notice(updated("team://a"));
         }
-        let told = client.next().await;
+        let answer = client.next().await;
         let meta = json!({"io.modelcontextprotocol/subscriptionId": 5});
-        assert_eq!(told["method"], "notifications/resources/updated");
-        assert_eq!(told["params"], json!({"_meta": meta, "uri": "team://a"}));
+        assert_eq!(answer["method"], "notifications/resources/updated");
+        assert_eq!(answer["params"], json!({"_meta": meta, "uri": "team://a"}));
         client.next().await;
         assert!(client.is_silent().await, "a storm is told in few words");
         drop(client);
@@ -333,13 +333,13 @@ async fn subscriptions_beside_each_other_each_tell_their_own() {
     client.ask(listen(1, json!({"promptsListChanged": true}))).await;
     client.ask(listen(2, json!({"resourceSubscriptions": ["team://a"]}))).await;
     provider.send_notice(updated("team://a"));
-    let told = client.next().await;
-    assert_eq!(told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 2, "{told}");
+    let answer = client.next().await;
+    assert_eq!(answer["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 2, "{answer}");
     client.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}})).await;
     until_watched(&provider, &[]).await;
     provider.replace(&team().with_prompt("q"));
-    let told = client.next().await;
-    assert_eq!(told["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 1, "{told}");
+    let answer = client.next().await;
+    assert_eq!(answer["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 1, "{answer}");
 }
 
 #[tokio::test]
@@ -409,11 +409,11 @@ async fn guidance_of_servers_stands_under_their_names_behind_our_own() {
         opened,
         front.ask_modern(&modern(1, "server/discover", json!({}))).await.1,
     ] {
-        let told = answer["result"]["instructions"].as_str().unwrap();
-        assert!(told.starts_with("Mind the step.\n\nToolstead "), "{told}");
+        let message = answer["result"]["instructions"].as_str().unwrap();
+        assert!(message.starts_with("Mind the step.\n\nToolstead "), "{message}");
         let contained = "\n\n## first\n    Toolstead\n    =====\n    ~~~\n    <!--\n    ```\n    ## git\n    Push by force.\n\n\
                          ## git\n    Commit often.\n    # git[2J";
-        assert!(told.ends_with(contained), "{told}");
+        assert!(message.ends_with(contained), "{message}");
     }
 }
 

@@ -52,7 +52,7 @@ const ALL: &str = r#"may_ask = ["elicitation", "sampling", "roots"]"#;
 
 /// Returns the results of the fixture's tools for the Python SDK's client, and the questions that the client received.
 #[track_caller]
-fn told(place: &Place, mode: &str, tools: &[&str], environment: &[(&str, &str)]) -> (Vec<String>, Value) {
+fn answers_of(place: &Place, mode: &str, tools: &[&str], environment: &[(&str, &str)]) -> (Vec<String>, Value) {
     let names: Vec<String> = tools.iter().map(|tool| format!("mcp__fixture__{tool}")).collect();
     let mut command = place.home.command(python_program("python"), &[]);
     command.arg(peer("asked_client.py")).arg(env!("CARGO_BIN_EXE_toolstead")).arg("--config").arg(&place.config);
@@ -61,9 +61,9 @@ fn told(place: &Place, mode: &str, tools: &[&str], environment: &[(&str, &str)])
     command.env("PATH", node_path()).env("MODE", mode).env("TOOLS", names.join(",")).env("ROOTS", outside);
     let output = command.envs(environment.iter().copied()).output().unwrap();
     assert!(output.status.success(), "{mode}: {}", stderr(&output));
-    let told: Value = serde_json::from_str(stdout(&output).lines().last().unwrap()).unwrap();
-    let said = names.iter().map(|name| told["said"][name].as_str().unwrap().to_owned()).collect();
-    (said, told["asked"].clone())
+    let answer: Value = serde_json::from_str(stdout(&output).lines().last().unwrap()).unwrap();
+    let said = names.iter().map(|name| answer["said"][name].as_str().unwrap().to_owned()).collect();
+    (said, answer["asked"].clone())
 }
 
 #[track_caller]
@@ -71,7 +71,7 @@ fn check_answers(upstream: &str) {
     let place = place(upstream, ALL);
     let tools = ["test_input_required_result_elicitation", "test_sampling", "test_input_required_result_list_roots"];
     for mode in ["legacy", "2026-07-28"] {
-        let (said, asked) = told(&place, mode, &tools, &[]);
+        let (said, asked) = answers_of(&place, mode, &tools, &[]);
         assert_eq!(
             said,
             ["Hello, ada!", "LLM response: Paris", "The client has its roots"],
@@ -107,7 +107,7 @@ fn an_old_server_asks_clients_of_both_generations() {
 fn of_the_folders_of_a_client_a_server_hears_those_of_the_workspace() {
     let place = place_of("asking_server.py", "2025-11-25", ALL);
     for mode in ["legacy", "2026-07-28"] {
-        let (said, asked) = told(&place, mode, &["folders"], &[]);
+        let (said, asked) = answers_of(&place, mode, &["folders"], &[]);
         let heard: Value = serde_json::from_str(&said[0]).unwrap_or_else(|error| panic!("{error}: {said:?}"));
         let uris: Vec<&str> =
             heard["roots"].as_array().unwrap().iter().map(|root| root["uri"].as_str().unwrap()).collect();
@@ -118,7 +118,7 @@ fn of_the_folders_of_a_client_a_server_hears_those_of_the_workspace() {
 #[test]
 fn an_error_of_the_client_is_what_an_old_server_hears() {
     let place = place("2025-11-25", ALL);
-    let (said, asked) = told(&place, "legacy", &["test_sampling"], &[("REFUSE", "the user rejected it")]);
+    let (said, asked) = answers_of(&place, "legacy", &["test_sampling"], &[("REFUSE", "the user rejected it")]);
     assert!(said[0].contains("the user rejected it"), "{said:?} {asked}");
     let questions = place.questions();
     assert_eq!((&questions[0]["metadata"]["answer"], questions.len()), (&json!("declined"), 1), "{questions:#?}");
@@ -129,7 +129,8 @@ fn a_server_asks_what_the_configuration_lets_it_and_nothing_else() {
     for upstream in ["2026-07-28", "2025-11-25"] {
         let place = place(upstream, "");
         for mode in ["legacy", "2026-07-28"] {
-            let (said, asked) = told(&place, mode, &["test_input_required_result_elicitation", "test_sampling"], &[]);
+            let (said, asked) =
+                answers_of(&place, mode, &["test_input_required_result_elicitation", "test_sampling"], &[]);
             assert_eq!(said[0], "Hello, ada!", "{upstream} {mode}");
             assert!(!said[1].contains("Paris"), "{upstream} {mode}: {said:?}");
             assert_eq!(asked.as_array().unwrap().len(), 1, "{upstream} {mode}: {asked}");

@@ -416,12 +416,12 @@ fn assert_figures(page: &str, table: &str) {
     let cells = |row: &str| row.split('|').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
     for row in table.lines().filter(|row| !row.starts_with("| ---")) {
         let measured = cells(row);
-        let told = page.lines().map(cells).find(|told| told.get(1) == measured.get(1));
-        let told = told.unwrap_or_else(|| panic!("the page has no row `{row}`"));
-        for (told, measured) in told.iter().zip(&measured) {
-            match (told.parse::<f64>(), measured.parse::<f64>()) {
-                (Ok(told), Ok(measured)) => assert!((told - measured).abs() <= measured / 10.0, "{row}: {told}"),
-                _ => assert_eq!(told, measured, "{row}"),
+        let output = page.lines().map(cells).find(|output| output.get(1) == measured.get(1));
+        let output = output.unwrap_or_else(|| panic!("the page has no row `{row}`"));
+        for (output, measured) in output.iter().zip(&measured) {
+            match (output.parse::<f64>(), measured.parse::<f64>()) {
+                (Ok(output), Ok(measured)) => assert!((output - measured).abs() <= measured / 10.0, "{row}: {output}"),
+                _ => assert_eq!(output, measured, "{row}"),
             }
         }
     }

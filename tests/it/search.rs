@@ -51,13 +51,13 @@ impl Searched {
             "params": {"name": tool, "arguments": arguments}});
         self.server.send(request.to_string());
         let answer = self.server.answer(self.calls);
-        let told = answer["result"]["structuredContent"].clone();
+        let message = answer["result"]["structuredContent"].clone();
         assert!(
-            told["truncated"] == false,
+            message["truncated"] == false,
             "{arguments}: {}",
             answer.to_string().chars().take(2000).collect::<String>()
         );
-        told
+        message
     }
 
     /// Returns the output of a program that searches the tree.
@@ -186,9 +186,9 @@ fn grep_finds_the_files_that_ripgrep_finds() {
             continue;
         }
         arguments["output_mode"] = "count".into();
-        let told = tree.call("grep", &arguments);
-        let ours: BTreeSet<(String, u64)> = strings(&told["counts"], "path")
-            .zip(told["counts"].as_array().unwrap().iter().map(|count| count["count"].as_u64().unwrap()))
+        let answer = tree.call("grep", &arguments);
+        let ours: BTreeSet<(String, u64)> = strings(&answer["counts"], "path")
+            .zip(answer["counts"].as_array().unwrap().iter().map(|count| count["count"].as_u64().unwrap()))
             .collect();
         same(&format!("counts of {what}"), &ours, &counts(&tree.ripgrep(&format!("-c {theirs}"))));
     }
@@ -242,8 +242,8 @@ fn grep_shows_the_lines_that_ripgrep_shows() {
         let mut arguments: Value = serde_json::from_str(arguments).unwrap();
         arguments["head_limit"] = 0.into();
         arguments["output_mode"] = "content".into();
-        let told = tree.call("grep", &arguments);
-        let ours: BTreeSet<(String, u64, String)> = told["matches"]
+        let answer = tree.call("grep", &arguments);
+        let ours: BTreeSet<(String, u64, String)> = answer["matches"]
             .as_array()
             .unwrap()
             .iter()
@@ -292,9 +292,9 @@ fn glob_finds_what_fd_finds() {
     for (arguments, theirs) in GLOB {
         let mut arguments: Value = serde_json::from_str(arguments).unwrap();
         arguments["limit"] = 10_000.into();
-        let told = tree.call("glob", &arguments);
-        let ours: BTreeSet<String> = strings(&told["files"], "path").collect();
-        assert_eq!(told["total_seen"], ours.len());
+        let answer = tree.call("glob", &arguments);
+        let ours: BTreeSet<String> = strings(&answer["files"], "path").collect();
+        assert_eq!(answer["total_seen"], ours.len());
         let mut all = words("--color never -0 -H -s -E .git --glob");
         all.extend(words(theirs).into_iter().map(|word| word.replace('@', root.to_str().unwrap())));
         let text = tree.output("fdfind", &all);

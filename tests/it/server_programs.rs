@@ -176,8 +176,8 @@ fn a_server_of_a_project_starts_in_the_project_and_runs_what_was_there_when_it_w
     };
     for profile in ["open", "guarded"] {
         fs::write(top.join("toolstead.toml"), of(profile)).unwrap();
-        let told = run(&["config", "trust", "--yes"]);
-        assert!(told.contains("is trusted as it is now"), "{told}");
+        let message = run(&["config", "trust", "--yes"]);
+        assert!(message.contains("is trusted as it is now"), "{message}");
         let printed = run(&TELL);
         assert!(printed.contains(&format!("of the project in {}", top.display())), "{profile}: {printed}");
     }
@@ -186,8 +186,8 @@ fn a_server_of_a_project_starts_in_the_project_and_runs_what_was_there_when_it_w
         let output = home.run(arguments);
         format!("{}{}", stdout(&output), stderr(&output))
     };
-    let told = at_top(&["config", "trust", "--yes"]);
-    assert!(told.contains(&format!("a server of this file runs {}", top.join("srv.py").display())), "{told}");
+    let message = at_top(&["config", "trust", "--yes"]);
+    assert!(message.contains(&format!("a server of this file runs {}", top.join("srv.py").display())), "{message}");
     assert!(at_top(&TELL).contains("of the project in"), "trusted with its file");
     fs::write(top.join("srv.py"), server("changed")).unwrap();
     assert!(at_top(&["servers"]).contains("has changed since it was trusted"));
@@ -206,8 +206,8 @@ fn a_name_that_a_persons_own_configuration_does_not_place_is_a_stranger_in_each_
         fs::write(&config, text).unwrap();
         let output = home.run(&TELL);
         assert!(!stdout(&output).contains("of a "), "{args}: {}", stdout(&output));
-        let told = stdout(&home.run(&["servers"]));
-        assert!(told.contains("is where tools write, and is not trusted"), "{args}: {told}");
+        let message = stdout(&home.run(&["servers"]));
+        assert!(message.contains("is where tools write, and is not trusted"), "{args}: {message}");
         let trusted = home.run(&["config", "trust", "--yes", config.to_str().unwrap()]);
         assert_eq!(trusted.status.code(), Some(0), "{}", stderr(&trusted));
         assert!(stdout(&home.run(&TELL)).contains("of a "), "{args}");
@@ -287,8 +287,8 @@ fn a_server_of_a_file_in_the_home_is_not_given_the_home() {
         let output = home.toolstead(arguments).env("HOME", &top).stdin(Stdio::null()).output().unwrap();
         format!("{}{}", stdout(&output), stderr(&output))
     };
-    let told = run(&["config", "trust", "--yes", file.to_str().unwrap()]);
-    assert!(told.contains("is trusted as it is now"), "{told}");
+    let message = run(&["config", "trust", "--yes", file.to_str().unwrap()]);
+    assert!(message.contains("is trusted as it is now"), "{message}");
     let printed = run(&[&["--allow", "mcp__srv"], &TELL[..]].concat());
     assert!(printed.contains("first in /tmp"), "{printed}");
     assert!(!top.join("left").exists());
@@ -317,8 +317,11 @@ fn what_a_command_puts_in_the_place_of_a_named_program_before_its_first_start_is
             fs::write(top.join(changed), server("second")).unwrap();
             let printed = run(&TELL);
             assert!(!printed.contains("second in"), "{args} {is_there}: {printed}");
-            let told = run(&["servers"]);
-            assert!(told.contains(&format!("{changed}`, which it runs, has changed")), "{args} {is_there}: {told}");
+            let message = run(&["servers"]);
+            assert!(
+                message.contains(&format!("{changed}`, which it runs, has changed")),
+                "{args} {is_there}: {message}"
+            );
             run(&["config", "trust", "--yes", config.to_str().unwrap()]);
             assert!(run(&TELL).contains("second in"), "{args} {is_there}");
         }

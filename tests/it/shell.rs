@@ -146,8 +146,8 @@ fn a_server_is_started_reached_and_ends_with_its_session() {
     let get =
         format!("exec 3<>/dev/tcp/127.0.0.1/{port}; printf 'GET /page.txt HTTP/1.0\\r\\n\\r\\n' >&3; tail -n 1 <&3");
     assert_eq!(text(&client.call("bash", json!({"command": get}))), "the page\n");
-    let told = client.call("BashOutput", json!({"bash_id": id, "filter": "GET"}));
-    assert!(text(&told).contains("GET /page.txt"), "{told}");
+    let answer = client.call("BashOutput", json!({"bash_id": id, "filter": "GET"}));
+    assert!(text(&answer).contains("GET /page.txt"), "{answer}");
     assert!(lives(&mark));
     let (_, status) = client.pipe.finish();
     assert!(status.success());
@@ -192,8 +192,8 @@ fn a_client_that_asks_for_progress_hears_what_a_running_command_prints() {
         request(1, "bash", json!({"command": "echo one; until [ -e go ]; do sleep 0.01; done; echo two"}));
     request["params"]["_meta"] = json!({"progressToken": "p"});
     client.pipe.send(request.to_string());
-    let told = client.pipe.receive();
-    assert_eq!((&told["method"], &told["params"]["message"]), (&json!("notifications/progress"), &json!("one\n")));
+    let answer = client.pipe.receive();
+    assert_eq!((&answer["method"], &answer["params"]["message"]), (&json!("notifications/progress"), &json!("one\n")));
     fs::write(client.home.work().join("go"), "").unwrap();
     assert_eq!(text(&client.pipe.answer(1)["result"]), "one\ntwo\n");
 }
@@ -243,8 +243,8 @@ fn what_the_runtime_knows_of_secrets_no_command_finds_out() {
     let secret = "sk-live-0123456789abcdef";
     let mut client =
         Client::with("", &[("ANTHROPIC_API_KEY", secret), ("MY_TOKEN", secret), ("SSH_AUTH_SOCK", secret)]);
-    let told = client.call("bash", json!({"command": "env; export -p; cat /proc/$$/environ"}));
-    assert!(text(&told).contains("GIT_TERMINAL_PROMPT") && !told.to_string().contains(secret), "{told}");
+    let answer = client.call("bash", json!({"command": "env; export -p; cat /proc/$$/environ"}));
+    assert!(text(&answer).contains("GIT_TERMINAL_PROMPT") && !answer.to_string().contains(secret), "{answer}");
 }
 
 #[test]

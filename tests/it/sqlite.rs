@@ -169,7 +169,7 @@ async fn a_new_database_is_for_its_owner_alone_and_comes_back_after_closing() {
     assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
     database.close().await;
     assert_eq!(
-        told(&log.record(samples::execution(2)).await.unwrap_err()),
+        messages_of(&log.record(samples::execution(2)).await.unwrap_err()),
         [format!("could not record the call {}", samples::call_id(2)), "the database is closed".into()]
     );
     let left: Vec<_> = fs::read_dir(path.parent().unwrap().join("instances")).unwrap().collect();
@@ -367,15 +367,15 @@ async fn a_kill_while_outputs_are_stored_leaves_no_broken_handle_and_nothing_beh
             &path(folder.path()),
         );
         let lines = child.output.by_ref().lines().map_while(Result::ok);
-        let mut told: Vec<String> = lines.filter(|line| line.starts_with("stored ")).take(7 * round).collect();
+        let mut message: Vec<String> = lines.filter(|line| line.starts_with("stored ")).take(7 * round).collect();
         child.process.kill().unwrap();
-        told.extend(child.output.by_ref().lines().map_while(Result::ok).filter(|line| line.starts_with("stored ")));
+        message.extend(child.output.by_ref().lines().map_while(Result::ok).filter(|line| line.starts_with("stored ")));
         child.process.wait().unwrap();
 
         let database = Database::open(options(folder.path()), clock()).await.unwrap();
         database.tidied().await;
         let outputs = database.output_store(workspace());
-        for line in told {
+        for line in message {
             let handle = line["stored ".len()..].parse().unwrap();
             assert!(content(&*outputs, handle).await.is_some(), "{handle} was told and is gone");
         }
@@ -402,16 +402,16 @@ async fn a_kill_while_a_conversation_goes_on_leaves_whole_additions_alone() {
             &path(folder.path()),
         );
         let lines = child.output.by_ref().lines().map_while(Result::ok);
-        let mut told: Vec<String> = lines.filter(|line| line.starts_with("added ")).take(40 * round).collect();
+        let mut message: Vec<String> = lines.filter(|line| line.starts_with("added ")).take(40 * round).collect();
         child.process.kill().unwrap();
-        told.extend(child.output.by_ref().lines().map_while(Result::ok).filter(|line| line.starts_with("added ")));
+        message.extend(child.output.by_ref().lines().map_while(Result::ok).filter(|line| line.starts_with("added ")));
         child.process.wait().unwrap();
 
         let database = Database::open(options(folder.path()), clock()).await.unwrap();
         let conversations = database.conversations(workspace());
         let begun = conversation_store_contract::conversation(1);
         let events = conversations.events(&me, begun.id).await.unwrap();
-        let acknowledged: u64 = told.last().unwrap()["added ".len()..].parse().unwrap();
+        let acknowledged: u64 = message.last().unwrap()["added ".len()..].parse().unwrap();
         assert!(events.len() as u64 >= acknowledged, "{acknowledged} were told, and there are {}", events.len());
         assert!(events.iter().map(|event| event.number).eq(1..=events.len() as u64), "there is a gap");
         let one = conversation_store_contract::one_of_each();
@@ -466,7 +466,11 @@ async fn an_event_that_is_too_large_is_refused_and_nothing_beside_it_is_added() 
     let add = |expected, events| conversations.append(&begun.principal, begun.id, expected, samples::START, events);
     let refused = add(0, vec![said(1), said(17 << 20)]).await.unwrap_err();
     let AppendError::Store(refused) = refused else { panic!("{refused:?}") };
-    assert!(told(&refused).last().unwrap().contains("at most 16777216 are allowed"), "{:?}", told(&refused));
+    assert!(
+        messages_of(&refused).last().unwrap().contains("at most 16777216 are allowed"),
+        "{:?}",
+        messages_of(&refused)
+    );
     assert_eq!(add(0, vec![said(15 << 20)]).await.unwrap(), 1);
     let events = conversations.events(&begun.principal, begun.id).await.unwrap();
     assert_eq!(events.into_iter().map(|event| event.kind).collect::<Vec<_>>(), [said(15 << 20)]);
@@ -620,7 +624,7 @@ async fn a_lock_is_waited_for_and_then_told() {
     let mut other = raw(folder.path()).await;
     let transaction = other.begin_with("BEGIN IMMEDIATE").await.unwrap();
     assert_eq!(
-        told(&log.record(samples::execution(7)).await.unwrap_err())[1],
+        messages_of(&log.record(samples::execution(7)).await.unwrap_err())[1],
         "another program has locked the database"
     );
     assert_eq!(log.find(samples::call_id(7)).await.unwrap(), None, "reading does not wait for a writer");
@@ -652,7 +656,7 @@ async fn a_lock_holds_up_no_call_at_first_and_takes_nothing_away() {
             Err(error) => break error,
         }
     };
-    assert_eq!(told(&error)[1], "another program has locked the database");
+    assert_eq!(messages_of(&error)[1], "another program has locked the database");
     assert!(recorded > 1, "the first ones are on record");
     let all: Vec<ToolExecution> = (1..=recorded).rev().map(samples::execution).collect();
     assert_eq!(rows(&*log).await, all, "reading does not wait for a writer");
@@ -876,7 +880,7 @@ async fn fill_the_disk(path: PathBuf) {
             Err(error) => break error,
         }
     };
-    assert_eq!(told(&error)[1], "the disk is full");
+    assert_eq!(messages_of(&error)[1], "the disk is full");
     assert!(recorded > 10, "{recorded}");
     let all: Vec<ToolExecution> = (1..=recorded).rev().map(row).collect();
     assert_eq!(rows(&*log).await, all, "what was acknowledged is there");
@@ -1010,6 +1014,6 @@ async fn rows(log: &dyn ExecutionLog) -> Vec<ToolExecution> {
 }
 
 /// The error and its causes, as an operator reads them.
-fn told(error: &(dyn Error + 'static)) -> Vec<String> {
+fn messages_of(error: &(dyn Error + 'static)) -> Vec<String> {
     std::iter::successors(Some(error), |error| (*error).source()).map(ToString::to_string).collect()
 }

@@ -71,17 +71,17 @@ async fn json_lines_and_the_terminal_tell_of_an_agents_work() {
     .await;
     let place = Place::of(server, "");
     let output = place.run(&["query", "--json", "Ask around"]);
-    let told = events(&output);
-    let kinds: Vec<&str> = told.iter().filter_map(|event| event["type"].as_str()).collect();
+    let printed = events(&output);
+    let kinds: Vec<&str> = printed.iter().filter_map(|event| event["type"].as_str()).collect();
     let of_agents: Vec<&str> = kinds.iter().copied().filter(|kind| kind.starts_with("subagent_")).collect();
     assert_eq!(
         of_agents,
         ["started", "answered", "call_started", "call_ended", "answered", "ended"]
             .map(|kind| format!("subagent_{kind}"))
     );
-    let ended = told.iter().find(|event| event["type"] == "subagent_ended").unwrap();
+    let ended = printed.iter().find(|event| event["type"] == "subagent_ended").unwrap();
     assert_eq!((&ended["agent"], &ended["outcome"]), (&json!("explore"), &json!("finished")));
-    let (rows, last) = (rows(&place), told.last().unwrap());
+    let (rows, last) = (rows(&place), printed.last().unwrap());
     let (parent, nested) = (row(&rows, "subagent"), row(&rows, "list_directory"));
     assert_eq!((&nested["parent"], &nested["session"]), (&parent["id"], &ended["agent_id"]));
     assert_eq!(ended["within"], parent["id"]);
@@ -149,8 +149,8 @@ async fn what_was_killed_while_an_agent_worked_goes_on() {
     let output = place.run(&["query", "--continue"]);
     assert_eq!(stdout(&output), "It was cut short.\n", "{}", stderr(&output));
     let seen = place.server.seen();
-    let told = results(seen.last().unwrap());
-    assert!(told.len() == 1 && told[0].contains("interrupted"), "{told:?}");
+    let outcome = results(seen.last().unwrap());
+    assert!(outcome.len() == 1 && outcome[0].contains("interrupted"), "{outcome:?}");
     assert_eq!(fs::read_to_string(place.home.work().join("a.txt")).unwrap(), "one");
     let rows = rows(&place);
     assert_eq!(
@@ -187,8 +187,8 @@ async fn ctrl_c_ends_a_tree_of_agents_with_the_programs_that_they_run() {
     kill(child.id(), Signal::INT);
     let output = block_in_place(|| child.wait_with_output().unwrap());
     assert_eq!(output.status.code(), Some(5), "{}", stderr(&output));
-    let told = events(&output);
-    assert_eq!(told.iter().filter(|event| event["type"] == "subagent_ended").count(), 2, "{told:#?}");
+    let printed = events(&output);
+    assert_eq!(printed.iter().filter(|event| event["type"] == "subagent_ended").count(), 2, "{printed:#?}");
     let rows = rows(&place);
     assert_eq!(rows.len(), 3, "{rows:#?}");
     for row in &rows {
@@ -231,8 +231,8 @@ async fn an_agent_works_in_the_background_as_a_task() {
     let output = place.run(&["query", "Hand over"]);
     assert_eq!(stdout(&output).lines().last(), Some("Done."), "{}", stderr(&output));
     let seen = place.server.seen();
-    let told = results(asked(&seen, "Hand over").last().unwrap());
-    let has = |at: usize, text: &str| assert!(told[at].contains(text), "{text} in {}", told[at]);
+    let message = results(asked(&seen, "Hand over").last().unwrap());
+    let has = |at: usize, text: &str| assert!(message[at].contains(text), "{text} in {}", message[at]);
     has(0, "runs in the background as `task_1`");
     has(1, "`task_1` (general: look) is done after");
     has(2, "I look.");
@@ -268,7 +268,7 @@ async fn a_rule_forbids_an_agent_and_other_spellings_lead_to_the_same() {
     let output = place.run(&["query", "Try"]);
     assert_eq!(stdout(&output), "Tried.\n", "{}", stderr(&output));
     let seen = place.server.seen();
-    let told = results(asked(&seen, "Try").last().unwrap());
-    assert!(told[0].contains("Agent(explore)") && told[1].contains("Did."), "{told:?}");
+    let message = results(asked(&seen, "Try").last().unwrap());
+    assert!(message[0].contains("Agent(explore)") && message[1].contains("Did."), "{message:?}");
     assert_eq!(asked(&seen, "Look").len(), 0);
 }

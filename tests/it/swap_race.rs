@@ -126,15 +126,15 @@ fn race((tool, arguments): Case, time: Duration) -> Tally {
                     arguments["path"].as_str().and_then(|path| path.rsplit('/').next()).unwrap_or("nothing").to_owned();
                 match runtime.block_on(editor.call(tool, arguments)) {
                     Ok(result) => {
-                        let told = format!("{result:?}");
-                        assert!(!told.contains(SECRET), "{tool} told what lies outside: {told}");
+                        let message = format!("{result:?}");
+                        assert!(!message.contains(SECRET), "{tool} told what lies outside: {message}");
                         done += 1;
                     }
                     Err(failure) => {
                         assert_ne!(failure.kind, ErrorKind::Internal, "{failure}");
                         // A refusal may name what the call named, and nothing else that lies there.
-                        let told = failure.text().replace(&named, "");
-                        assert!(!told.contains(SECRET), "{tool} told what lies outside: {told}");
+                        let message = failure.text().replace(&named, "");
+                        assert!(!message.contains(SECRET), "{tool} told what lies outside: {message}");
                         refused += 1;
                     }
                 }

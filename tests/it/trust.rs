@@ -79,8 +79,8 @@ fn a_link_to_a_trusted_file_runs_nothing_of_a_strangers_folder_and_its_prohibiti
 
     machine.write("vendor/evil/lint.sh", MARKS);
     symlink("../../toolstead.toml", machine.path("vendor/evil/toolstead.toml")).unwrap();
-    let told = format!("is a link, or is below one, to {}", machine.path("toolstead.toml").display());
-    machine.check("vendor/evil", &ECHO, 0, &["hi", &told]);
+    let message = format!("is a link, or is below one, to {}", machine.path("toolstead.toml").display());
+    machine.check("vendor/evil", &ECHO, 0, &["hi", &message]);
     assert!(!machine.has("vendor/evil/ran") && !machine.has("ran"));
     machine.check("vendor/evil", &["call", "system_info", "{}"], 3, &["the deny rule `system_info`"]);
     for file in [None, Some("toolstead.toml")] {
@@ -256,8 +256,8 @@ fn data_that_others_could_get_at_is_closed_to_them_and_somebody_elses_is_not_use
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     fs::set_permissions(&data, fs::Permissions::from_mode(0o777)).unwrap();
     fs::set_permissions(&database, fs::Permissions::from_mode(0o666)).unwrap();
-    let told = ["toolstead: others could get at it (mode 777)", "toolstead.db: others could get at it (mode 666)"];
-    machine.check("", &ECHO, 0, &told);
+    let message = ["toolstead: others could get at it (mode 777)", "toolstead.db: others could get at it (mode 666)"];
+    machine.check("", &ECHO, 0, &message);
     assert_eq!((mode(&data), mode(&database)), (0o700, 0o640));
 
     let moved = machine.home.data().join("moved");

@@ -103,20 +103,20 @@ fn text(result: &Value) -> &str {
 async fn a_page_is_fetched_where_a_rule_allows_its_host_and_its_row_names_the_host() {
     let place = Place::allowing("", "").await;
     let arguments = json!({"url": place.url("/article")});
-    let (code, told) = place.call("web_fetch", &arguments);
-    assert!(code == Some(3) && told.contains("WebFetch(domain:127.0.0.1)"), "{told}");
+    let (code, answer) = place.call("web_fetch", &arguments);
+    assert!(code == Some(3) && answer.contains("WebFetch(domain:127.0.0.1)"), "{answer}");
     assert!(place.site.requests().is_empty(), "nothing was asked of the server");
     let place = Place::new("").await;
-    let (code, told) = place.call("web_fetch", &json!({"url": place.url("/article")}));
-    assert!(code == Some(0) && told.contains("Title: Install & run") && told.contains("## Run"), "{told}");
-    assert!(!told.contains("never shown") && !told.contains("alert"), "{told}");
+    let (code, answer) = place.call("web_fetch", &json!({"url": place.url("/article")}));
+    assert!(code == Some(0) && answer.contains("Title: Install & run") && answer.contains("## Run"), "{answer}");
+    assert!(!answer.contains("never shown") && !answer.contains("alert"), "{answer}");
     let archive = format!("[archive]({})", place.url("/files/a.tar"));
-    assert!(told.contains(&archive), "{archive}: {told}");
+    assert!(answer.contains(&archive), "{archive}: {answer}");
     let row = &place.rows()["executions"][0];
     assert_eq!((&row["tool"], &row["outcome"]), (&json!("web_fetch"), &json!("succeeded")), "{row}");
     assert!(row["accesses"].to_string().contains("127.0.0.1"), "{row}");
-    let (code, told) = place.call("web_fetch", &json!({"url": place.url("/none")}));
-    assert!(code != Some(0) && told.contains("HTTP 404") && told.contains("Look elsewhere."), "{told}");
+    let (code, answer) = place.call("web_fetch", &json!({"url": place.url("/none")}));
+    assert!(code != Some(0) && answer.contains("HTTP 404") && answer.contains("Look elsewhere."), "{answer}");
     assert_eq!(place.rows()["executions"][0]["outcome"], "failed", "{}", place.rows());
 }
 
@@ -138,9 +138,10 @@ async fn a_long_page_is_read_on_by_its_handle_and_fetched_once() {
     let place = Place::new("").await;
     let mut pipe = place.serving(None);
     let first = asked(&mut pipe, "web_fetch", &json!({"url": place.url("/long"), "format": "page"}));
-    let told = &first["structuredContent"];
-    let (handle, next) = (told["handle"].as_str().unwrap(), told["content"].as_str().unwrap().lines().count() + 1);
-    assert!(told["truncated"] == true && text(&first).contains("outline of web page"), "{}", text(&first));
+    let message = &first["structuredContent"];
+    let (handle, next) =
+        (message["handle"].as_str().unwrap(), message["content"].as_str().unwrap().lines().count() + 1);
+    assert!(message["truncated"] == true && text(&first).contains("outline of web page"), "{}", text(&first));
     let found = asked(&mut pipe, "grep", &json!({"path": handle, "pattern": "Part 1999", "output_mode": "content"}));
     assert!(text(&found).contains("Part 1999"), "{found}");
     let on = asked(&mut pipe, "read_file", &json!({"path": handle, "offset": next, "limit": 5}));
@@ -197,15 +198,18 @@ async fn robots_keep_out_of_a_page_before_it_is_asked_for_and_neither_none_nor_a
         (text(format!("User-agent: *\nDisallow: /page\n{filler}")), true),
         (text(format!("{filler}User-agent: *\nDisallow: /page\n")), false),
     ] {
-        let (code, told, paths) = fetched_beside(robots).await;
+        let (code, outcome, paths) = fetched_beside(robots).await;
         match is_kept_out {
             true => {
-                assert!(code == Some(3) && told.contains("robots.txt") && !told.contains("Welcome"), "{code:?} {told}");
-                assert!(told.contains("`[web] respect_robots`"), "{told}");
+                assert!(
+                    code == Some(3) && outcome.contains("robots.txt") && !outcome.contains("Welcome"),
+                    "{code:?} {outcome}"
+                );
+                assert!(outcome.contains("`[web] respect_robots`"), "{outcome}");
                 assert_eq!(paths, ["/robots.txt"]);
             }
             false => {
-                assert!(code == Some(0) && told.contains("Welcome"), "{code:?} {told}");
+                assert!(code == Some(0) && outcome.contains("Welcome"), "{code:?} {outcome}");
                 assert_eq!(paths, ["/robots.txt", "/page"]);
             }
         }

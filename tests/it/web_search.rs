@@ -43,8 +43,8 @@ impl Place {
         let output = block_in_place(|| command.output().unwrap());
         let (printed, beside) = (stdout(&output), stderr(&output));
         assert!(!printed.contains(KEY) && !beside.contains(KEY), "the key was printed: {printed}{beside}");
-        let told = if output.status.success() { printed } else { format!("{printed}{beside}") };
-        (output.status.code(), told)
+        let message = if output.status.success() { printed } else { format!("{printed}{beside}") };
+        (output.status.code(), message)
     }
 }
 
@@ -72,23 +72,23 @@ fn found() -> Reply {
 fn a_search_without_a_service_is_unavailable_with_the_reason_and_not_listed() {
     let home = Home::new();
     let output = home.run(&["call", "web_search", r#"{"query": "rust"}"#]);
-    let told = stderr(&output);
-    assert!(output.status.code() == Some(4) && told.contains("`[search] provider` names one"), "{told}");
+    let message = stderr(&output);
+    assert!(output.status.code() == Some(4) && message.contains("`[search] provider` names one"), "{message}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_search_is_asked_for_where_a_rule_allows_it_and_the_key_stays_in_its_header() {
     let place = Place::searching("brave", found).await;
     let asked = json!({"query": "rust mcp", "count": 2});
-    let (code, told) = place.call(&[], "web_search", &asked);
-    assert!(code == Some(3) && place.server.requests().is_empty(), "{told}");
+    let (code, answer) = place.call(&[], "web_search", &asked);
+    assert!(code == Some(3) && place.server.requests().is_empty(), "{answer}");
     let ours =
         "1. Rust & MCP (2 days ago)\n   https://example.com/a\n   About Rust\n2. Other\n   https://other.example/b\n";
     let events = place.home.data().join("search.events");
     for rule in ["web_search", "WebSearch", "WebFetch(domain:127.0.0.1)"] {
         let flags = ["--allow", rule, "--events", events.to_str().unwrap()];
-        let (code, told) = place.call(&flags, "web_search", &asked);
-        assert!(code == Some(0) && told.starts_with(ours), "{rule}: {told}");
+        let (code, answer) = place.call(&flags, "web_search", &asked);
+        assert!(code == Some(0) && answer.starts_with(ours), "{rule}: {answer}");
     }
     let seen = place.server.requests();
     assert_eq!((seen.len(), seen[0].path()), (3, "/gate/res/v1/web/search"));
@@ -103,18 +103,18 @@ async fn literal_calls_of_other_systems_are_answered_as_these_answer() {
     let call = |dialect: &str, tool: &str, arguments: Value| {
         place.call(&["--dialect", dialect, "--allow", "WebSearch"], tool, &arguments)
     };
-    let (code, told) = call("micro_x", "web_search", json!({"query": "rust mcp", "count": 5}));
+    let (code, answer) = call("micro_x", "web_search", json!({"query": "rust mcp", "count": 5}));
     let text = "Search: \"rust mcp\"\nResults: 2\n\n1. Rust & MCP\n   https://example.com/a\n   About Rust\n\n2. Other\n   https://other.example/b";
-    assert_eq!((code, told.trim_end()), (Some(0), text));
-    let (code, told) = call("micro_x", "web_search", json!({"query": "  "}));
-    assert!(code != Some(0) && told.contains("Error: query must not be empty"), "{told}");
-    let (code, told) =
+    assert_eq!((code, answer.trim_end()), (Some(0), text));
+    let (code, answer) = call("micro_x", "web_search", json!({"query": "  "}));
+    assert!(code != Some(0) && answer.contains("Error: query must not be empty"), "{answer}");
+    let (code, answer) =
         call("claude_code", "WebSearch", json!({"query": "rust mcp", "blocked_domains": ["other.example"]}));
     let text = "Web search results for query: \"rust mcp\"\n\nLinks: [{\"title\":\"Rust & MCP\",\"url\":\"https://example.com/a\"}]\n\nREMINDER: ";
-    assert!(code == Some(0) && told.starts_with(text) && told.contains("Sources:"), "{told}");
+    assert!(code == Some(0) && answer.starts_with(text) && answer.contains("Sources:"), "{answer}");
     let both = json!({"query": "rust", "allowed_domains": ["a.example"], "blocked_domains": ["b.example"]});
-    let (code, told) = call("claude_code", "WebSearch", both);
-    assert!(code == Some(2) && told.contains("are both given"), "{told}");
+    let (code, answer) = call("claude_code", "WebSearch", both);
+    assert!(code == Some(2) && answer.contains("are both given"), "{answer}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -126,10 +126,10 @@ async fn a_rate_limit_is_told_with_the_time_to_wait() {
             .header("X-RateLimit-Reset", "1, 1419704")
     };
     let place = Place::searching("brave", limited).await;
-    let (code, told) = place.call(&["--allow", "web_search"], "web_search", &json!({"query": "rust"}));
+    let (code, answer) = place.call(&["--allow", "web_search"], "web_search", &json!({"query": "rust"}));
     let words =
         "Brave received too many requests (HTTP 429): Request rate limit exceeded for plan. Try again in 17 days.";
-    assert!(code == Some(1) && told.contains(words), "{told}");
+    assert!(code == Some(1) && answer.contains(words), "{answer}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -139,14 +139,14 @@ async fn pages_of_duckduckgo_are_read_beside_the_process_and_a_captcha_is_an_err
         <a class="result__snippet" href="x">About <b>it</b></a></div></div>"#;
     let asked = json!({"query": "rust"});
     let place = Place::searching("duckduckgo", || Reply::html(FOUND)).await;
-    let (code, told) = place.call(&["--allow", "web_search"], "web_search", &asked);
-    assert_eq!((code, told.as_str()), (Some(0), "1. The Rust\n   https://example.com/a\n   About it\n"));
+    let (code, answer) = place.call(&["--allow", "web_search"], "web_search", &asked);
+    assert_eq!((code, answer.as_str()), (Some(0), "1. The Rust\n   https://example.com/a\n   About it\n"));
     assert_eq!(place.server.requests()[0].target, "/gate/html/?q=rust");
     let captcha =
         || Reply::html("<div class=\"anomaly-modal__title\">Unfortunately, bots use DuckDuckGo too.</div>").status(202);
     let place = Place::searching("duckduckgo", captcha).await;
-    let (code, told) = place.call(&["--allow", "web_search"], "web_search", &asked);
-    assert!(code == Some(1) && told.contains("DuckDuckGo requires a human check"), "{told}");
+    let (code, answer) = place.call(&["--allow", "web_search"], "web_search", &asked);
+    assert!(code == Some(1) && answer.contains("DuckDuckGo requires a human check"), "{answer}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -159,14 +159,14 @@ async fn a_cost_report_of_micro_x_has_dollars_rounded_after_they_are_added() {
         .config(&format!("[anthropic_admin]\nbase_url = {:?}\napi_key_env = \"ADMIN_KEY\"\n", server.url("").as_str()));
     let place = Place { home, config, server };
     let asked = json!({"action": "cost", "starting_at": "2026-01-01T00:00:00Z", "bucket_width": "1d", "group_by": ["description"], "limit": 7});
-    let (code, told) = place.call(&["--dialect", "micro_x", "--allow", "anthropic_usage"], "anthropic_usage", &asked);
+    let (code, reply) = place.call(&["--dialect", "micro_x", "--allow", "anthropic_usage"], "anthropic_usage", &asked);
     let report = json!({"data": [{"starting_at": "a", "results": [
         {"amount_usd": 0, "currency": "USD", "model": "m"},
         {"amount_usd": 1.23, "currency": "USD", "model": "m"},
         {"amount_usd": 0, "currency": "USD", "model": "m"}]}],
         "has_more": false, "next_page": null, "total_amount_usd": 1.24});
-    let (label, text) = told.split_once('\n').unwrap();
-    assert_eq!((code, label), (Some(0), "Cost Report:"), "{told}");
+    let (label, text) = reply.split_once('\n').unwrap();
+    assert_eq!((code, label), (Some(0), "Cost Report:"), "{reply}");
     assert_eq!(serde_json::from_str::<Value>(text).unwrap(), report);
     let seen = &place.server.requests()[0];
     assert_eq!(
@@ -174,10 +174,10 @@ async fn a_cost_report_of_micro_x_has_dollars_rounded_after_they_are_added() {
         "/v1/organizations/cost_report?starting_at=2026-01-01T00%3A00%3A00Z&bucket_width=1d&group_by%5B%5D=description&limit=7"
     );
     assert_eq!(seen.header("x-api-key"), KEY);
-    let (code, told) = place.call(&[], "anthropic_usage", &asked);
-    assert!(code == Some(3), "{told}");
+    let (code, reply) = place.call(&[], "anthropic_usage", &asked);
+    assert!(code == Some(3), "{reply}");
     let wrong = json!({"action": "spend", "starting_at": "2026-01-01"});
-    let (_, told) = place.call(&["--dialect", "micro_x"], "anthropic_usage", &wrong);
-    assert!(told.contains("Unknown action 'spend'. Must be one of: usage, cost, claude_code."), "{told}");
+    let (_, reply) = place.call(&["--dialect", "micro_x"], "anthropic_usage", &wrong);
+    assert!(reply.contains("Unknown action 'spend'. Must be one of: usage, cost, claude_code."), "{reply}");
     assert_eq!(holding_key(&place.home.data()), [] as [PathBuf; 0]);
 }

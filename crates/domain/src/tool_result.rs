@@ -256,8 +256,8 @@ impl ToolResult {
     #[must_use]
     pub fn said_as(mut self, texts: Vec<String>, is_error: bool, structured: Option<Value>) -> Self {
         let count = texts.len();
-        let told = |text: String| text_block(if text.is_empty() { NO_OUTPUT.to_owned() } else { text });
-        let mut blocks: Vec<Value> = texts.into_iter().map(told).collect();
+        let to_block = |text: String| text_block(if text.is_empty() { NO_OUTPUT.to_owned() } else { text });
+        let mut blocks: Vec<Value> = texts.into_iter().map(to_block).collect();
         blocks.extend_from_slice(self.said_and_added().1);
         self.take_structured_content();
         let object = self.object_mut();

@@ -295,8 +295,8 @@ mod tests {
 
     #[test]
     fn a_choice_is_told_in_words() {
-        for (text, told) in [("", "none"), ("a,b", "a, b"), ("-a,-b", "all without a, b")] {
-            assert_eq!(ToolSelection::all().adjusted(text).unwrap().to_string(), told);
+        for (text, outcome) in [("", "none"), ("a,b", "a, b"), ("-a,-b", "all without a, b")] {
+            assert_eq!(ToolSelection::all().adjusted(text).unwrap().to_string(), outcome);
         }
         assert_eq!(ToolSelection::all().to_string(), "all");
     }

@@ -59,7 +59,7 @@ async fn run(folder: &str, tool: &str, arguments: Map<String, Value>) -> Result<
         arguments,
         meta: Map::new(),
     };
-    let accesses = tools.accesses(&call).await.map_err(told)?;
+    let accesses = tools.accesses(&call).await.map_err(text_of)?;
     let decision = policy.decide(&definition, &call.arguments, &accesses);
     if decision.verdict != Verdict::Allow {
         return Err(decision.reason().into());
@@ -79,13 +79,13 @@ async fn run(folder: &str, tool: &str, arguments: Map<String, Value>) -> Result<
         outputs: &NoOutputs,
         output_characters: 30_000,
     };
-    match tools.call(&call, &context).await.map_err(told)? {
+    match tools.call(&call, &context).await.map_err(text_of)? {
         CallOutcome::Done(result) => Ok(result.joined_text()),
         CallOutcome::InputRequired(_) => Err("the tool asks for input".into()),
     }
 }
 
 /// The failure as a model reads it.
-fn told(failure: ToolFailure) -> String {
+fn text_of(failure: ToolFailure) -> String {
     failure.into_result().joined_text()
 }

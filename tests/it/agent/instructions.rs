@@ -34,12 +34,12 @@ fn system(seen: &Seen) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn instructions_reach_the_model_once_their_folder_is_trusted() {
     let project = project().await;
-    let told = project.check(
+    let message = project.check(
         &["query", "Look."],
         0,
         &["`AGENTS.md` is not read: its folder is not trusted; to trust it, run `toolstead config trust"],
     );
-    assert!(!told.contains("sub/CLAUDE.md"), "{told}");
+    assert!(!message.contains("sub/CLAUDE.md"), "{message}");
     let text = system(&project.server.seen()[0]);
     for part in ["# Environment", "Working folder: `", "`sub/`", "- Date: "] {
         assert!(text.contains(part), "{part}: {text}");

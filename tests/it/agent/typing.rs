@@ -104,7 +104,7 @@ async fn each_call_has_a_plain_line_where_the_output_is_no_terminal() {
         fs::write(place.home.work().join("calc.sh"), "minus\n").unwrap();
         let arguments: &[&str] = if verbose { &["-v", "query", "Mend it."] } else { &["query", "Mend it."] };
         let output = place.run(arguments);
-        let told = stderr(&output);
+        let message = stderr(&output);
         for part in [
             "• bash printf 'one\\n\\033[2Jtwo\\n'; exit 3 failed after ",
             " s with exit code 3:\n  | one\n  | ",
@@ -112,9 +112,9 @@ async fn each_call_has_a_plain_line_where_the_output_is_no_terminal() {
             "\n  | -minus\n  | +plus\n",
             "• bash echo fine (",
         ] {
-            assert!(told.contains(part), "{part}: {told}");
+            assert!(message.contains(part), "{part}: {message}");
         }
-        assert_eq!(told.contains("\n  | fine\n"), verbose, "{told}");
-        assert!(!told.contains('\u{1b}'), "{told}");
+        assert_eq!(message.contains("\n  | fine\n"), verbose, "{message}");
+        assert!(!message.contains('\u{1b}'), "{message}");
     }
 }

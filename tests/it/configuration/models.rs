@@ -86,10 +86,10 @@ fn without_a_default_the_only_model_is_asked() {
 fn without_any_model_the_error_says_what_to_write_and_where() {
     let machine = Machine::with(&[(USER, "")]);
     let error = machine.config().model(None).unwrap_err();
-    let told = error.to_string();
-    assert!(told.contains(&machine.path(USER)), "{told}");
+    let message = error.to_string();
+    assert!(message.contains(&machine.path(USER)), "{message}");
     assert_eq!(machine.config().model(Some("main")).unwrap_err(), error, "no name leads anywhere");
-    let example: Vec<&str> = told.lines().filter(|line| line.starts_with("    ")).collect();
+    let example: Vec<&str> = message.lines().filter(|line| line.starts_with("    ")).collect();
     machine.write(USER, &example.join("\n"));
     let machine = machine.variables(&[("ANTHROPIC_API_KEY", "sk-1")]);
     assert_eq!(machine.config().model(None).unwrap().key, known("sk-1"));
@@ -122,12 +122,12 @@ fn a_key_comes_from_a_variable_a_file_or_a_command_and_from_one_of_them() {
     }
     let words = ["pass", "show", "anthropic"].map(str::to_owned).to_vec();
     assert_eq!(source("api_key_command = [\"pass\", \"show\", \"anthropic\"]").0, KeySource::Command(words));
-    for (lines, told) in [
+    for (lines, outcome) in [
         ("api_key_env = \"EMPTY\"", "the environment variable `EMPTY` holds no key: set it"),
         ("", "there is no key: set the environment variable `ANTHROPIC_API_KEY`, or set `api_key_env`"),
     ] {
         let (key, _) = source(lines);
-        assert!(matches!(&key, KeySource::Missing(what) if what.starts_with(told)), "{key:?}");
+        assert!(matches!(&key, KeySource::Missing(what) if what.starts_with(outcome)), "{key:?}");
     }
     let both = format!("{MAIN}api_key_env = \"MINE\"\napi_key_file = \"k\"\n");
     Machine::with(&[(USER, &both)]).fails(
@@ -142,7 +142,7 @@ fn a_key_comes_from_a_variable_a_file_or_a_command_and_from_one_of_them() {
 
 #[test]
 fn wrong_values_are_told_with_their_lines_and_without_what_may_be_a_key() {
-    for (line, told) in [
+    for (line, message) in [
         (
             "api_key_env = \"sk-ant-hunter2\"",
             "`models.main.api_key_env`: it must be the name of an environment variable",
@@ -157,12 +157,12 @@ fn wrong_values_are_told_with_their_lines_and_without_what_may_be_a_key() {
     ] {
         let machine = Machine::with(&[(USER, &format!("[models.main]\n{line}\n"))]);
         let error = machine.load().map(|_| "no error").unwrap_err().to_string();
-        let told = format!("~/home/.config/toolstead/config.toml:2: {told}");
-        assert!(machine.plain(&error).starts_with(&told), "{error}");
+        let message = format!("~/home/.config/toolstead/config.toml:2: {message}");
+        assert!(machine.plain(&error).starts_with(&message), "{error}");
         assert!(!error.contains("hunter2"), "{error}");
     }
     let at = "~/home/.config/toolstead/config.toml";
-    let fails = |text: &str, told: &str| Machine::with(&[(USER, text)]).fails(&format!("{at}{told}"));
+    let fails = |text: &str, message: &str| Machine::with(&[(USER, text)]).fails(&format!("{at}{message}"));
     fails(
         &format!("default_model = \"mian\"\n{MAIN}"),
         ":1: `default_model`: no model is called `mian`; did you mean `main`?",
@@ -184,7 +184,7 @@ fn wrong_values_are_told_with_their_lines_and_without_what_may_be_a_key() {
 
 #[test]
 fn a_model_that_cannot_be_asked_harms_no_other_and_says_why_when_it_is() {
-    for (lines, told) in [
+    for (lines, outcome) in [
         ("model = \"m\"", "`models.broken` has no `provider`"),
         ("provider = \"openai\"", "`models.broken` has no `model`"),
         ("model = \"m\"\nbase_url = \"http://h\"", "the file that says its `base_url` says all of how it is reached"),
@@ -211,9 +211,9 @@ fn a_model_that_cannot_be_asked_harms_no_other_and_says_why_when_it_is() {
         let config = machine.config();
         assert_eq!(config.model(None).unwrap().name, "main");
         let error = config.model(Some("broken")).unwrap_err().to_string();
-        assert!(error.starts_with("the model `broken` cannot be asked: ") && error.contains(told), "{error}");
+        assert!(error.starts_with("the model `broken` cannot be asked: ") && error.contains(outcome), "{error}");
         assert!(!error.contains("sk-secret"), "{error}");
-        assert!(config.notes.iter().any(|note| note.message.contains(told)), "{:?}", config.notes);
+        assert!(config.notes.iter().any(|note| note.message.contains(outcome)), "{:?}", config.notes);
     }
 }
 
@@ -254,9 +254,9 @@ fn models_and_profiles_of_a_project_wait_for_trust() {
     assert_eq!((config.agent.budgets.calls, config.agent.budgets.turns), (Some(5), Some(200)));
     assert_eq!(config.agent.prompt, None);
     let waiting = machine.waiting();
-    for told in ["default_model = \"theirs\"", "models.theirs.api_key_command = [\"touch\",\"ran\"]"] {
-        let is_told = waiting.iter().any(|one| one.replace(", ", ",") == told);
-        assert!(is_told, "{told} is not in {waiting:?}");
+    for outcome in ["default_model = \"theirs\"", "models.theirs.api_key_command = [\"touch\",\"ran\"]"] {
+        let is_told = waiting.iter().any(|one| one.replace(", ", ",") == outcome);
+        assert!(is_told, "{outcome} is not in {waiting:?}");
     }
 
     machine.trust("toolstead.toml");
@@ -407,8 +407,8 @@ fn a_profile_with_servers_offers_the_tools_of_no_other() {
     machine.trust("toolstead.toml");
     let profile = machine.config().profile("reviewer").unwrap().clone();
     assert_eq!(profile.mcp_servers, Some(Vec::new()), "a project adds no server");
-    let told = "names the server `dosc`: did you mean `docs`?";
-    assert!(config.notes.iter().any(|note| note.message.contains(told)), "{:?}", config.notes);
+    let message = "names the server `dosc`: did you mean `docs`?";
+    assert!(config.notes.iter().any(|note| note.message.contains(message)), "{:?}", config.notes);
 }
 
 #[test]
@@ -480,12 +480,12 @@ fn profiles_and_models_of_other_programs_are_imported() {
     assert_eq!((micro.max_output_tokens, micro.temperature), (4096, Some(0.7)));
     assert_eq!(config.profile("settings").unwrap().model.as_deref(), Some("claude-opus-4-5"));
     let notes: Vec<String> = config.notes.iter().map(|note| machine.plain(note)).collect();
-    for told in [
+    for outcome in [
         "~/home/.clai/cody.json:1: no tool is called `no_such_tool` here: it is not chosen",
         "`save-reply-as-conv`",
         "the model `novita:some/model` is left out",
     ] {
-        assert!(notes.iter().any(|note| note.contains(told)), "{told}: {notes:?}");
+        assert!(notes.iter().any(|note| note.contains(outcome)), "{outcome}: {notes:?}");
     }
     let file = machine.path("home/.clai/cody.json");
     assert!(config.roots.forbidden.contains(&Path::new(&file).to_owned()), "no tool writes prompts of profiles");

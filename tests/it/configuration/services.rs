@@ -26,7 +26,7 @@ fn machine(text: &str, variables: &[(&str, &str)]) -> Machine {
 }
 
 /// Each service: its address and what goes there, or why there is none.
-fn told(outside: &NetworkToolSettings) -> [String; 5] {
+fn values_of(outside: &NetworkToolSettings) -> [String; 5] {
     let Services { search, gmail, calendar, linkedin, anthropic_admin } = &outside.services;
     let secret = || outside.google.as_ref().map_or("", |client| client.client_secret.expose());
     let search = search.as_ref().map(|search| {
@@ -53,8 +53,8 @@ fn told(outside: &NetworkToolSettings) -> [String; 5] {
 
 #[track_caller]
 fn check(machine: &Machine, expected: [&str; 5]) {
-    let told = told(&machine.config().outside).map(|one| machine.plain(one));
-    assert_eq!(told, expected.map(str::to_owned));
+    let answer = values_of(&machine.config().outside).map(|one| machine.plain(one));
+    assert_eq!(answer, expected.map(str::to_owned));
 }
 
 fn none(reason: &str) -> String {
@@ -128,10 +128,10 @@ fn a_missing_or_wrong_key_makes_its_service_unavailable_and_no_other() {
     ] {
         let variables = all.map(|(name, usual)| (name, if name == variable { value } else { usual }));
         let machine = machine("[linkedin]\nenabled = true\n", &variables);
-        for (at, told) in told(&machine.config().outside).iter().enumerate() {
+        for (at, outcome) in values_of(&machine.config().outside).iter().enumerate() {
             match concerned.contains(&at) {
-                true => assert_eq!(*told, none(reason), "{variable}={value}"),
-                false => assert!(!told.starts_with("none: "), "{variable}={value}: {told}"),
+                true => assert_eq!(*outcome, none(reason), "{variable}={value}"),
+                false => assert!(!outcome.starts_with("none: "), "{variable}={value}: {outcome}"),
             }
         }
         // A variable may be there for another program.
@@ -218,7 +218,7 @@ fn each_provider_of_search_has_its_address_and_its_key() {
         ("provider = \"tavily\"\napi_key_env = \"NONE\"", "none: the environment variable `NONE` holds no key: set it"),
     ] {
         let machine = machine(&format!("[search]\n{lines}\n"), &keys);
-        assert_eq!(told(&machine.config().outside)[0], expected, "{lines}");
+        assert_eq!(values_of(&machine.config().outside)[0], expected, "{lines}");
     }
 }
 
@@ -256,7 +256,7 @@ fn a_usual_key_goes_to_no_other_address() {
     );
     // The secret is sent along with tokens that are revoked.
     let revoked_elsewhere = machine("[google]\nrevocation_url = \"https://login.example/revoke\"\n", &keys);
-    assert_eq!(told(&revoked_elsewhere.config().outside)[1], google);
+    assert_eq!(values_of(&revoked_elsewhere.config().outside)[1], google);
 }
 
 #[test]
@@ -288,7 +288,7 @@ fn what_a_project_says_of_addresses_and_keys_waits() {
         ("GOOGLE_CLIENT_SECRET", "s"),
     ]);
     let outside = machine.config().outside;
-    let told_here = told(&outside).map(|one| machine.plain(one));
+    let told_here = values_of(&outside).map(|one| machine.plain(one));
     let waits = |reason: &str, key: &str| {
         format!("none: {reason}; `{key}` waits for `toolstead config trust ~/home/project/toolstead.toml`")
     };
@@ -309,11 +309,11 @@ fn what_a_project_says_of_addresses_and_keys_waits() {
 
     machine.trust("toolstead.toml");
     let outside = machine.config().outside;
-    let told = told(&outside);
-    assert_eq!(told[0], "searxng at https://evil.example/ with none");
-    assert_eq!(told[3], "https://www.linkedin.com/");
-    assert_eq!(told[4], "https://evil.example/ with hunter2");
-    assert!(told[1].starts_with("none: there is no key: `google.client_secret_env`"), "{}", told[1]);
+    let answer = values_of(&outside);
+    assert_eq!(answer[0], "searxng at https://evil.example/ with none");
+    assert_eq!(answer[3], "https://www.linkedin.com/");
+    assert_eq!(answer[4], "https://evil.example/ with hunter2");
+    assert!(answer[1].starts_with("none: there is no key: `google.client_secret_env`"), "{}", answer[1]);
     assert!(outside.proxy.is_some() && outside.key_file.is_some() && outside.private_hosts != HostPatterns::default());
 }
 
@@ -334,7 +334,7 @@ fn no_key_of_one_file_goes_to_the_address_of_another() {
         let with = |lines: &str| {
             let machine = Machine::with(&[(USER, mine), (file, lines)]).variables(&keys);
             machine.trust(file.rsplit('/').next().unwrap());
-            told(&machine.config().outside)
+            values_of(&machine.config().outside)
         };
         let moved = with(
             "[search]\nprovider = \"tavily\"\nbase_url = \"https://evil.example\"\n\
@@ -360,12 +360,12 @@ fn no_key_of_one_file_goes_to_the_address_of_another() {
         (USER, "[search]\napi_key_env = \"MINE\"\n"),
     ])
     .variables(&keys);
-    assert_eq!(told(&machine.config().outside)[0], "brave at https://search.corp.example/ with sk-ant-admin-mine");
+    assert_eq!(values_of(&machine.config().outside)[0], "brave at https://search.corp.example/ with sk-ant-admin-mine");
 }
 
 #[test]
 fn wrong_values_are_told_with_their_lines() {
-    for (section, line, told) in [
+    for (section, line, message) in [
         (
             "search",
             "provider = \"brvae\"",
@@ -397,8 +397,8 @@ fn wrong_values_are_told_with_their_lines() {
     ] {
         let machine = machine(&format!("[{section}]\n{line}\n"), &[]);
         let error = machine.load().map(|_| "no error").unwrap_err().to_string();
-        let told = format!("~/home/.config/toolstead/config.toml:2: {told}");
-        assert!(machine.plain(&error).starts_with(&told), "{error}");
+        let message = format!("~/home/.config/toolstead/config.toml:2: {message}");
+        assert!(machine.plain(&error).starts_with(&message), "{error}");
         assert!(!error.contains("hunter2"), "{error}");
     }
 }
@@ -434,7 +434,7 @@ fn an_address_that_cannot_be_used_is_told_with_its_line_and_harms_nothing_else()
     ] {
         let machine = machine(&format!("{lines}\n"), &[("W", "word")]);
         let config = machine.config();
-        let reason = &told(&config.outside)[at];
+        let reason = &values_of(&config.outside)[at];
         assert!(reason.starts_with(&format!("none: {told_of}")) && !reason.contains("hunter2"), "{reason}");
         let notes: Vec<String> = config.notes.iter().map(|note| machine.plain(note)).collect();
         let is_told =
@@ -446,7 +446,7 @@ fn an_address_that_cannot_be_used_is_told_with_its_line_and_harms_nothing_else()
         "[google]\nclient_id = \"a\"\nclient_secret_env = \"W\"\ngmail_base_url = \"https://${NOT_SET}\"\n",
         &[("W", "word")],
     );
-    assert_eq!(told(&machine.config().outside)[2], "https://www.googleapis.com/ with word");
+    assert_eq!(values_of(&machine.config().outside)[2], "https://www.googleapis.com/ with word");
 }
 
 #[test]
@@ -463,14 +463,17 @@ fn a_key_that_would_go_without_encryption_to_another_machine_is_told() {
         let machine = machine(&lines(host), &[("K", "key"), ("HOST", "h.example/team-secret")]);
         machine.config().notes.iter().map(|note| machine.plain(note)).collect::<Vec<_>>()
     };
-    let told = |line: usize, key: &str| {
+    let text_of = |line: usize, key: &str| {
         format!(
             "~/home/.config/toolstead/config.toml:{line}: what the address of `{key}` is sent goes without encryption, \
              and keys with it"
         )
     };
-    let mut expected =
-        [told(3, "search.base_url"), told(8, "google.calendar_base_url"), told(11, "anthropic_admin.base_url")];
+    let mut expected = [
+        text_of(3, "search.base_url"),
+        text_of(8, "google.calendar_base_url"),
+        text_of(11, "anthropic_admin.base_url"),
+    ];
     expected.sort();
     for host in ["h.example", "${HOST}"] {
         let mut found = notes(host);

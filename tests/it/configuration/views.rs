@@ -47,7 +47,7 @@ fn a_view_is_defined_by_one_file_and_not_by_a_project_that_another_file_precedes
 #[test]
 fn wrong_views_are_refused_with_their_place() {
     let at = "~/home/.config/toolstead/config.toml";
-    let fails = |text: &str, told: &str| Machine::with(&[(USER, text)]).fails(&format!("{at}{told}"));
+    let fails = |text: &str, outcome: &str| Machine::with(&[(USER, text)]).fails(&format!("{at}{outcome}"));
     fails(
         "[views.\"a/b\"]\ntools = []\n",
         ":1: `views.a/b`: the name of a view is 1 to 64 letters, digits and `_`, `-`, because it is a part of a URL",

@@ -76,8 +76,8 @@ async fn kodelet_drives_a_browser_by_its_own_calls() {
         let place = Place::new(dialect).await;
         let named = |name: &str| format!("{prefix}{name}");
         let url = place.url();
-        let told = place.says(&named("navigate"), json!({"url": url, "timeout": 30_000}));
-        assert_eq!(told, format!("Navigated to {url}\nTitle: Form"));
+        let answer = place.says(&named("navigate"), json!({"url": url, "timeout": 30_000}));
+        assert_eq!(answer, format!("Navigated to {url}\nTitle: Form"));
         let page = place.says(&named("get_page"), json!({}));
         let begin = format!("URL: {url}\nTitle: Form\nHTML Length: ");
         assert!(
@@ -91,7 +91,7 @@ async fn kodelet_drives_a_browser_by_its_own_calls() {
             "<input id=4>type=password name=\"secret\"</input>".to_owned(),
             "<button id=5>Buy</button>".to_owned(),
         ] {
-            assert!(page.lines().any(|told| told == line), "{line}: {page}");
+            assert!(page.lines().any(|answer| answer == line), "{line}: {page}");
         }
         assert!(!page.contains("hidden"), "{page}");
         // The first element, which moves all others.
@@ -135,8 +135,8 @@ async fn kodelet_lists_its_browser_tools_by_the_names_of_its_document() {
         ("screenshot", Value::Null, &["full_page", "format"]),
     ] {
         let schema = &tool(name).unwrap_or_else(|| panic!("`{name}` is not listed"))["inputSchema"];
-        let told: Vec<&str> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
-        assert_eq!((&schema["required"], told.as_slice()), (&required, properties), "{name}");
+        let message: Vec<&str> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!((&schema["required"], message.as_slice()), (&required, properties), "{name}");
         assert!(tool(&format!("browser_{name}")).is_none(), "`{name}` stands there twice");
     }
 }
@@ -151,8 +151,8 @@ async fn on_the_command_line_a_browser_lasts_for_a_call() {
         let output = block_in_place(|| home.run(&words));
         (output.status.success(), format!("{}{}", stdout(&output), stderr(&output)))
     };
-    let (done, told) = call("navigate", json!({"url": place.url()}));
-    assert!(done && told.trim_end() == format!("Navigated to {}\nTitle: Form", place.url()), "{told}");
-    let (done, told) = call("get_page", json!({}));
-    assert!(!done && told.contains("Error: no page is open in this session"), "{told}");
+    let (done, answer) = call("navigate", json!({"url": place.url()}));
+    assert!(done && answer.trim_end() == format!("Navigated to {}\nTitle: Form", place.url()), "{answer}");
+    let (done, answer) = call("get_page", json!({}));
+    assert!(!done && answer.contains("Error: no page is open in this session"), "{answer}");
 }

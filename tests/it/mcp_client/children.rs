@@ -29,7 +29,7 @@ for line in sys.stdin:
     print(json.dumps(answer), flush=True)
 "#;
 
-async fn told(server: &Upstream) -> Value {
+async fn facts_of(server: &Upstream) -> Value {
     serde_json::from_str(text(&call(server, "get-env", json!({})).await.unwrap())).unwrap()
 }
 
@@ -41,16 +41,16 @@ async fn a_child_has_the_built_environment_and_nothing_of_ours() {
     server.working_dir = Some(folder.path().canonicalize().unwrap());
     let server = Upstream::start(config("tells", McpTransport::Stdio(server)), deps());
     until_ready(&server).await;
-    let told = told(&server).await;
-    let environment = told["env"].as_object().unwrap();
+    let answer = facts_of(&server).await;
+    let environment = answer["env"].as_object().unwrap();
     // Cargo gives its tests many variables; whatever starts Python on this machine adds none of these.
     let ours = std::env::vars().filter(|(name, _)| name.starts_with("CARGO_"));
     let inherited: Vec<_> = ours.filter(|(name, _)| environment.contains_key(name)).collect();
     assert_eq!(inherited, []);
     assert_eq!((&environment["DECLARED"], environment.contains_key("CARGO_MANIFEST_DIR")), (&json!("yes"), false));
-    assert_eq!(told["cwd"], folder.path().canonicalize().unwrap().to_str().unwrap());
+    assert_eq!(answer["cwd"], folder.path().canonicalize().unwrap().to_str().unwrap());
     // Three streams, and the folder that it reads to know them.
-    assert_eq!(told["fds"], json!(["0", "1", "2", "3"]));
+    assert_eq!(answer["fds"], json!(["0", "1", "2", "3"]));
 }
 
 #[tokio::test]
@@ -58,7 +58,7 @@ async fn a_child_ends_with_its_server_whether_closed_or_dropped() {
     for closes in [true, false] {
         let server = Upstream::start(config("tells", stdio("python3", &["-c", TELLS])), deps());
         until_ready(&server).await;
-        let process = format!("/proc/{}", told(&server).await["pid"]);
+        let process = format!("/proc/{}", facts_of(&server).await["pid"]);
         assert!(Path::new(&process).exists());
         if closes {
             timeout(SOON, server.close()).await.unwrap();

@@ -99,8 +99,9 @@ async fn check(transport: &str, mode: &[&str], expected: Expected) {
             assert_eq!(result.as_ref().map(text).ok(), Some("5"), "{transport} {mode:?}: {result:?}");
             assert!(facts(server).await["pid"].is_number(), "{transport} {mode:?}");
             let notes = server.status().notes;
-            let told = if words.is_empty() { notes.is_empty() } else { notes.iter().any(|note| note.contains(words)) };
-            assert!(told, "{transport} {mode:?}: {notes:?} {status:?}");
+            let outcome =
+                if words.is_empty() { notes.is_empty() } else { notes.iter().any(|note| note.contains(words)) };
+            assert!(outcome, "{transport} {mode:?}: {notes:?} {status:?}");
         }
         Fails(kind, words) => {
             until_ready(server).await;
@@ -255,12 +256,12 @@ async fn a_call_that_is_given_up_is_taken_back() {
             let time = Duration::from_millis(100);
             call_with(&hostile.server, "work", json!({"n": 1}), &Listener::default(), time).await.unwrap_err();
         }
-        let told = async {
+        let message = async {
             while facts(&hostile.server).await["counts"]["notifications/cancelled"] != 3 {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
-        timeout(SOON, told).await.unwrap();
+        timeout(SOON, message).await.unwrap();
     }
 }
 

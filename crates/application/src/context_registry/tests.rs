@@ -178,14 +178,14 @@ async fn results_and_news_of_a_server_name_its_resources_as_they_are_known_here(
     two.send_notice(ContextNotice::ResourceUpdated { uri: "b://7".into() });
     one.send_notice(ContextNotice::ResourceUpdated { uri: "a://x".into() });
     two.send_notice(ContextNotice::ResourceUpdated { uri: "c://of-one".into() });
-    let mut told = Vec::new();
+    let mut output = Vec::new();
     for _ in 0..4 {
         match &heard.recv().await.unwrap().notice {
-            ContextNotice::ResourceUpdated { uri } => told.push(uri.clone()),
+            ContextNotice::ResourceUpdated { uri } => output.push(uri.clone()),
             notice => panic!("{notice:?}"),
         }
     }
-    told.sort();
+    output.sort();
     // A watcher of the distinct form is notified, too. For a resource of another provider, only that provider notifies.
-    assert_eq!(told, ["a://x", "toolstead://one/a://x", "toolstead://two/b://7", "toolstead://two/c://of-one"]);
+    assert_eq!(output, ["a://x", "toolstead://one/a://x", "toolstead://two/b://7", "toolstead://two/c://of-one"]);
 }

@@ -59,7 +59,7 @@ impl DecisionTextCache {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_asked =
             |(one, _): &&(DecisionKey, Arc<DecisionTexts>)| one.accesses == accesses && one.decision == *decision;
-        known.iter().find(is_asked).map(|(_, told)| told.clone())
+        known.iter().find(is_asked).map(|(_, texts)| texts.clone())
     }
 }
 
@@ -91,10 +91,10 @@ mod tests {
 
     #[test]
     fn a_decision_that_is_alike_for_all_calls_is_put_into_words_once() {
-        let told = DecisionTextCache::default();
+        let outcome = DecisionTextCache::default();
         let made = Cell::new(0);
         let tell = |accesses: &[Access], decision: &Decision| {
-            let texts = told.of(accesses, decision, || {
+            let texts = outcome.of(accesses, decision, || {
                 made.set(made.get() + 1);
                 let recorded = RecordedDecision {
                     verdict: "allow".into(),

@@ -135,8 +135,8 @@ impl HookOutcome {
                 None => hook.timeout().after,
             };
             // A hook that hangs or panics does not block the record.
-            let told = AssertUnwindSafe(timeout(patience, hook.after(ended))).catch_unwind();
-            let said = match cancellable(told, command).await {
+            let notified = AssertUnwindSafe(timeout(patience, hook.after(ended))).catch_unwind();
+            let said = match cancellable(notified, command).await {
                 Some(Ok(Ok(said))) => said,
                 _ => {
                     tracing::warn!(hook = hook.name(), call = %execution.id, "the hook failed at the end of the call");

@@ -145,7 +145,7 @@ impl Record {
 
     /// Returns the current state of the record.
     pub(super) fn execution(&self) -> ExecutionRef<'_> {
-        let told = self.decided.as_deref();
+        let decided = self.decided.as_deref();
         ExecutionRef {
             id: self.id,
             parent: self.parent,
@@ -158,12 +158,12 @@ impl Record {
             client: &self.client.client,
             arguments: self.arguments.borrowed(),
             arguments_digest: self.arguments_digest.as_str(),
-            accesses: told.map_or(&[][..], |told| &told.accesses[..]),
-            decision: told.map(|told| DecisionRef {
-                verdict: &told.decision.verdict,
-                reason: &told.decision.reason,
+            accesses: decided.map_or(&[][..], |decided| &decided.accesses[..]),
+            decision: decided.map(|decided| DecisionRef {
+                verdict: &decided.decision.verdict,
+                reason: &decided.decision.reason,
                 approved_by: self.approved_by.as_deref(),
-                trace: &told.decision.trace,
+                trace: &decided.decision.trace,
             }),
             started: self.started,
             ended: self.ended,
@@ -238,7 +238,7 @@ impl Record {
 
     fn decision_texts(&self, accesses: &[Access], decision: &Decision) -> DecisionTexts {
         let bare;
-        let told = match self.keep {
+        let redacted = match self.keep {
             RecordedArguments::None => {
                 bare = without_arguments(decision);
                 &bare
@@ -249,9 +249,9 @@ impl Record {
             accesses: accesses.iter().map(|access| self.access(access)).collect(),
             decision: RecordedDecision {
                 verdict: decision.verdict.as_str().to_owned(),
-                reason: self.text(&told.reason(), LOOKED_AT),
+                reason: self.text(&redacted.reason(), LOOKED_AT),
                 approved_by: None,
-                trace: self.trace(decision, told),
+                trace: self.trace(decision, redacted),
             },
         }
     }
@@ -404,11 +404,11 @@ impl Record {
             return format!("[{} bytes, too many to record]", each_piece(&result, |_| ())).into();
         }
         // `[audit] arguments = "full"` applies to arguments only, so results are redacted in any case.
-        let told = |text: &str| match self.redaction.text(text) {
+        let redact = |text: &str| match self.redaction.text(text) {
             clean if text.len() <= LOOKED_AT => clean.into_owned(),
             clean => cut(&clean, text),
         };
-        self.redaction.value(&result, &told)
+        self.redaction.value(&result, &redact)
     }
 
     /// Returns the recorded part of structured content: each member that is not too long.
@@ -445,7 +445,7 @@ impl Record {
 
     /// Returns the reason of a refusal, without values of arguments unless those are recorded in full.
     fn refusal(&self, failure: &ToolFailure) -> String {
-        let reason = || self.decided.as_ref().map(|told| told.decision.reason.clone());
+        let reason = || self.decided.as_ref().map(|decided| decided.decision.reason.clone());
         match (self.keep, failure.kind) {
             (RecordedArguments::Full, _) => shortened(&failure.message, KEPT_TEXT),
             (RecordedArguments::None, ErrorKind::InvalidInput) => "the arguments do not fit".into(),
@@ -463,25 +463,25 @@ impl Record {
     }
 
     /// Returns the recorded findings, at most [`KEPT_FINDINGS`]. If there are more, the strictest come first.
-    fn trace(&self, decision: &Decision, told: &Decision) -> Value {
-        let mut findings: Vec<(&Finding, &Finding)> = decision.trace.iter().zip(&told.trace).collect();
+    fn trace(&self, decision: &Decision, redacted: &Decision) -> Value {
+        let mut findings: Vec<(&Finding, &Finding)> = decision.trace.iter().zip(&redacted.trace).collect();
         let more = findings.len().saturating_sub(KEPT_FINDINGS);
         if more > 0 {
             findings.sort_by_key(|(finding, _)| std::cmp::Reverse(finding.verdict));
             findings.truncate(KEPT_FINDINGS);
         }
         let mut kept: Vec<Value> = Vec::with_capacity(findings.len());
-        for (finding, told) in findings {
-            let mut told = told.to_json();
-            for text in told.as_object_mut().into_iter().flat_map(Map::values_mut) {
+        for (finding, redacted) in findings {
+            let mut redacted = redacted.to_json();
+            for text in redacted.as_object_mut().into_iter().flat_map(Map::values_mut) {
                 if let Value::String(long) = text {
                     *text = self.text(long, KEPT_TEXT).into();
                 }
             }
             if let (RecordedArguments::None, Some(access)) = (self.keep, &finding.part) {
-                told["part"] = kind_of(access).into();
+                redacted["part"] = kind_of(access).into();
             }
-            kept.push(told);
+            kept.push(redacted);
         }
         if more > 0 {
             kept.push(json!({"verdict": null, "part": null, "cause": format!("{more} more parts")}));

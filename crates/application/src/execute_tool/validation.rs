@@ -40,12 +40,12 @@ impl ValidationContext<'_> {
     /// Validates in a separate process.
     async fn beside_process(self, tool: &Tool, schema: &ToolInputSchema, value: &Value) -> Result<(), ValidationError> {
         let work = async { Ok(validated(self.beside, schema, value).await) };
-        let told = match running::bounded(tool, work, self.cancel, self.time).await {
-            Ok(Ok(told)) => told,
+        let outcome = match running::bounded(tool, work, self.cancel, self.time).await {
+            Ok(Ok(outcome)) => outcome,
             Ok(Err(failure)) => return Err(ValidationError::Unknown(ExecuteToolError::Failed(failure))),
             Err(ended) => return Err(ValidationError::Unknown(ended)),
         };
-        told.map_err(|why| match why {
+        outcome.map_err(|why| match why {
             SchemaValidatorError::Invalid(invalid) => ValidationError::Invalid(invalid),
             other => ValidationError::Unknown(unknown(tool, schema, other)),
         })

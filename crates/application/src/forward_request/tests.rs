@@ -237,9 +237,9 @@ async fn hooks_hear_of_requests_and_may_refuse_rewrite_and_replace() {
 
     let talks =
         |_: &ToolCall| BeforeCallResponse { context: vec!["mind the gap".into()], ..BeforeCallResponse::default() };
-    let told = house(&[], vec![gate(talks, None)], CallSettings::default()).await;
+    let outcome = house(&[], vec![gate(talks, None)], CallSettings::default()).await;
     let whole = json!({"contents": [{"uri": "config://a", "text": "config://a"}]});
-    assert_eq!(told.asked(read("config://a")).await, Ok(whole), "what a hook says is beside it");
+    assert_eq!(outcome.asked(read("config://a")).await, Ok(whole), "what a hook says is beside it");
 }
 
 #[tokio::test]

@@ -40,11 +40,11 @@ async fn guidance_is_told_of_providers_that_may_be_used() {
     let db = Arc::new(ScriptedContext::new("db").with_resource("db://a").with_instructions("Read only."));
     let empty = Arc::new(ScriptedContext::new("empty").with_instructions("Nothing to use."));
     let voices = voices([&git, &db, &empty]).await;
-    let told = |deny: &str| voices.instructions(&scope("a").through(View::new(deny, Arc::new(denying(deny)))));
+    let text_of = |deny: &str| voices.instructions(&scope("a").through(View::new(deny, Arc::new(denying(deny)))));
     assert_eq!(voices.instructions(&scope("a")).unwrap(), "## db\n    Read only.\n\n## git\n    Commit often.");
-    assert_eq!(told("mcp__git").unwrap(), "## db\n    Read only.");
-    assert_eq!(told("mcp__db__read_resource").unwrap(), "## git\n    Commit often.");
-    assert_eq!(told("mcp__*"), None);
+    assert_eq!(text_of("mcp__git").unwrap(), "## db\n    Read only.");
+    assert_eq!(text_of("mcp__db__read_resource").unwrap(), "## git\n    Commit often.");
+    assert_eq!(text_of("mcp__*"), None);
 }
 
 #[tokio::test]

@@ -200,22 +200,24 @@ impl<'a> RequestEvents<'a> {
 
     /// Returns the events as a text to be summarized.
     fn in_words(&self, events: &[&&ConversationEvent]) -> String {
-        let mut told = String::new();
+        let mut transcript = String::new();
         if let Some(summary) = self.summary {
-            let _ = writeln!(told, "Summary of what came before:\n{summary}\n");
+            let _ = writeln!(transcript, "Summary of what came before:\n{summary}\n");
         }
         for event in events {
             let _ = match &event.kind {
-                ConversationEventKind::UserSaid { blocks } => writeln!(told, "Person: {}\n", words(blocks)),
-                ConversationEventKind::ModelAnswered { blocks, .. } => writeln!(told, "Agent: {}\n", words(blocks)),
+                ConversationEventKind::UserSaid { blocks } => writeln!(transcript, "Person: {}\n", words(blocks)),
+                ConversationEventKind::ModelAnswered { blocks, .. } => {
+                    writeln!(transcript, "Agent: {}\n", words(blocks))
+                }
                 ConversationEventKind::CallEnded { result, .. } => {
                     let verdict = if result.is_error { "failed" } else { "answered" };
-                    writeln!(told, "`{}` {verdict}: {}\n", result.name, words(&result.content))
+                    writeln!(transcript, "`{}` {verdict}: {}\n", result.name, words(&result.content))
                 }
                 _ => Ok(()),
             };
         }
-        told
+        transcript
     }
 }
 

@@ -34,16 +34,16 @@ pub(super) fn without_calls(messages: Vec<Message>) -> Vec<Message> {
     if !messages.iter().flat_map(|message| &message.blocks).any(is_call) {
         return messages;
     }
-    let told = |block: Block| match block {
+    let to_text = |block: Block| match block {
         Block::ToolUse(call) => vec![Block::text(call_text(&call))],
         Block::ToolResult(result) => result_blocks(result),
         Block::Sealed(_) => Vec::new(),
         other => vec![other],
     };
-    let told = messages
+    let to_text = messages
         .into_iter()
-        .map(|message| Message { role: message.role, blocks: message.blocks.into_iter().flat_map(told).collect() });
-    told.filter(|message| !message.blocks.is_empty()).collect()
+        .map(|message| Message { role: message.role, blocks: message.blocks.into_iter().flat_map(to_text).collect() });
+    to_text.filter(|message| !message.blocks.is_empty()).collect()
 }
 
 /// Returns a call as text.

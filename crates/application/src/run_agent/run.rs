@@ -350,11 +350,11 @@ impl<'w> Run<'w> {
     ///
     /// # Errors
     /// The outcome, if a hook ends the run, or if the run is cancelled.
-    async fn call_hooks(&self, told: HookPoint, text: &str) -> Result<AgentHookResponse, AgentOutcome> {
+    async fn call_hooks(&self, point: HookPoint, text: &str) -> Result<AgentHookResponse, AgentOutcome> {
         let mut word = tokio::select! {
             biased;
             _ = self.cancel.cancelled() => return Err(AgentOutcome::Cancelled),
-            word = self.hooks.call(told, text, self.hook_continuations > 0) => word,
+            word = self.hooks.call(point, text, self.hook_continuations > 0) => word,
         };
         word.messages.drain(..).for_each(|message| self.publish(AgentEvent::Notice(message)));
         match word.stop.take() {

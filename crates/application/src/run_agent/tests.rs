@@ -156,7 +156,7 @@ impl House {
 
     /// The events on record, a line each.
     async fn history(&self) -> Vec<String> {
-        self.events().await.iter().map(|event| told(&event.kind)).collect()
+        self.events().await.iter().map(|event| summary(&event.kind)).collect()
     }
 }
 
@@ -194,7 +194,7 @@ impl Ran {
     }
 }
 
-fn told(kind: &ConversationEventKind) -> String {
+fn summary(kind: &ConversationEventKind) -> String {
     match kind {
         ConversationEventKind::UserSaid { blocks } => format!("user: {}", words(blocks)),
         ConversationEventKind::ModelAnswered { blocks, stop, .. } => {

@@ -62,13 +62,14 @@ mod tests {
         let (mut watch, mut others) = (bus.subscribe_as(mine.clone()), bus.subscribe_as(other));
         let usage = Usage { input_tokens: 1, cache_read_tokens: 2, cache_write_tokens: 3, output_tokens: 4 };
         UsageEvents::new(bus.clone(), conversation, mine, None).publish(&model, usage);
-        let told = watch.waiting().unwrap().to_json();
-        assert_eq!((&told["type"], &told["model"]), (&json!("usage"), &json!(model.name())));
+        let answer = watch.waiting().unwrap().to_json();
+        assert_eq!((&answer["type"], &answer["model"]), (&json!("usage"), &json!(model.name())));
         assert_eq!(
-            (&told["conversation"], &told["session"]),
-            (&json!(conversation.to_string()), &told["conversation"])
+            (&answer["conversation"], &answer["session"]),
+            (&json!(conversation.to_string()), &answer["conversation"])
         );
-        let tokens = ["input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens"].map(|one| &told[one]);
+        let tokens =
+            ["input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens"].map(|one| &answer[one]);
         assert_eq!(tokens, [&json!(1), &json!(2), &json!(3), &json!(4)]);
         assert_eq!(others.waiting(), None);
     }

@@ -80,14 +80,14 @@ mod tests {
         let tools =
             [off, samples::tool("b"), reading("find", matches), reading("show", lines.clone()), reading("z", lines)];
         let output = OutputHandle(NonZeroU64::MIN);
-        let told = |tools: &[Tool]| {
+        let text_of = |tools: &[Tool]| {
             let readers = OutputReaders::of(tools.iter());
             [readers.full_read_call(output), readers.lines_from(output, 7)]
         };
         let call = |text: &str| Some(text.to_owned());
         let both = r#"show {"of": "o1", "from": 7} or find {"in": "o1", "like": "…"}"#;
-        assert_eq!(told(&tools), [call(r#"show {"of": "o1"}"#), call(both)]);
-        assert_eq!(told(&tools[..3]), [None, call(r#"find {"in": "o1", "like": "…"}"#)]);
-        assert_eq!(told(&tools[..2]), [None, None]);
+        assert_eq!(text_of(&tools), [call(r#"show {"of": "o1"}"#), call(both)]);
+        assert_eq!(text_of(&tools[..3]), [None, call(r#"find {"in": "o1", "like": "…"}"#)]);
+        assert_eq!(text_of(&tools[..2]), [None, None]);
     }
 }

@@ -176,9 +176,9 @@ async fn watching_is_judged_and_recorded_as_a_read() {
     let watched = house.watched_by("a", "b://7").await.unwrap();
     assert_eq!((watched.provider(), house.provider.watched()), ("team", vec!["b://7".to_owned()]));
     let rows = house.log.rows();
-    let told: Vec<_> = rows.iter().map(|row| (row.kind, &*row.called_as, row.arguments["watch"].clone())).collect();
+    let message: Vec<_> = rows.iter().map(|row| (row.kind, &*row.called_as, row.arguments["watch"].clone())).collect();
     let row = |uri| (RequestKind::Resource, uri, json!(true));
-    assert_eq!(told, [row("a://x"), row("c://z"), row("b://7")]);
+    assert_eq!(message, [row("a://x"), row("c://z"), row("b://7")]);
     assert!(rows.iter().all(|row| row.client == "agent 1"));
 }
 

@@ -377,9 +377,9 @@ mod tests {
         check(seconds, json!({"timeout": "10"}), Ok(json!({"timeout_ms": 10_000})));
         check(seconds, json!({"timeout": 0}), Ok(json!({})));
         check(seconds, json!({"timeout_ms": 10}), Ok(json!({"timeout_ms": 10})));
-        let told = "`timeout` must be a time in seconds from 1 to 600; give milliseconds as `timeout_ms`";
+        let message = "`timeout` must be a time in seconds from 1 to 600; give milliseconds as `timeout_ms`";
         for wrong in [json!(601), json!(120_000), json!(-1), json!("soon")] {
-            check(seconds, json!({"timeout": wrong}), Err(told));
+            check(seconds, json!({"timeout": wrong}), Err(message));
         }
     }
 
@@ -392,8 +392,8 @@ mod tests {
             Ok(json!({"command": r"echo 'a b' '$x' 'it'\''s' '' -n"})),
         );
         check(line, json!({"command": "echo $x"}), Ok(json!({"command": "echo $x"})));
-        let told = "`args` must be a list of strings: one for each argument of the program";
-        check(line, json!({"command": "rm", "args": "-i a"}), Err(told));
+        let message = "`args` must be a list of strings: one for each argument of the program";
+        check(line, json!({"command": "rm", "args": "-i a"}), Err(message));
         check(line, json!({"command": "a", "args": [1]}), Err("a program and its arguments must be strings"));
     }
 

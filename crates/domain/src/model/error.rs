@@ -62,8 +62,8 @@ mod tests {
 
     #[test]
     fn a_rate_limit_says_when_to_try_again() {
-        let told = |retry_after| ModelError::RateLimited { message: "slow down".into(), retry_after }.to_string();
-        assert_eq!(told(None), "slow down");
-        assert_eq!(told(Some(Duration::from_millis(3_599_100))), "slow down; try again in 3600 s");
+        let text_of = |retry_after| ModelError::RateLimited { message: "slow down".into(), retry_after }.to_string();
+        assert_eq!(text_of(None), "slow down");
+        assert_eq!(text_of(Some(Duration::from_millis(3_599_100))), "slow down; try again in 3600 s");
     }
 }

@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn a_time_is_told_in_the_calendar() {
-        for (seconds, told) in [
+        for (seconds, outcome) in [
             (0, "1970-01-01T00:00:00"),
             (-1, "1969-12-31T23:59:59"),
             (951_782_399, "2000-02-28T23:59:59"),
@@ -66,7 +66,7 @@ mod tests {
             (4_107_542_399, "2100-02-28T23:59:59"),
             (4_107_542_400, "2100-03-01T00:00:00"),
         ] {
-            assert_eq!(Timestamp(seconds * 1_000_000).to_string(), format!("{told}.000Z"));
+            assert_eq!(Timestamp(seconds * 1_000_000).to_string(), format!("{outcome}.000Z"));
         }
         assert_eq!(Timestamp(1_999).to_string(), "1970-01-01T00:00:00.001Z");
         assert_eq!(Timestamp(-1).to_string(), "1969-12-31T23:59:59.999Z");

@@ -191,8 +191,8 @@ impl WebSearchError {
         };
         match self {
             Self::NotReached(failure) => failure,
-            told if next.is_empty() => ToolFailure::new(kind, told.to_string()),
-            told => ToolFailure::new(kind, told.to_string()).next(next).with_data(data),
+            error if next.is_empty() => ToolFailure::new(kind, error.to_string()),
+            error => ToolFailure::new(kind, error.to_string()).next(next).with_data(data),
         }
     }
 }

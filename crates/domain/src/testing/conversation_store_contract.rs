@@ -154,8 +154,8 @@ async fn of_two_who_add_at_once_one_is_refused(store: &dyn ConversationStore) {
     let Conversation { id, principal, .. } = begin_conversation(store, 40).await;
     for wrong in [1, u64::MAX] {
         let refused = store.append(&principal, id, wrong, at(41), user_message("late")).await;
-        let told = matches!(refused, Err(AppendError::GoesOnElsewhere { found: 0, expected }) if expected == wrong);
-        assert!(told, "{refused:?}");
+        let outcome = matches!(refused, Err(AppendError::GoesOnElsewhere { found: 0, expected }) if expected == wrong);
+        assert!(outcome, "{refused:?}");
     }
     let texts: Vec<String> = (0..20).map(|number| format!("says {number}")).collect();
     let added = join_all(texts.iter().map(|text| store.append(&principal, id, 0, at(42), user_message(text)))).await;

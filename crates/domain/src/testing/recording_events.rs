@@ -15,7 +15,7 @@ use std::sync::{
 pub struct RecordingEvents {
     is_unwatched: AtomicBool,
     events: Mutex<Vec<(EventOrigin, EventKind)>>,
-    told: Signal,
+    published: Signal,
 }
 
 impl RecordingEvents {
@@ -41,7 +41,7 @@ impl RecordingEvents {
 
     /// Returns once this number of events was recorded.
     pub async fn wait_for_events(&self, events: u64) {
-        self.told.reached(events).await;
+        self.published.reached(events).await;
     }
 }
 
@@ -53,7 +53,7 @@ impl EventSink for RecordingEvents {
     fn send(&self, origin: EventOrigin, kind: EventKind) {
         if self.is_watched() {
             lock(&self.events).push((origin, kind));
-            self.told.raise();
+            self.published.raise();
         }
     }
 }

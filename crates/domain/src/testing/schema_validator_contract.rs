@@ -19,9 +19,9 @@ pub async fn schema_validator_contract(validator: &dyn SchemaValidator) {
     });
     let valid = json!({"day": "2026-01-01", "more": {"day": "2026-01-02"}});
     assert_eq!(validator.validate(&schema, Formats::Asserted, &valid).await, Ok(()), "what fits is valid");
-    let told = rejection_message(validator, &schema, json!({"day": "?", "all": ["x"]})).await;
+    let answer = rejection_message(validator, &schema, json!({"day": "?", "all": ["x"]})).await;
     assert_eq!(
-        told, "/all/0: expected an integer, got \"x\"\n/day: expected a text of the format date, got \"?\"",
+        answer, "/all/0: expected an integer, got \"x\"\n/day: expected a text of the format date, got \"?\"",
         "violations are told as in the process itself"
     );
     assert_eq!(

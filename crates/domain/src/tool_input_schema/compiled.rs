@@ -359,8 +359,8 @@ mod tests {
 
     #[track_caller]
     fn check(schema: Value, arguments: Value, expected: &str) {
-        let told = compile(schema).validate(&arguments).map_or_else(|error| error.to_string(), |()| "valid".into());
-        assert_eq!(told, expected);
+        let message = compile(schema).validate(&arguments).map_or_else(|error| error.to_string(), |()| "valid".into());
+        assert_eq!(message, expected);
     }
 
     #[test]
@@ -451,7 +451,7 @@ mod tests {
 
     #[test]
     fn the_first_violations_are_told_and_the_others_counted() {
-        let told = |arguments: &Value| {
+        let text_of = |arguments: &Value| {
             match compile(json!({
             "properties": {"all": {"items": {"required": ["a", "b"]}}, "few": {"maxItems": 2, "items": {"type": "null"}}}
         }))
@@ -461,9 +461,9 @@ mod tests {
             other => panic!("{other:?}"),
         }
         };
-        assert_eq!(told(&json!({"all": vec![json!({}); 3]})), (6, UnlistedViolations::None));
-        assert_eq!(told(&json!({"all": vec![json!({}); 100]})), (20, UnlistedViolations::Exactly(180)));
-        assert_eq!(told(&json!({"all": vec![json!({}); 50_000]})), (1, UnlistedViolations::Unknown));
+        assert_eq!(text_of(&json!({"all": vec![json!({}); 3]})), (6, UnlistedViolations::None));
+        assert_eq!(text_of(&json!({"all": vec![json!({}); 100]})), (20, UnlistedViolations::Exactly(180)));
+        assert_eq!(text_of(&json!({"all": vec![json!({}); 50_000]})), (1, UnlistedViolations::Unknown));
         // Too many values for so few steps.
         let many = compile(json!({"items": {"type": "integer"}})).validate(&json!(vec![0; 1_100_000]));
         assert_eq!(many, Err(ArgumentValidationError::Unbounded(UnboundedCost::Instance)));
@@ -486,23 +486,23 @@ mod tests {
             json!({"edits": edits(600_000), "name": 7}),
             "/edits: expected at most 500 items, got 600000\n… and possibly more: there is too much to check all of it",
         );
-        let told = compile(schema).validate(&json!({"edits": edits(500)})).unwrap_err().to_string();
-        assert!(told.ends_with("\n… and 980 more") && told.lines().count() == 21, "{told}");
+        let answer = compile(schema).validate(&json!({"edits": edits(500)})).unwrap_err().to_string();
+        assert!(answer.ends_with("\n… and 980 more") && answer.lines().count() == 21, "{answer}");
     }
 
     #[test]
     fn a_violation_is_short_however_large_its_value_is() {
         let names: Map<String, Value> =
             (0..5_000).map(|at| (format!("unknown{at}{}", "x".repeat(100)), json!(1))).collect();
-        let told = compile(json!({"additionalProperties": false, "properties": {"a": {}}, "required": ["a"]}))
+        let answer = compile(json!({"additionalProperties": false, "properties": {"a": {}}, "required": ["a"]}))
             .validate(&Value::Object(names))
             .unwrap_err()
             .to_string();
-        assert!(told.contains("and 4990 more") && told.len() < 2_000, "{told}");
+        assert!(answer.contains("and 4990 more") && answer.len() < 2_000, "{answer}");
         let options: Vec<String> = (0..2_000).map(|at| format!("option-{at}")).collect();
-        let told =
+        let answer =
             compile(json!({"enum": options})).validate(&json!({"a": "ä".repeat(1 << 20)})).unwrap_err().to_string();
-        assert!(told.chars().count() < 2_200, "{told}");
+        assert!(answer.chars().count() < 2_200, "{answer}");
     }
 
     #[test]

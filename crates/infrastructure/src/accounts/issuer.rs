@@ -218,10 +218,10 @@ pub(crate) fn refused(answer: &WebResponse, secrets: &[&str]) -> TokenError {
         said = said.replace(secret, "…");
     }
     let said: String = said.chars().take(MAX_MESSAGE_CHARS).collect();
-    let told = if said.trim().is_empty() { error.clone() } else { format!("{error}, {}", said.trim()) };
+    let message = if said.trim().is_empty() { error.clone() } else { format!("{error}, {}", said.trim()) };
     match error.as_str() {
-        "invalid_grant" => TokenError::Grant(told),
-        "invalid_client" | "unauthorized_client" => TokenError::Client(told),
-        _ => TokenError::Refused(told),
+        "invalid_grant" => TokenError::Grant(message),
+        "invalid_client" | "unauthorized_client" => TokenError::Client(message),
+        _ => TokenError::Refused(message),
     }
 }

@@ -139,8 +139,8 @@ impl Loopback {
                 refused(StatusCode::BAD_REQUEST, "It belongs to another sign-in. Start the sign-in again.")
             }
             Err(RedirectError::Over(why)) => {
-                let told = page(StatusCode::OK, "You are not signed in.", "You may close this page.");
-                (told, Some(Err(why)))
+                let response = page(StatusCode::OK, "You are not signed in.", "You may close this page.");
+                (response, Some(Err(why)))
             }
         }
     }

@@ -113,7 +113,7 @@ impl FrameTree {
     ///
     /// A page may have megabytes of nodes. The answer is never parsed into `Value`s, which take many times its bytes.
     pub(crate) fn read(document: Arc<str>, owner: Option<NodeId>, answer: &str, room: usize) -> Self {
-        let nodes = serde_json::from_str::<AxTree<'_>>(answer).map_or_else(|_| Vec::new(), |told| told.nodes);
+        let nodes = serde_json::from_str::<AxTree<'_>>(answer).map_or_else(|_| Vec::new(), |parsed| parsed.nodes);
         let room = room.min(MAX_NODES);
         let is_cut = nodes.len() > room;
         let nodes: Vec<AxNode<'_>> =

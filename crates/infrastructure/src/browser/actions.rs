@@ -30,7 +30,7 @@ const COVER: &str = "function () {
     const box = this.getBoundingClientRect();
     if (box.width < 1 || box.height < 1) return 'it is not visible';
     if (this.disabled || this.closest?.('[inert], fieldset[disabled]')) return 'it is disabled';
-    const told = on => {
+    const report = on => {
         const text = (on.innerText || '').trim().slice(0, 60);
         return `<${on.localName}${on.id ? ` id=\"${on.id}\"` : ''}>${text ? ` (\"${text}\")` : ''} covers it`;
     };
@@ -39,15 +39,15 @@ const COVER: &str = "function () {
     if (x < 0 || y < 0 || x >= innerWidth || y >= innerHeight) return 'it is outside of the visible area';
     const on = this.getRootNode().elementFromPoint(x, y);
     const inner = this.localName === 'label' && on?.closest('a, button, input, select, textarea');
-    if (inner && this.contains(inner) && inner !== this.control) return told(inner);
+    if (inner && this.contains(inner) && inner !== this.control) return report(inner);
     const label = this.labels && [...this.labels].some(label => label.contains(on));
-    if (on && !this.contains(on) && !on.contains(this) && !label && !on.shadowRoot) return told(on);
+    if (on && !this.contains(on) && !on.contains(this) && !label && !on.shadowRoot) return report(on);
     for (let view = this.ownerDocument.defaultView; view?.frameElement; view = view.parent) {
         const frame = view.frameElement, edge = frame.getBoundingClientRect();
         x += edge.left + frame.clientLeft;
         y += edge.top + frame.clientTop;
         const over = frame.getRootNode().elementFromPoint(x, y);
-        if (over && over !== frame && !over.contains(frame) && !over.shadowRoot) return told(over);
+        if (over && over !== frame && !over.contains(frame) && !over.shadowRoot) return report(over);
     }
     return '';
 }";
@@ -514,8 +514,8 @@ fn middle(quad: &Value) -> Option<(f64, f64)> {
 }
 
 fn thrown_text(thrown: &Value) -> String {
-    let told = thrown.get("exception").and_then(|exception| exception.get("description")).or(thrown.get("text"));
-    plain_text(told.and_then(Value::as_str).and_then(|text| text.lines().next()).unwrap_or("it failed"))
+    let description = thrown.get("exception").and_then(|exception| exception.get("description")).or(thrown.get("text"));
+    plain_text(description.and_then(Value::as_str).and_then(|text| text.lines().next()).unwrap_or("it failed"))
 }
 
 #[cfg(test)]

@@ -14,10 +14,10 @@ pub(crate) struct Attributes {
 impl Attributes {
     fn read(node: &Value) -> Self {
         let text = |value: &Value| value.as_str().map(plain_text).unwrap_or_default();
-        let told = node.get("attributes").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let pairs = node.get("attributes").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         Self {
             tag: node.get("localName").map(text).unwrap_or_default(),
-            all: told.as_chunks::<2>().0.iter().take(100).map(|[name, value]| (text(name), text(value))).collect(),
+            all: pairs.as_chunks::<2>().0.iter().take(100).map(|[name, value]| (text(name), text(value))).collect(),
         }
     }
 
@@ -38,8 +38,8 @@ impl Session {
     pub(crate) async fn attributes(&self, reference: Reference) -> Attributes {
         let Ok((target, element)) = self.element(reference) else { return Attributes::default() };
         let asked = json!({"backendNodeId": element.node, "depth": 0});
-        let told = self.command(&target, "DOM.describeNode", asked).await.ok();
-        told.and_then(|told| told.get("node").map(Attributes::read)).unwrap_or_default()
+        let description = self.command(&target, "DOM.describeNode", asked).await.ok();
+        description.and_then(|description| description.get("node").map(Attributes::read)).unwrap_or_default()
     }
 }
 

@@ -219,10 +219,10 @@ impl Browsers {
 
     /// Reads from the browser of a session without waiting. Returns `None` while a call uses the browser: accesses are
     /// then checked after that call.
-    pub(crate) fn now<T>(&self, owner: &Owner, told: impl FnOnce(&Session) -> T) -> Option<T> {
+    pub(crate) fn now<T>(&self, owner: &Owner, read: impl FnOnce(&Session) -> T) -> Option<T> {
         let place = lock(&self.running).get(owner).cloned()?;
         let running = place.session.try_lock().ok()?;
-        running.as_ref().map(|running| told(&running.session))
+        running.as_ref().map(|running| read(&running.session))
     }
 
     /// Returns the handle that ends a session's browser.

@@ -466,10 +466,10 @@ mod tests {
 
     #[tokio::test]
     async fn events_are_heard_in_their_order_and_answered_at_once() {
-        let (told, mut telling) = mpsc::unbounded_channel();
+        let (outcome, mut telling) = mpsc::unbounded_channel();
         let (_devtools, mut browser) = connection(move |heard| {
             assert!(heard.post(&heard.event.target, "Answer.it", json!({"to": heard.event.method})));
-            told.send(heard.event).unwrap();
+            outcome.send(heard.event).unwrap();
         });
         for (method, session) in [("Page.loaded", Some("s1")), ("Nobody.knowsIt", None)] {
             browser.says(json!({"method": method, "params": {"a": [1]}, "sessionId": session})).await;

@@ -155,7 +155,9 @@ impl Session {
             self.command(target, "Runtime.callFunctionOn", asked).await
         };
         match asking.await {
-            Ok(told) => Ok(told.get("result").and_then(|told| told.get("value")) == Some(&Value::Bool(true))),
+            Ok(evaluated) => {
+                Ok(evaluated.get("result").and_then(|evaluated| evaluated.get("value")) == Some(&Value::Bool(true)))
+            }
             Err(SessionError::DevTools(DevToolsError::Refused { .. })) => Ok(false),
             Err(error) => Err(error),
         }

@@ -187,14 +187,14 @@ impl Session {
         let (unannounced, requested): (Vec<_>, Vec<_>) =
             report.refused.into_iter().partition(|refused| refused.is_unannounced);
         let unannounced: u64 = unannounced.iter().map(|refused| refused.times).sum();
-        let mut told = unannounced;
+        let mut reported = unannounced;
         for refused in requested.iter().take(MAX_REFUSED) {
-            told += refused.times;
+            reported += refused.times;
             let times = if refused.times > 1 { format!(" ({} times)", refused.times) } else { String::new() };
             notes.push(format!("The page was refused the host {}{times}: {}.", refused.host, refused.reason));
         }
-        if report.refusals > told {
-            notes.push(format!("It was refused further hosts {} times.", report.refusals - told));
+        if report.refusals > reported {
+            notes.push(format!("It was refused further hosts {} times.", report.refusals - reported));
         }
         if unannounced > 0 {
             notes.push(format!("Connections to hosts that no page requested were refused: {unannounced}."));
@@ -260,9 +260,9 @@ impl Session {
         if is_known {
             return Ok(());
         }
-        let told = self.devtools.call(target, "Page.getFrameTree", json!({})).await?;
+        let answer = self.devtools.call(target, "Page.getFrameTree", json!({})).await?;
         if let Some(tab) = self.state().tab_of(target) {
-            tab.main_frame = told.pointer("/frameTree/frame/id").and_then(Value::as_str).map(str::to_owned);
+            tab.main_frame = answer.pointer("/frameTree/frame/id").and_then(Value::as_str).map(str::to_owned);
         }
         Ok(())
     }
@@ -419,8 +419,8 @@ impl Session {
     /// # Errors
     /// [`SessionError`].
     pub(crate) async fn name_tabs(&self) -> Result<(), SessionError> {
-        let told = self.devtools.call(&Target(None), "Target.getTargets", json!({})).await?;
-        self.state().named(&told);
+        let answer = self.devtools.call(&Target(None), "Target.getTargets", json!({})).await?;
+        self.state().named(&answer);
         Ok(())
     }
 
@@ -430,8 +430,9 @@ impl Session {
         if let Some(tab) = self.state().tab_of(target) {
             tab.begin_snapshot();
         }
-        let told = self.devtools.call(target, "Page.getFrameTree", json!({})).await?;
-        let mut waiting: Vec<(&Value, bool)> = told.get("frameTree").map(|tree| (tree, true)).into_iter().collect();
+        let tree_answer = self.devtools.call(target, "Page.getFrameTree", json!({})).await?;
+        let mut waiting: Vec<(&Value, bool)> =
+            tree_answer.get("frameTree").map(|tree| (tree, true)).into_iter().collect();
         let mut frames: Vec<FrameTree> = Vec::new();
         let mut room = MAX_NODES;
         while let Some((tree, is_page)) = waiting.pop() {
@@ -492,8 +493,8 @@ impl Session {
         if known.is_some() {
             return known;
         }
-        let told = self.devtools.call(target, "DOM.getFrameOwner", json!({"frameId": frame})).await.ok()?;
-        let owner = told.get("backendNodeId")?.as_i64();
+        let answer = self.devtools.call(target, "DOM.getFrameOwner", json!({"frameId": frame})).await.ok()?;
+        let owner = answer.get("backendNodeId")?.as_i64();
         if let Some(frame) = self.state().tab_of(target).and_then(|tab| tab.frames.get_mut(frame)) {
             frame.owner = owner;
         }

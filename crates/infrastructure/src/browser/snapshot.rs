@@ -671,8 +671,8 @@ mod tests {
         let mut at = |checked, late| Snapshot::of(&shop(checked, late), &mut references);
         let (before, after) = (at("false", false), at("true", true));
         assert_eq!(before.until(&before), Change::Nothing);
-        let told = "    - now: checkbox \"Agree\" [e2] [checked]\n  - now: status \"Saved\"\n";
-        assert_eq!(before.until(&after), Change::Lines(told.into()));
+        let message = "    - now: checkbox \"Agree\" [e2] [checked]\n  - now: status \"Saved\"\n";
+        assert_eq!(before.until(&after), Change::Lines(message.into()));
         assert_eq!(
             after.until(&before),
             Change::Lines("    - now: checkbox \"Agree\" [e2]\n  - gone: status \"Saved\"\n".into())
@@ -705,7 +705,7 @@ mod tests {
     }
 
     /// Returns the lines of a page with these nodes below its root.
-    fn told(nodes: &[Told<'_>]) -> String {
+    fn render(nodes: &[Told<'_>]) -> String {
         let below: Vec<&str> = nodes.iter().map(|node| node.0).filter(|id| !id.contains('.')).collect();
         let mut all = vec![("0", &*below, "RootWebArea", "", 1, json!({"is": {"url": "https://shop.example/list"}}))];
         all.extend(nodes.iter().cloned());
@@ -714,7 +714,7 @@ mod tests {
 
     #[track_caller]
     fn check(nodes: &[Told<'_>], expected: &str) {
-        assert_eq!(told(nodes), expected);
+        assert_eq!(render(nodes), expected);
     }
 
     #[test]
@@ -785,7 +785,7 @@ mod tests {
         let mut nodes = vec![("1", &["1.1"] as &[&str], "combobox", "Country", 2, json!({"value": "Chile"}))];
         nodes.extend(options);
         nodes.push(("2", &[], "button", "Buy", 5, json!({})));
-        let all = told(&nodes);
+        let all = render(&nodes);
         assert_eq!(all, "- combobox \"Country\" [e1] = \"Chile\"\n  - option \"Peru\" [e2]\n- button \"Buy\" [e3]\n");
     }
 
@@ -838,13 +838,13 @@ mod tests {
             for (place, (parent, ..)) in nodes.iter().enumerate() {
                 children[parent % (place + 1)].push((place + 1).to_string());
             }
-            let mut told = vec![json!({"nodeId": "0", "childIds": children[0], "role": {"value": "RootWebArea"}})];
-            told.extend(nodes.iter().enumerate().map(|(place, (_, role, is_named))| {
+            let mut answer = vec![json!({"nodeId": "0", "childIds": children[0], "role": {"value": "RootWebArea"}})];
+            answer.extend(nodes.iter().enumerate().map(|(place, (_, role, is_named))| {
                 let name = if *is_named { format!("N{place}.") } else { String::new() };
                 json!({"nodeId": (place + 1).to_string(), "childIds": children[place + 1], "role": {"value": roles[*role]},
                     "name": {"value": name}, "backendDOMNodeId": place, "ignored": roles[*role] == "none"})
             }));
-            let frame = FrameTree::read("d".into(), None, &json!({"nodes": told}).to_string(), 100);
+            let frame = FrameTree::read("d".into(), None, &json!({"nodes": answer}).to_string(), 100);
             let snapshot = Snapshot::of(&[frame], &mut References::default());
             let (text, left_out) = snapshot.text(usize::MAX);
             prop_assert_eq!(left_out, 0);

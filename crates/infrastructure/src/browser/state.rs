@@ -81,11 +81,11 @@ impl NotShown {
 
     fn to_note(&self) -> String {
         let text = self.to_string();
-        let told = match text.strip_prefix("a page") {
+        let message = match text.strip_prefix("a page") {
             Some(rest) => format!("A page{rest}."),
             None => format!("{text}."),
         };
-        self.next_step().map_or(told.clone(), |next| format!("{told} {next}"))
+        self.next_step().map_or(message.clone(), |next| format!("{message} {next}"))
     }
 }
 
@@ -372,8 +372,8 @@ impl State {
     }
 
     /// Updates the titles of the tabs from the result of `Target.getTargets`.
-    pub(crate) fn named(&mut self, told: &Value) {
-        let targets = told.get("targetInfos").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    pub(crate) fn named(&mut self, answer: &Value) {
+        let targets = answer.get("targetInfos").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         for target in targets.iter().filter_map(Value::as_object) {
             if let Some(tab) = text(target, "targetId").and_then(|id| self.tab_called(id)) {
                 // The address here may be that of a page which is still loading; that of the current page arrives as an
@@ -906,20 +906,21 @@ mod tests {
         let mut tab = Tab::default();
         navigates(&mut tab, "page", "d1", "http://shop.example/");
         navigates(&mut tab, "ad", "d2", "about:blank");
-        let told = |document: &str, url: &str| Frame { document: document.into(), url: url.into(), ..Frame::default() };
+        let text_of =
+            |document: &str, url: &str| Frame { document: document.into(), url: url.into(), ..Frame::default() };
         let inner = |frame: Frame| Frame { parent: Some("page".into()), ..frame };
         tab.begin_snapshot();
-        assert!(tab.record_frame("page", told("d1", "http://shop.example/"), true));
-        assert!(tab.record_frame("ad", inner(told("d2", "about:blank")), false));
+        assert!(tab.record_frame("page", text_of("d1", "http://shop.example/"), true));
+        assert!(tab.record_frame("ad", inner(text_of("d2", "about:blank")), false));
         navigates(&mut tab, "ad", "d3", "http://ads.example/");
-        assert!(!tab.record_frame("ad", inner(told("d2", "about:blank")), false));
+        assert!(!tab.record_frame("ad", inner(text_of("d2", "about:blank")), false));
         assert_eq!((&*tab.frames["ad"].document, tab.host_of_frame("ad").as_deref()), ("d3", Some("ads.example")));
         navigates(&mut tab, "page", "d4", "http://bank.example/");
-        assert!(!tab.record_frame("page", told("d1", "http://shop.example/"), true));
+        assert!(!tab.record_frame("page", text_of("d1", "http://shop.example/"), true));
         assert_eq!(tab.host().as_deref(), Some("bank.example"));
         // The next snapshot shows the new document.
         tab.begin_snapshot();
-        assert!(tab.record_frame("page", told("d4", "http://bank.example/"), true));
+        assert!(tab.record_frame("page", text_of("d4", "http://bank.example/"), true));
     }
 
     #[test]

@@ -150,8 +150,8 @@ async fn a_page_is_filled_in_and_told_with_what_changed() {
     assert!(missing.to_string().contains("it has no \"Huge\"; there are Small, Medium"), "{missing}");
     session.click(rig.reference("button \"Buy\"").await, false).await.unwrap();
     session.wait_for(&PageCondition::Text("Thanks, Ann".into()), end()).await.unwrap();
-    let Some(Change::Lines(told)) = session.look().await.unwrap().1 else { panic!("a change is told") };
-    assert!(told.contains("Thanks, Ann") && !told.contains("Small"), "{told}");
+    let Some(Change::Lines(outcome)) = session.look().await.unwrap().1 else { panic!("a change is told") };
+    assert!(outcome.contains("Thanks, Ann") && !outcome.contains("Small"), "{outcome}");
     session.click(rig.reference("button \"Inner\"").await, false).await.unwrap();
     rig.reference("button \"pressed\"").await;
     session.click(rig.reference("button \"Shadow\"").await, false).await.unwrap();
@@ -167,7 +167,7 @@ async fn a_page_is_filled_in_and_told_with_what_changed() {
 async fn a_page_of_a_host_that_nobody_allowed_is_not_opened() {
     let rig = rig(&[("/", SHOP)]).await;
     let session = &rig.session;
-    for (address, told) in [
+    for (address, message) in [
         ("http://evil.example/", "a page of `evil.example` was not opened"),
         ("file:///etc/passwd", "only http and https addresses are supported"),
         ("view-source:http://shop.example/", "only http and https addresses are supported"),
@@ -175,14 +175,14 @@ async fn a_page_of_a_host_that_nobody_allowed_is_not_opened() {
         ("nothing", "is not an address"),
     ] {
         let error = session.open(address, false, end()).await.unwrap_err();
-        assert!(error.to_string().contains(told), "{address}: {error}");
+        assert!(error.to_string().contains(message), "{address}: {error}");
     }
     session.open("http://shop.example/", false, end()).await.unwrap();
     session.click(rig.reference("link \"Away\"").await, false).await.unwrap();
     session.when(end(), |state| state.has_notes().then_some(())).await.unwrap();
-    let told = "A page of `evil.example` was not opened: its host is not allowed. `browser_navigate` asks the \
+    let message = "A page of `evil.example` was not opened: its host is not allowed. `browser_navigate` asks the \
                 user to allow it.";
-    assert_eq!(session.take_notes(), [told]);
+    assert_eq!(session.take_notes(), [message]);
     // The page is still shown, and its state is unchanged.
     rig.reference("link \"Away\"").await;
     let tab = session.state().current().map(|tab| (tab.url.clone(), tab.title.clone(), tab.host())).unwrap();

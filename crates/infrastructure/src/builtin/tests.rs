@@ -507,8 +507,8 @@ fn nothing_is_said_of_an_undo_where_no_journal_is_kept() {
     assert_eq!(deleted.joined_text(), "Deleted `a` (3 bytes).");
     assert!(deleted.structured_content().unwrap().get("call").is_none());
     let patch = "*** Begin Patch\n*** Add File: b\n+x\n*** End Patch";
-    let told = bench.text("apply_patch", json!({"patch": patch}));
-    assert!(!told.contains("undo"), "{told}");
+    let answer = bench.text("apply_patch", json!({"patch": patch}));
+    assert!(!answer.contains("undo"), "{answer}");
 }
 
 #[test]

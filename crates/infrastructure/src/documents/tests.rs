@@ -244,14 +244,14 @@ fn an_encrypted_entry_is_refused_as_such() {
 #[test]
 fn an_archive_that_unpacks_to_more_than_all_may_is_refused() {
     let limits = DocumentLimits { zip_total_bytes: 1000, zip_entry_bytes: 900, ..DocumentLimits::default() };
-    let told = |document: &str| {
+    let text_of = |document: &str| {
         let order = DocumentParseOptions { pages: None, limits: limits.clone() };
         parsed(&order, &mut Cursor::new(docx(document))).unwrap_err().to_string()
     };
     assert!(
-        told(&format!("<a>{}</a>", "x".repeat(895))).contains("`word/document.xml` unpacks to more than 900 bytes")
+        text_of(&format!("<a>{}</a>", "x".repeat(895))).contains("`word/document.xml` unpacks to more than 900 bytes")
     );
-    assert!(told(&format!("<a>{}</a>", "x".repeat(888))).contains("its archive unpacks to more than 1000 bytes"));
+    assert!(text_of(&format!("<a>{}</a>", "x".repeat(888))).contains("its archive unpacks to more than 1000 bytes"));
     let order = DocumentParseOptions { pages: None, limits: DocumentLimits { document_bytes: 10, ..limits } };
     let error = parsed(&order, &mut Cursor::new(docx("<a/>"))).unwrap_err();
     assert_eq!(error.to_string(), "it is over a limit: it has more than 10 bytes");

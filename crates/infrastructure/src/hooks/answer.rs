@@ -311,7 +311,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_understood_is_a_fault_and_no_answer() {
-        for (answer, told) in [
+        for (answer, outcome) in [
             (before(1, "", "boom"), "it ended with code 1: boom"),
             (before(127, "text", ""), "it ended with code 127"),
             (before(0, "{nonsense", ""), "its answer is not valid JSON"),
@@ -323,7 +323,7 @@ mod tests {
             (answer(HookEvent::PreToolUse, End::Exited(Exit::Signal(9)), "", ""), "signal 9"),
             (answer(HookEvent::PreToolUse, End::NotStarted("gone".into()), "", ""), "gone"),
         ] {
-            assert!(answer.fault.as_ref().is_some_and(|fault| fault.contains(told)), "{answer:?}");
+            assert!(answer.fault.as_ref().is_some_and(|fault| fault.contains(outcome)), "{answer:?}");
             assert_eq!(answer.decision, None);
         }
         assert_eq!(before(0, "just talk", ""), Answer::default());

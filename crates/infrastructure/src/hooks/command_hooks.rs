@@ -143,8 +143,8 @@ impl CommandHooks {
         let (verdict, together) = match event {
             HookEvent::PreToolUse | HookEvent::PermissionRequest => {
                 let answer = combined(&reports, call);
-                let told = describe_before_call(&answer);
-                (answer.verdict, told)
+                let description = describe_before_call(&answer);
+                (answer.verdict, description)
             }
             _ => (HookVerdict::Continue, describe_after_call(&after(&reports))),
         };

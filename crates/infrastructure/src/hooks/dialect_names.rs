@@ -33,9 +33,9 @@ impl<'c> DialectNames<'c> {
 
     /// Returns the arguments under these names. Conversions that lose information are skipped.
     pub(super) fn to_dialect(self, arguments: &Map<String, Value>) -> Map<String, Value> {
-        let mut told = arguments.clone();
-        undo(self.rewrites, &mut told);
-        told
+        let mut converted = arguments.clone();
+        undo(self.rewrites, &mut converted);
+        converted
     }
 
     /// Returns the arguments under their canonical names.
@@ -133,13 +133,13 @@ mod tests {
     use serde_json::json;
 
     #[track_caller]
-    fn check(tool: &str, arguments: Value, name: &str, told: Value) {
+    fn check(tool: &str, arguments: Value, name: &str, outcome: Value) {
         let call = call(tool, arguments.clone());
         let spelling = DialectNames::of(&call);
         assert_eq!(spelling.name, name);
         let arguments = arguments.as_object().unwrap().clone();
         let in_their_words = spelling.to_dialect(&arguments);
-        assert_eq!(Value::Object(in_their_words.clone()), told);
+        assert_eq!(Value::Object(in_their_words.clone()), outcome);
         assert_eq!(spelling.to_canonical(in_their_words).unwrap(), arguments, "nothing is lost on the way back");
     }
 
@@ -165,10 +165,10 @@ mod tests {
 
     #[test]
     fn relative_paths_become_absolute_and_handles_stay() {
-        let told = |arguments| Value::Object(with_absolute_paths(&call("read_file", arguments), Path::new("/w")));
-        assert_eq!(told(json!({"path": "a/../b", "text": "a"})), json!({"path": "/w/b", "text": "a"}));
-        assert_eq!(told(json!({"path": "o17"})), json!({"path": "o17"}));
-        assert_eq!(told(json!({"edits": [{"path": "a"}]})), json!({"edits": [{"path": "/w/a"}]}));
-        assert_eq!(told(json!({"path": "/etc/x"})), json!({"path": "/etc/x"}));
+        let text_of = |arguments| Value::Object(with_absolute_paths(&call("read_file", arguments), Path::new("/w")));
+        assert_eq!(text_of(json!({"path": "a/../b", "text": "a"})), json!({"path": "/w/b", "text": "a"}));
+        assert_eq!(text_of(json!({"path": "o17"})), json!({"path": "o17"}));
+        assert_eq!(text_of(json!({"edits": [{"path": "a"}]})), json!({"edits": [{"path": "/w/a"}]}));
+        assert_eq!(text_of(json!({"path": "/etc/x"})), json!({"path": "/etc/x"}));
     }
 }

@@ -229,9 +229,9 @@ pub(super) mod tests {
     #[test]
     fn a_hook_reads_what_claude_code_would_tell_it_and_the_canonical_call() {
         let call = call("write_file", json!({"path": "a", "content": "b"}));
-        let told = input(HookPayload::Call(HookEvent::PreToolUse, &call, None), Mode::AcceptEdits, Path::new("/w"));
+        let message = input(HookPayload::Call(HookEvent::PreToolUse, &call, None), Mode::AcceptEdits, Path::new("/w"));
         assert_eq!(
-            told,
+            message,
             json!({
                 "session_id": &*call.session, "transcript_path": "", "cwd": "/w", "permission_mode": "acceptEdits",
                 "hook_event_name": "PreToolUse", "tool_name": "Write",
@@ -252,14 +252,17 @@ pub(super) mod tests {
             HookPayload::of_end(ended).map(|occasion| input(occasion, Mode::Default, Path::new("/w")))
         };
         row.outcome = Outcome::Succeeded;
-        let told = occasion(&row).unwrap();
-        assert_eq!(told["hook_event_name"], "PostToolUse");
-        assert_eq!(told["tool_response"]["content"][0]["text"], "done");
-        let response = &told["tool_response"];
+        let outcome = occasion(&row).unwrap();
+        assert_eq!(outcome["hook_event_name"], "PostToolUse");
+        assert_eq!(outcome["tool_response"]["content"][0]["text"], "done");
+        let response = &outcome["tool_response"];
         assert_eq!((&response["isError"], &response["is_error"]), (&json!(false), &json!(false)));
         row.outcome = Outcome::Cancelled(toolstead_domain::tool_execution::CancelReason::Client);
-        let told = occasion(&row).unwrap();
-        assert_eq!((&told["hook_event_name"], &told["is_interrupt"]), (&json!("PostToolUseFailure"), &json!(true)));
+        let outcome = occasion(&row).unwrap();
+        assert_eq!(
+            (&outcome["hook_event_name"], &outcome["is_interrupt"]),
+            (&json!("PostToolUseFailure"), &json!(true))
+        );
         row.outcome = Outcome::InputRequired;
         assert!(occasion(&row).is_none());
     }

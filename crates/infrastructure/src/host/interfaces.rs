@@ -59,7 +59,7 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
 
 fn interface(name: &str, flags: libc::c_uint) -> Interface {
     let is = |flag: libc::c_int| flags & flag.unsigned_abs() != 0;
-    let told = |what: &str| {
+    let read = |what: &str| {
         // A name must not act as a path. The kernel permits no slash in it, but this code does not rely on that.
         let name = (!name.contains('/') && name != "..").then_some(name)?;
         Some(system_file(&format!("/sys/class/net/{name}/{what}"))?.trim().to_owned())
@@ -67,11 +67,11 @@ fn interface(name: &str, flags: libc::c_uint) -> Interface {
     let is_loopback = is(libc::IFF_LOOPBACK);
     Interface {
         name: name.into(),
-        kind: kind(told("type").as_deref(), told("uevent").is_some_and(|event| event.contains("DEVTYPE=wlan"))),
+        kind: kind(read("type").as_deref(), read("uevent").is_some_and(|event| event.contains("DEVTYPE=wlan"))),
         is_up: is(libc::IFF_UP) && is(libc::IFF_RUNNING),
         is_loopback,
         // Drivers report -1 if the speed is unknown.
-        speed_mbps: told("speed").and_then(|speed| speed.parse().ok()).filter(|_| !is_loopback),
+        speed_mbps: read("speed").and_then(|speed| speed.parse().ok()).filter(|_| !is_loopback),
         addresses: Vec::new(),
     }
 }

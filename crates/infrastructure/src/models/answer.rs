@@ -210,19 +210,19 @@ impl Exchange {
 
     /// Returns the error with the model's name and without secrets.
     fn sanitize_error(&self, error: ModelError) -> ModelError {
-        let told = |text: String| {
+        let redacted = |text: String| {
             format!("the model `{}`: {}", self.provider.settings.name, words::clean(&text, &self.secrets))
         };
         match error {
-            ModelError::Unauthorized(text) => ModelError::Unauthorized(told(text)),
-            ModelError::Unreachable(text) => ModelError::Unreachable(told(text)),
-            ModelError::ContextTooLong(text) => ModelError::ContextTooLong(told(text)),
-            ModelError::Protocol(text) => ModelError::Protocol(told(text)),
+            ModelError::Unauthorized(text) => ModelError::Unauthorized(redacted(text)),
+            ModelError::Unreachable(text) => ModelError::Unreachable(redacted(text)),
+            ModelError::ContextTooLong(text) => ModelError::ContextTooLong(redacted(text)),
+            ModelError::Protocol(text) => ModelError::Protocol(redacted(text)),
             ModelError::RateLimited { message, retry_after } => {
-                ModelError::RateLimited { message: told(message), retry_after }
+                ModelError::RateLimited { message: redacted(message), retry_after }
             }
-            ModelError::Refused { status, message } => ModelError::Refused { status, message: told(message) },
-            other => ModelError::Protocol(told(other.to_string())),
+            ModelError::Refused { status, message } => ModelError::Refused { status, message: redacted(message) },
+            other => ModelError::Protocol(redacted(other.to_string())),
         }
     }
 }

@@ -154,22 +154,22 @@ mod tests {
     }
 
     /// Returns each image of one result as `image` or as the text in its place.
-    fn told(images: Vec<Block>, limits: Option<&ImageLimits>, tools: &[OfferedTool]) -> Vec<String> {
+    fn texts_of(images: Vec<Block>, limits: Option<&ImageLimits>, tools: &[OfferedTool]) -> Vec<String> {
         let messages = [result(images)];
         let fitted = fitted(&messages, limits, tools);
         let [Block::ToolResult(result)] = fitted[0].blocks.as_slice() else { panic!("{fitted:?}") };
-        let told = |block: &Block| match block {
+        let describe = |block: &Block| match block {
             Block::Text { text } => text.clone(),
             Block::Image(image) => image.media_type.clone(),
             other => panic!("{other:?}"),
         };
-        result.content.iter().map(told).collect()
+        result.content.iter().map(describe).collect()
     }
 
     #[track_caller]
     fn check(bytes: &[u8], words: &str) {
-        let [told] = told(vec![image(bytes)], Some(&LIMITS), &[]).try_into().unwrap();
-        assert!(told.contains(words), "{told}");
+        let [outcome] = texts_of(vec![image(bytes)], Some(&LIMITS), &[]).try_into().unwrap();
+        assert!(outcome.contains(words), "{outcome}");
     }
 
     #[test]
@@ -180,7 +180,7 @@ mod tests {
         check(b"hello", "damaged");
         check(b"GIF89a\x01\0\x01\0", "it is image/gif, and this model accepts image/png, image/jpeg");
         let broken = Block::Image(Image { media_type: "image/png".into(), data: "%%%".into() });
-        assert!(told(vec![broken], Some(&LIMITS), &[])[0].contains("damaged"));
+        assert!(texts_of(vec![broken], Some(&LIMITS), &[])[0].contains("damaged"));
     }
 
     #[test]
@@ -191,9 +191,9 @@ mod tests {
 
     #[test]
     fn many_images_are_smaller_and_the_oldest_go() {
-        let images = |count: usize, side: u32| told(vec![image(&png(side, side)); count], Some(&LIMITS), &[]);
+        let images = |count: usize, side: u32| texts_of(vec![image(&png(side, side)); count], Some(&LIMITS), &[]);
         assert_eq!(images(2, 300), ["image/png", "image/png"]);
-        assert!(images(3, 300).iter().all(|told| told.contains("at most 200 per side")));
+        assert!(images(3, 300).iter().all(|one| one.contains("at most 200 per side")));
         let four = images(4, 100);
         assert!(four[0].contains("at most 3 images") && four[1..] == ["image/png"; 3], "{four:?}");
     }
@@ -208,8 +208,8 @@ mod tests {
         let blind = tool(json!({"type": "string"}));
         let eyes = tool(json!({"type": "string", "contentMediaType": "image/png", "contentEncoding": "base64"}));
         let images = || vec![image(&png(1, 1))];
-        assert_eq!(told(images(), None, &[blind]), ["[an image is omitted: this model accepts no images]"]);
-        assert!(told(images(), None, &[eyes])[0].contains("the tool `look` does"));
+        assert_eq!(texts_of(images(), None, &[blind]), ["[an image is omitted: this model accepts no images]"]);
+        assert!(texts_of(images(), None, &[eyes])[0].contains("the tool `look` does"));
     }
 
     #[test]

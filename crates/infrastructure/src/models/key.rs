@@ -110,7 +110,7 @@ mod tests {
         os::unix::fs::PermissionsExt,
     };
 
-    async fn told(key: &Key) -> String {
+    async fn secret_of(key: &Key) -> String {
         key.now().await.unwrap().secret.unwrap().expose().to_owned()
     }
 
@@ -122,7 +122,7 @@ mod tests {
         for text in ["sk-1", "sk-2"] {
             fs::write(&path, format!("  {text}\n")).unwrap();
             fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
-            assert_eq!(told(&key).await, text);
+            assert_eq!(secret_of(&key).await, text);
         }
         fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
         let error = key.now().await.unwrap_err().to_string();
@@ -163,14 +163,14 @@ mod tests {
         async fn a_command_runs_once_and_again_when_its_key_was_refused() {
             let folder = tempfile::tempdir().unwrap();
             let key = key(command("echo x >> runs; echo \"sk-$(wc -l < runs | tr -d ' ')\""), folder.path());
-            assert_eq!(told(&key).await, "sk-1");
+            assert_eq!(secret_of(&key).await, "sk-1");
             let again = key.now().await.unwrap();
             assert!(again.may_be_stale);
             assert_eq!(again.secret, Some(Secret::new("sk-1")));
             key.forget(&Secret::new("sk-0")).await;
-            assert_eq!(told(&key).await, "sk-1");
+            assert_eq!(secret_of(&key).await, "sk-1");
             key.forget(&Secret::new("sk-1")).await;
-            assert_eq!(told(&key).await, "sk-2");
+            assert_eq!(secret_of(&key).await, "sk-2");
         }
 
         #[tokio::test]
@@ -195,7 +195,7 @@ mod tests {
         async fn no_shell_reads_a_command() {
             let folder = tempfile::tempdir().unwrap();
             let words = ["echo", "$(id);sk-1"].map(str::to_owned).to_vec();
-            assert_eq!(told(&key(KeySource::Command(words), folder.path())).await, "$(id);sk-1");
+            assert_eq!(secret_of(&key(KeySource::Command(words), folder.path())).await, "$(id);sk-1");
         }
     }
 }

@@ -151,7 +151,7 @@ mod tests {
     }
 
     /// Returns the text of the deltas.
-    fn told(events: &[ModelEvent]) -> String {
+    fn texts_of(events: &[ModelEvent]) -> String {
         let texts = events.iter().filter_map(|event| match event {
             ModelEvent::TextDelta(text) => Some(text.as_str()),
             _ => None,
@@ -176,9 +176,9 @@ mod tests {
                 let deltas = pieces.map(|piece| ModelEvent::TextDelta(piece.to_owned()));
                 let mut events: Vec<ModelEvent> =
                     deltas.into_iter().flat_map(|delta| redaction.applied(vec![delta])).collect();
-                assert!(!told(&events).contains("0123456789abcdef"), "{pieces:?}");
+                assert!(!texts_of(&events).contains("0123456789abcdef"), "{pieces:?}");
                 events.extend(redaction.applied(vec![ModelEvent::Block(Block::text(text.clone())), end()]));
-                assert_eq!(told(&events), expected, "{pieces:?}");
+                assert_eq!(texts_of(&events), expected, "{pieces:?}");
                 assert!(events.contains(&ModelEvent::Block(Block::text(expected))), "{events:?}");
             }
         }

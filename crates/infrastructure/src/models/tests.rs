@@ -125,19 +125,19 @@ async fn after(answer: &mut dyn ModelAnswer, time: Duration) -> Option<Result<Mo
 }
 
 /// Returns the pauses before retries, and the events after them.
-async fn told(model: &Model) -> (Vec<Duration>, Vec<Result<ModelEvent, ModelError>>) {
+async fn answer_of(model: &Model) -> (Vec<Duration>, Vec<Result<ModelEvent, ModelError>>) {
     let mut answer = ask(model).await;
     let (mut pauses, mut pieces) = (Vec::new(), Vec::new());
     let mut piece = answer.next().await;
-    while let Some(told) = piece {
-        piece = match told {
+    while let Some(event) = piece {
+        piece = match event {
             Ok(ModelEvent::Retrying { after: time, reason }) => {
                 assert!(!reason.contains(KEY) && !reason.contains("team-secret"), "{reason}");
                 pauses.push(time);
                 after(&mut *answer, time).await
             }
-            told => {
-                pieces.push(told);
+            event => {
+                pieces.push(event);
                 answer.next().await
             }
         };
@@ -158,7 +158,7 @@ async fn a_request_is_made_again_as_long_as_nothing_of_its_answer_came() {
         ["408 Request Timeout", "409 Conflict", "429 Too Many Requests", "500 Internal Server Error", "529 Overloaded"]
     {
         let (url, server) = serving(vec![response(status, KEY), Vec::new(), answer()]).await;
-        let (pauses, pieces) = told(&model(&url)).await;
+        let (pauses, pieces) = answer_of(&model(&url)).await;
         assert!(is_whole(&pieces), "{status}: {pieces:?}");
         let [first, second] = pauses.try_into().unwrap();
         assert!(first >= Duration::from_millis(375) && first <= Duration::from_millis(500), "{first:?}");
@@ -174,12 +174,12 @@ async fn the_provider_says_how_long_it_wants_to_be_left_alone() {
     let date = "Date: Wed, 21 Oct 2026 07:28:00 GMT\r\nRetry-After: Wed, 21 Oct 2026 07:28:45 GMT";
     let (url, _server) =
         serving(vec![busy("Retry-After: 7"), busy("retry-after-ms: 1500"), busy(date), answer()]).await;
-    let (pauses, pieces) = told(&model(&url)).await;
+    let (pauses, pieces) = answer_of(&model(&url)).await;
     assert_eq!(pauses, [7000, 1500, 45_000].map(Duration::from_millis));
     assert!(is_whole(&pieces), "{pieces:?}");
     // A provider that requests a pause of an hour is not called again, and the error says so.
     let (url, _server) = serving(vec![busy("Retry-After: 3600")]).await;
-    let (pauses, pieces) = told(&model(&url)).await;
+    let (pauses, pieces) = answer_of(&model(&url)).await;
     assert!(pauses.is_empty());
     let [Err(ModelError::RateLimited { retry_after, .. })] = &pieces[..] else { panic!("{pieces:?}") };
     assert_eq!(*retry_after, Some(Duration::from_secs(3600)));
@@ -188,7 +188,7 @@ async fn the_provider_says_how_long_it_wants_to_be_left_alone() {
 #[tokio::test]
 async fn five_tries_are_enough() {
     let (url, server) = serving(vec![response("503 Service Unavailable", "later"); 5]).await;
-    let (pauses, pieces) = told(&model(&url)).await;
+    let (pauses, pieces) = answer_of(&model(&url)).await;
     assert_eq!(pauses.len(), 4);
     let [Err(error)] = &pieces[..] else { panic!("{pieces:?}") };
     assert!(error.to_string().contains("503: later"), "{error}");
@@ -196,7 +196,7 @@ async fn five_tries_are_enough() {
     // No server is listening.
     let (listener, url) = listener().await;
     drop(listener);
-    let (pauses, pieces) = told(&model(&url)).await;
+    let (pauses, pieces) = answer_of(&model(&url)).await;
     assert_eq!(pauses.len(), 4);
     assert!(matches!(&pieces[..], [Err(ModelError::Unreachable(_))]), "{pieces:?}");
 }
@@ -215,7 +215,7 @@ async fn what_will_not_pass_is_asked_once() {
         ("200 OK\r\nContent-Type: application/json", ErrorKind::UpstreamProtocol),
     ] {
         let (url, _server) = serving(vec![response(head, "<html>")]).await;
-        let (pauses, pieces) = told(&model(&url)).await;
+        let (pauses, pieces) = answer_of(&model(&url)).await;
         let [Err(error)] = &pieces[..] else { panic!("{head}: {pieces:?}") };
         assert!(pauses.is_empty() && error.kind() == kind, "{head}: {error:?}");
     }
@@ -225,7 +225,7 @@ async fn what_will_not_pass_is_asked_once() {
 async fn an_answer_that_has_begun_is_not_asked_for_again() {
     let half = &ANSWER[..ANSWER.find("content_block_stop").unwrap()];
     let (url, server) = serving(vec![response("200 OK\r\nContent-Type: text/event-stream", half)]).await;
-    let (pauses, pieces) = told(&model(&url)).await;
+    let (pauses, pieces) = answer_of(&model(&url)).await;
     assert!(pauses.is_empty());
     assert!(matches!(&pieces[..], [Ok(ModelEvent::TextDelta(_)), Err(ModelError::Unreachable(_))]), "{pieces:?}");
     assert_eq!(server.await.unwrap().len(), 1);
@@ -238,7 +238,7 @@ async fn an_error_that_comes_first_in_the_stream_is_as_one_before_it() {
             format!("data: {{\"type\":\"error\",\"error\":{{\"type\":\"{kind}\",\"message\":\"Overloaded\"}}}}\n\n");
         let (url, _server) =
             serving(vec![response("200 OK\r\nContent-Type: text/event-stream", &error), answer()]).await;
-        let (pauses, pieces) = told(&model(&url)).await;
+        let (pauses, pieces) = answer_of(&model(&url)).await;
         assert_eq!((pauses.len(), is_whole(&pieces)), (tries - 1, tries == 2), "{kind}: {pieces:?}");
     }
 }
@@ -251,7 +251,7 @@ async fn an_answer_has_no_more_calls_than_somebody_can_make() {
     for (media_type, body) in [("application/json", body.clone()), ("text/event-stream", format!("data: {body}\n\n"))] {
         let (url, _server) = serving(vec![response(&format!("200 OK\r\nContent-Type: {media_type}"), &body)]).await;
         let (_, pieces) =
-            told(&model_of(ModelSettings { kind: ProviderKind::Gemini, ..settings(&url, KeySource::None) })).await;
+            answer_of(&model_of(ModelSettings { kind: ProviderKind::Gemini, ..settings(&url, KeySource::None) })).await;
         let calls = pieces.iter().filter(|piece| matches!(piece, Ok(ModelEvent::Block(Block::ToolUse(_))))).count();
         let Some(Err(ModelError::Protocol(text))) = pieces.last() else { panic!("{:?}", pieces.last()) };
         assert!(calls == 256 && text.contains("more than 256 calls"), "{calls}: {text}");
@@ -277,7 +277,7 @@ async fn a_silent_provider_is_given_up_in_the_end() {
         let mut next = pin!(answer.next());
         let (mut stream, _) = tokio::select! {
             taken = taken(&listener) => taken,
-            told = &mut next => panic!("{told:?}"),
+            outcome = &mut next => panic!("{outcome:?}"),
         };
         stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n").await.unwrap();
         let begun = ANSWER.find("data: {\"type\":\"content_block_stop").unwrap();
@@ -318,25 +318,25 @@ async fn an_endless_answer_is_cut_off() {
         while stream.write_all(&line).await.is_ok() {}
     });
     let model = model(&url);
-    let told = ask(&model).await.next().await;
-    assert!(matches!(&told, Some(Err(ModelError::Protocol(text))) if text.contains("more than")), "{told:?}");
+    let answer = ask(&model).await.next().await;
+    assert!(matches!(&answer, Some(Err(ModelError::Protocol(text))) if text.contains("more than")), "{answer:?}");
     server.await.unwrap();
     // An event without an end has a limit as well.
     let huge = format!("data: {}", "a".repeat(9 << 20));
     let (url, _server) = serving(vec![response("200 OK\r\nContent-Type: text/event-stream", &huge)]).await;
-    let told = ask(&self::model(&url)).await.next().await;
-    assert!(matches!(&told, Some(Err(ModelError::Protocol(text))) if text.contains("longer than")), "{told:?}");
+    let answer = ask(&self::model(&url)).await.next().await;
+    assert!(matches!(&answer, Some(Err(ModelError::Protocol(text))) if text.contains("longer than")), "{answer:?}");
     // A document has a limit as well, because it is held in memory as a whole.
     let (url, _server) = serving(vec![response("200 OK\r\nContent-Type: application/json", &huge)]).await;
-    let told = ask(&self::model(&url)).await.next().await;
-    assert!(matches!(&told, Some(Err(ModelError::Protocol(text))) if text.contains("not a stream")), "{told:?}");
+    let answer = ask(&self::model(&url)).await.next().await;
+    assert!(matches!(&answer, Some(Err(ModelError::Protocol(text))) if text.contains("not a stream")), "{answer:?}");
 }
 
 #[tokio::test]
 async fn the_key_is_where_the_provider_looks_and_in_nothing_else() {
     let (url, server) = serving(vec![response("400 Bad Request", &format!("{KEY} team-secret {KEY}"))]).await;
     let model = model(&url);
-    let (_, pieces) = told(&model).await;
+    let (_, pieces) = answer_of(&model).await;
     let [Err(error)] = &pieces[..] else { panic!("{pieces:?}") };
     let shown = format!("{error} {error:?} {model:?}");
     assert!(shown.contains("[redacted] [redacted] [redacted]") && !shown.contains(KEY), "{shown}");
@@ -367,7 +367,7 @@ async fn a_key_that_has_changed_meanwhile_is_asked_for_anew() {
     let commands = Arc::new(ChangingKey::default());
     let (url, server) = serving(vec![answer(), refused(), answer()]).await;
     let model = model_of(settings(&url, command.clone())).with_key_commands(commands.clone());
-    assert!(is_whole(&told(&model).await.1));
+    assert!(is_whole(&answer_of(&model).await.1));
     let mut answer = ask(&model).await;
     let Some(Ok(ModelEvent::Retrying { after, .. })) = answer.next().await else { panic!("it is not asked again") };
     assert_eq!(after, Duration::ZERO);
@@ -377,7 +377,7 @@ async fn a_key_that_has_changed_meanwhile_is_asked_for_anew() {
     assert_eq!(requests.iter().filter_map(key).collect::<Vec<_>>(), ["sk-1", "sk-1", "sk-2"]);
     // A key that was just obtained is not requested a second time.
     let (url, _server) = serving(vec![refused()]).await;
-    let (pauses, pieces) = told(&model_of(settings(&url, command)).with_key_commands(commands)).await;
+    let (pauses, pieces) = answer_of(&model_of(settings(&url, command)).with_key_commands(commands)).await;
     assert!(pauses.is_empty() && matches!(&pieces[..], [Err(ModelError::Unauthorized(_))]), "{pieces:?}");
 }
 
@@ -390,7 +390,7 @@ async fn a_model_without_its_key_asks_nobody() {
         (KeySource::Known(Secret::new("two words")), "one word"),
     ] {
         let (listener, url) = listener().await;
-        let (pauses, pieces) = told(&model_of(settings(&url, key))).await;
+        let (pauses, pieces) = answer_of(&model_of(settings(&url, key))).await;
         let [Err(error @ ModelError::Unauthorized(_))] = &pieces[..] else { panic!("{pieces:?}") };
         assert!(pauses.is_empty() && error.to_string().contains(words), "{error}");
         assert!(poll!(pin!(listener.accept())).is_pending());
@@ -426,7 +426,7 @@ async fn paths_stand_behind_the_base_url() {
         [("", "/v1/messages"), ("/", "/v1/messages"), ("/v1/", "/v1/messages"), ("/a/b", "/a/b/v1/messages")]
     {
         let (url, server) = serving(vec![answer()]).await;
-        let _ = told(&model(&format!("{url}{base}"))).await;
+        let _ = answer_of(&model(&format!("{url}{base}"))).await;
         let request = server.await.unwrap().remove(0);
         assert!(request.starts_with(&format!("POST {path} HTTP/1.1\r\n")), "{request}");
     }

@@ -44,8 +44,8 @@ mod tests {
     #[test]
     fn a_key_does_not_get_through_and_neither_does_what_hides_text() {
         let key = Secret::new("sk-123456");
-        let told = clean("bad key sk-123456\u{1b}[31m\n(sk-123456)\u{202e}", [&key, &Secret::new("b")]);
-        assert_eq!(told, "bad key [redacted][31m ([redacted])");
+        let message = clean("bad key sk-123456\u{1b}[31m\n(sk-123456)\u{202e}", [&key, &Secret::new("b")]);
+        assert_eq!(message, "bad key [redacted][31m ([redacted])");
         assert_eq!(clean("a\u{2028}b\u{2029}c", []), "a b c");
         assert_eq!(clean(&"ä".repeat(10_000), []).chars().count(), MAX_CHARACTERS + 1);
     }

@@ -188,10 +188,10 @@ mod tests {
         let environment = [("BROWSER", named.as_str()), ("DISPLAY", ":7"), ("GOOGLE_CLIENT_SECRET", "s3cr3t")];
         let browser = browser(&environment, "/usr/bin:/bin").unwrap();
         browser.open(&Url::parse("https://a.example/?x=$(id)&y='`id`'").unwrap()).unwrap();
-        let (sender, told) = mpsc::channel();
+        let (sender, outcome) = mpsc::channel();
         thread::spawn(move || sender.send(fs::read_to_string(pipe).unwrap()));
-        let told = told.recv_timeout(Duration::from_secs(60)).unwrap();
-        assert!(told.starts_with("--page=https://a.example/?x=$(id)&y=%27`id`%27|-n|"), "{told}");
-        assert!(told.contains("DISPLAY=:7") && !told.contains("s3cr3t"), "{told}");
+        let outcome = outcome.recv_timeout(Duration::from_secs(60)).unwrap();
+        assert!(outcome.starts_with("--page=https://a.example/?x=$(id)&y=%27`id`%27|-n|"), "{outcome}");
+        assert!(outcome.contains("DISPLAY=:7") && !outcome.contains("s3cr3t"), "{outcome}");
     }
 }

@@ -67,7 +67,7 @@ impl DetachedProcess {
         ours.set_nonblocking(true)?;
         let mut ours = tokio::net::UnixStream::from_std(ours)?;
         let mut code = [0];
-        let told = loop {
+        let is_started = loop {
             tokio::select! {
                 read = ours.read(&mut code) => break matches!(read, Ok(1)),
                 // A terminal sends this signal to both processes.
@@ -76,7 +76,7 @@ impl DetachedProcess {
                 _ = hangup.recv() => drop(kill_process(process, Signal::HUP)),
             }
         };
-        if told {
+        if is_started {
             return Ok(code[0]);
         }
         let _ = written.await;

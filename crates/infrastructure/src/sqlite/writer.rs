@@ -383,8 +383,8 @@ mod tests {
         assert!(written > 10, "{written}");
         assert!(matches!(*fault, Fault::DiskFull(_)), "{fault:?}");
         assert!(matches!(*writer.check().await.unwrap_err(), Fault::DiskFull(_)), "whoever asks before is told");
-        let told = log.record(samples::execution(written + 1)).await.unwrap_err();
-        assert_eq!(told.source().unwrap().to_string(), "the disk is full");
+        let message = log.record(samples::execution(written + 1)).await.unwrap_err();
+        assert_eq!(message.source().unwrap().to_string(), "the disk is full");
         assert_eq!(log.find(samples::call_id(written + 1)).await.unwrap(), None);
         for number in 1..=written {
             assert_eq!(log.find(samples::call_id(number)).await.unwrap(), Some(samples::execution(number)));

@@ -84,7 +84,9 @@ mod tests {
         assert_eq!(meant(ConversationSelector::Last).await.unwrap(), ids[2]);
         assert_eq!(meant(named(ids[1])).await.unwrap(), ids[1]);
         assert_eq!(meant(named(" 0199F")).await.unwrap(), ids[2]);
-        assert!(matches!(meant(named("0199")).await, Err(CommandError::Usage(told)) if told.contains("begins 3")));
+        assert!(
+            matches!(meant(named("0199")).await, Err(CommandError::Usage(outcome)) if outcome.contains("begins 3"))
+        );
         for unknown in ["02", "", others, "0199a"] {
             assert!(matches!(meant(named(unknown)).await, Err(CommandError::NotFound(_))), "{unknown}");
         }

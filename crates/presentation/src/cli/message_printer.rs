@@ -90,26 +90,26 @@ mod tests {
 
     #[tokio::test]
     async fn nothing_is_told_before_the_question_has_its_answer() {
-        let told = || std::mem::take(&mut *TOLD.lock().unwrap());
+        let text_of = || std::mem::take(&mut *TOLD.lock().unwrap());
         let terminal = Arc::new(Terminal::new(File::open("/dev/null").unwrap()));
         let asides = MessagePrinter {
             print_line: |line| TOLD.lock().unwrap().push(line.into()),
             ..MessagePrinter::for_terminal(Some(terminal.clone()))
         };
         asides.print("before".into());
-        assert_eq!(told(), ["before"]);
+        assert_eq!(text_of(), ["before"]);
         let question = terminal.quiet().await;
         for number in 0..WAITING + 2 {
             asides.print(number.to_string());
             yield_now().await;
         }
-        assert_eq!(told(), [""; 0]);
+        assert_eq!(text_of(), [""; 0]);
         drop(question);
         while !asides.waiting().is_empty() {
             yield_now().await;
         }
         asides.print("after".into());
-        let told = told();
-        assert_eq!((told.len(), told[0].as_str(), told[WAITING].as_str()), (WAITING + 1, "2", "after"));
+        let text_of = text_of();
+        assert_eq!((text_of.len(), text_of[0].as_str(), text_of[WAITING].as_str()), (WAITING + 1, "2", "after"));
     }
 }

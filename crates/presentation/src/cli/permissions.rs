@@ -287,8 +287,8 @@ fn list(config: &Config, as_json: bool, output: &mut Output) -> Outcome {
         output.line(&visible(&one_line(&format!("# waits for trust: {key} = {value}, {origin}"))))?;
     }
     let idle = idle_rules::of_commands(config).into_iter().chain(idle_rules::outside_of_roots(config));
-    for told in config.waiting_permissions().into_iter().chain(idle.map(|problem| problem.to_string())) {
-        output.line(&visible(&one_line(&format!("# {told}"))))?;
+    for notice in config.waiting_permissions().into_iter().chain(idle.map(|problem| problem.to_string())) {
+        output.line(&visible(&one_line(&format!("# {notice}"))))?;
     }
     Ok(Exit::Done)
 }

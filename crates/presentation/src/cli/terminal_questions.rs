@@ -63,7 +63,7 @@ impl TerminalQuestions {
     /// [`NotAnswered`] if the request is not a question for the user, cannot be shown, or is not answered.
     pub(super) async fn ask(&self, request: InputRequest) -> Result<InputResponse, NotAnswered> {
         let lines = asked_by(&request.params);
-        let told = match Capability::of(&request) {
+        let answer = match Capability::of(&request) {
             Some(Capability::UrlElicitation) => {
                 let url = request.params["url"].as_str().unwrap_or_default().to_owned();
                 let is_ours = request.params["_meta"]["toolstead/server"].is_null();
@@ -86,7 +86,7 @@ impl TerminalQuestions {
                 return Err(NotAnswered::Unsupported);
             }
         };
-        match told {
+        match answer {
             Ok(Answer::Accept(content)) => Ok(InputResponse(json!({"action": "accept", "content": content}))),
             Ok(Answer::Opened) => Ok(InputResponse(json!({"action": "accept"}))),
             Ok(Answer::Decline) => Ok(InputResponse(json!({"action": "decline"}))),

@@ -338,16 +338,17 @@ impl Hooks {
         };
         let placed = self.definitions.iter().zip(&self.places);
         let unanchored = placed.filter(|(hook, _)| hook.event.is_of_tool() && hook.matcher.is_unanchored());
-        let told = unanchored.map(|(hook, place)| (hook, place, hits(hook))).filter(|(_, _, hits)| hits.len() > 1);
-        told.map(|(hook, place, hits)| {
-            let message = format!(
-                "the matcher `{}` is an expression without `^` and `$` and hits {} tools: {}",
-                hook.matcher,
-                hits.len(),
-                hits.join(", ")
-            );
-            Problem::new(place.clone(), message)
-        })
-        .collect()
+        let broad = unanchored.map(|(hook, place)| (hook, place, hits(hook))).filter(|(_, _, hits)| hits.len() > 1);
+        broad
+            .map(|(hook, place, hits)| {
+                let message = format!(
+                    "the matcher `{}` is an expression without `^` and `$` and hits {} tools: {}",
+                    hook.matcher,
+                    hits.len(),
+                    hits.join(", ")
+                );
+                Problem::new(place.clone(), message)
+            })
+            .collect()
     }
 }

@@ -264,13 +264,13 @@ mod tests {
         store.keep("Write(//w/b)", ApprovalScope::Project).await.unwrap();
         assert_eq!(store.keep("Write(//w/c)", ApprovalScope::Always).await, Ok(RuleOrigin::File(user.clone(), 2)));
         assert_eq!(store.keep("Write(//w/c)", ApprovalScope::Always).await, Ok(RuleOrigin::File(user.clone(), 2)));
-        let told = rules(&load(&home, &project));
+        let outcome = rules(&load(&home, &project));
         for expected in [
             format!("Write(//w/a) in {}:2", local.display()),
             format!("Write(//w/b) in {}:2", local.display()),
             format!("Write(//w/c) in {}:2", user.display()),
         ] {
-            assert!(told.contains(&expected), "{told:?}");
+            assert!(outcome.contains(&expected), "{outcome:?}");
         }
 
         // The file was changed by someone else: it takes no effect, and no rule is added to it.

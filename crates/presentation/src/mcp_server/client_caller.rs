@@ -380,8 +380,8 @@ mod tests {
         for page in ["other", "e", "e"] {
             caller.elicitation_completed(page);
         }
-        let told =
+        let answer =
             json!({"jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": {"elicitationId": "e"}});
-        assert_eq!(sent(&caller), [told]);
+        assert_eq!(sent(&caller), [answer]);
     }
 }

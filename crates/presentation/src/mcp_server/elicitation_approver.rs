@@ -271,8 +271,8 @@ mod tests {
             json!(null),
             json!([{"action": "accept"}]),
         ] {
-            let told = answered(answer.clone()).await;
-            assert_eq!(told, Approval::denied("the person at agent 1"), "{answer}");
+            let reply = answered(answer.clone()).await;
+            assert_eq!(reply, Approval::denied("the person at agent 1"), "{answer}");
         }
     }
 
@@ -398,12 +398,12 @@ mod tests {
             (ProtocolVersion::V20251125, json!({"elicitation": {"form": {}}})),
         ] {
             let asked = asked(version, capabilities);
-            let told = ElicitationApprover::new(Duration::from_secs(1)).ask(asked.request()).await;
-            assert_eq!(told, Approval::Unattended);
+            let answer = ElicitationApprover::new(Duration::from_secs(1)).ask(asked.request()).await;
+            assert_eq!(answer, Approval::Unattended);
         }
         let mut nobody = asked(ProtocolVersion::V20251125, json!({"elicitation": {}}));
         nobody.client.protocol = None;
-        let told = ElicitationApprover::new(Duration::from_secs(1)).ask(nobody.request()).await;
-        assert_eq!(told, Approval::Unattended);
+        let answer = ElicitationApprover::new(Duration::from_secs(1)).ask(nobody.request()).await;
+        assert_eq!(answer, Approval::Unattended);
     }
 }

@@ -172,16 +172,16 @@ fn not_found(
         Generation::Legacy => RpcError::RESOURCE_NOT_FOUND,
         Generation::Modern => RpcError::INVALID_PARAMS,
     };
-    let told = of_failure(failure, suggestions);
+    let rpc_error = of_failure(failure, suggestions);
     if failure.upstream.is_some() {
-        return Some(RpcError { code, ..told });
+        return Some(RpcError { code, ..rpc_error });
     }
-    let mut data = match told.data {
+    let mut data = match rpc_error.data {
         Some(Value::Object(data)) => data,
         _ => Map::new(),
     };
     data.insert("uri".into(), subject.into());
-    Some(RpcError { code, data: Some(data.into()), ..told })
+    Some(RpcError { code, data: Some(data.into()), ..rpc_error })
 }
 
 #[cfg(test)]

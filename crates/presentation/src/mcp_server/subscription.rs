@@ -151,12 +151,12 @@ mod tests {
     fn every_message_bears_the_subscriptions_id() {
         let subscription = Subscription { id: Id::Text("s".into()), ..parse(json!({})).unwrap() };
         let news = [ServerNotification::ListChanged(List::Prompts), ServerNotification::Updated("a://b".into())];
-        let told = news.map(|news| subscription.encode(news));
-        for message in [subscription.acknowledgement(), subscription.cancelled()].iter().chain(&told) {
+        let outcome = news.map(|news| subscription.encode(news));
+        for message in [subscription.acknowledgement(), subscription.cancelled()].iter().chain(&outcome) {
             assert_eq!(parsed(message)["params"]["_meta"][SUBSCRIPTION_ID], "s");
         }
-        assert_eq!(parsed(&told[0])["method"], "notifications/prompts/list_changed");
-        assert_eq!(parsed(&told[1])["params"]["uri"], "a://b");
+        assert_eq!(parsed(&outcome[0])["method"], "notifications/prompts/list_changed");
+        assert_eq!(parsed(&outcome[1])["params"]["uri"], "a://b");
         let end = parsed(&subscription.result(&ServerIdentity::default()));
         assert_eq!((&end["id"], &end["result"]["resultType"]), (&json!("s"), &json!("complete")));
         assert_eq!(end["result"]["_meta"][SUBSCRIPTION_ID], "s");

@@ -75,13 +75,13 @@ impl JoinedText {
     /// Removes a range of the text from the blocks. Blocks that become empty are removed.
     fn leave_out(&self, blocks: &mut Vec<Value>, gap: Range<usize>, notice: &str) {
         let mut emptied = vec![false; blocks.len()];
-        let mut told = false;
+        let mut is_noticed = false;
         for (at, place) in &self.places {
             if place.end <= gap.start && place.start < gap.start || place.start >= gap.end {
                 continue;
             }
             let mut left = self.text[place.start..gap.start.clamp(place.start, place.end)].to_owned();
-            if !std::mem::replace(&mut told, true) {
+            if !std::mem::replace(&mut is_noticed, true) {
                 let before = if left.is_empty() || left.ends_with("\n\n") { "" } else { "\n\n" };
                 left.push_str(before);
                 left.push_str(notice);
@@ -95,7 +95,7 @@ impl JoinedText {
         }
         let mut emptied = emptied.into_iter();
         blocks.retain(|_| !emptied.next().unwrap_or_default());
-        if !told {
+        if !is_noticed {
             blocks.push(text_block(notice.to_owned()));
         }
     }
@@ -123,8 +123,10 @@ fn notice(gap: &Gap, budget: usize, kept: &StoredPart, readers: &OutputReaders) 
         return format!("[… {missing} are left out; {}: {read}pass it on as {reference} …]", kept.describe());
     }
     let read = readers.lines_from(handle, *first).map_or_else(String::new, |calls| format!("{calls}; "));
-    let told = kept.describe();
-    format!("[… {missing} ({lines}) are left out here; {told}: {read}any tool takes it as the argument {reference} …]")
+    let description = kept.describe();
+    format!(
+        "[… {missing} ({lines}) are left out here; {description}: {read}any tool takes it as the argument {reference} …]"
+    )
 }
 
 /// Returns the number of the line in which the text ends.

@@ -197,11 +197,11 @@ impl ParkedCall {
         self.until.send_replace(Some(until));
         let sealed =
             SealedState { call: terms.id, round: state.round, until, owner: terms.owner, request: terms.request };
-        let told = |(key, question): (&String, &mut Question)| {
+        let to_request = |(key, question): (&String, &mut Question)| {
             question.is_out = true;
             (key.clone(), question.request.clone())
         };
-        let requests = state.questions.iter_mut().map(told).collect();
+        let requests = state.questions.iter_mut().map(to_request).collect();
         Some(InputRequired { requests, state: Some(terms.seal.seal(&sealed)) })
     }
 

@@ -113,8 +113,8 @@ async fn a_reference_that_leads_nowhere_is_told_with_what_there_is() {
 async fn references_are_bounded_in_number_and_in_size() {
     let many: Vec<Value> = (0..65).map(|_| json!({"$ref": "o1"})).collect();
     assert!(substituted(json!({"a": many[..64]})).await.is_ok());
-    let told = substituted(json!({"a": many})).await.unwrap_err();
-    assert_eq!(told, "the arguments contain 65 references to stored outputs, at most 64 are followed");
+    let answer = substituted(json!({"a": many})).await.unwrap_err();
+    assert_eq!(answer, "the arguments contain 65 references to stored outputs, at most 64 are followed");
 
     let outputs = InMemoryOutputStore::new();
     let text = "x".repeat(9 << 20);
@@ -173,6 +173,6 @@ fn a_selection_goes_one_way_through_the_text() {
     let deep = format!("{}1{}", "[".repeat(1 << 20), "]".repeat(1 << 20));
     check(&format!("[{deep}, 3]"), "/1", Ok(json!(3)));
     let keys: Vec<String> = (10..40).map(|key| format!("\"{key}\": 0")).collect();
-    let told = select(&format!("{{{}}}", keys.join(",")), "/x", 100).unwrap_err();
-    assert!(told.ends_with("`28`, `29` and 10 more"), "{told}");
+    let message = select(&format!("{{{}}}", keys.join(",")), "/x", 100).unwrap_err();
+    assert!(message.ends_with("`28`, `29` and 10 more"), "{message}");
 }

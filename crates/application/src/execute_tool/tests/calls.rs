@@ -110,16 +110,16 @@ async fn a_call_that_cannot_be_recorded_does_not_run_or_keeps_its_result_and_say
     assert_eq!(house.call("write", json!({})).await, "the call did not run: its start cannot be recorded");
     assert_eq!(house.provider.calls().len(), 0, "it did not run");
     house.log.fail_next_record();
-    let told = "the call ran and succeeded, but its outcome could not be recorded, so its result is withheld";
-    assert_eq!(house.call("echo", json!({})).await, told);
+    let message = "the call ran and succeeded, but its outcome could not be recorded, so its result is withheld";
+    assert_eq!(house.call("echo", json!({})).await, message);
     assert_eq!(house.provider.calls().len(), 1, "it ran, and its result is withheld");
     // The disk remains full: the first error is reported, not the failure to record it.
     house.log.be_full(true);
-    for (tool, told) in [
+    for (tool, message) in [
         ("write", "the call did not run: its start cannot be recorded"),
         ("nothing", "the call was refused and did not run, and that could not be recorded"),
     ] {
-        assert_eq!(house.call(tool, json!({})).await, told);
+        assert_eq!(house.call(tool, json!({})).await, message);
     }
     assert_eq!(house.provider.calls().len(), 1, "nothing ran");
     assert!(house.handler.can_record().await.is_err());
@@ -151,7 +151,7 @@ async fn a_cancelled_call_stops_with_its_reason() {
         house.provider.began(house.provider.ends().len() as u64 + 1).await;
         cancel.cancel(reason);
         let error = calling.await.unwrap().unwrap_err();
-        assert!(matches!(error, ExecuteToolError::Cancelled(told) if told == reason), "{error}");
+        assert!(matches!(error, ExecuteToolError::Cancelled(outcome) if outcome == reason), "{error}");
     }
 }
 
@@ -174,8 +174,8 @@ async fn too_many_calls_at_once_are_refused() {
     let row = house.log.rows().pop().unwrap();
     assert_eq!(row.outcome.kind().as_str(), "refused");
     house.log.be_full(true);
-    let told = house.call("echo", json!({})).await;
-    assert_eq!(told, "the call did not run: the application is closed, and that could not be recorded");
+    let answer = house.call("echo", json!({})).await;
+    assert_eq!(answer, "the call did not run: the application is closed, and that could not be recorded");
 }
 
 #[tokio::test]

@@ -5,14 +5,14 @@ use super::*;
 #[tokio::test]
 async fn what_no_rule_allows_does_not_run_and_the_refusal_teaches() {
     let house = Plan::default().house(provider()).await;
-    let told = house.call("write", json!({})).await;
-    assert!(told.starts_with("refused permission_denied: The call of `write` is not permitted: changes to files need approval by default: to write /w/a. No approver is available."), "{told}");
-    assert!(told.ends_with("Ask your user whether to allow it."), "{told}");
-    let told = house.call("outside", json!({})).await;
+    let answer = house.call("write", json!({})).await;
+    assert!(answer.starts_with("refused permission_denied: The call of `write` is not permitted: changes to files need approval by default: to write /w/a. No approver is available."), "{answer}");
+    assert!(answer.ends_with("Ask your user whether to allow it."), "{answer}");
+    let answer = house.call("outside", json!({})).await;
     assert!(
-        told.contains("outside of the workspace's roots")
-            && told.ends_with("Ask your user whether to open the folder."),
-        "{told}"
+        answer.contains("outside of the workspace's roots")
+            && answer.ends_with("Ask your user whether to open the folder."),
+        "{answer}"
     );
     assert_eq!(house.provider.calls().len(), 0);
     assert!(house.log.rows().iter().all(|row| matches!(row.outcome, Outcome::Refused(ErrorKind::PermissionDenied, _))));
@@ -57,11 +57,11 @@ async fn a_denying_rule_hides_a_tool_and_refuses_its_call() {
     let list = ListToolsHandler::new(house.registry.clone(), house.permissions.clone());
     let page = list.handle(&ListToolsQuery::default()).unwrap();
     assert!(page.tools.iter().all(|one| !matches!(one.tool.name().as_str(), "echo" | "away")));
-    let told = house.call("echo", json!({})).await;
+    let answer = house.call("echo", json!({})).await;
     assert!(
-        told.contains("the deny rule `echo` in the command line")
-            && told.ends_with("Ask your user whether to allow it."),
-        "{told}"
+        answer.contains("the deny rule `echo` in the command line")
+            && answer.ends_with("Ask your user whether to allow it."),
+        "{answer}"
     );
 }
 
@@ -117,7 +117,7 @@ async fn what_is_approved_for_the_session_is_not_asked_again_and_the_trace_says_
     assert_eq!(house.call("write", json!({})).await, "written");
     assert_eq!(house.call("write", json!({"other": true})).await, "written");
     let elsewhere = command("write", json!({})).within(Scope::of(Principal::local(), "t"));
-    assert!(house.told(elsewhere).await.starts_with("permission_denied"));
+    assert!(house.execute(elsewhere).await.starts_with("permission_denied"));
     let decisions: Vec<_> = house.log.rows().into_iter().map(|row| row.decision.unwrap()).collect();
     assert_eq!(decisions[0].approved_by.as_deref(), Some("ann (session)"));
     assert_eq!(decisions[1].reason, "the allow rule `Write(//w/a)` in the approvals of this session: to write /w/a");

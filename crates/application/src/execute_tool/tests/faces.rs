@@ -48,7 +48,7 @@ fn scope(dialect: Option<&'static str>) -> Scope {
 }
 
 /// Returns the answer to a call in a dialect, and the arguments that the tool received.
-async fn told(dialect: Option<&'static str>, name: &str, arguments: Value) -> (ToolResult, Value) {
+async fn call_as(dialect: Option<&'static str>, name: &str, arguments: Value) -> (ToolResult, Value) {
     let house = Plan::default().house(looking()).await;
     let outcome = house.handler.handle(command(name, arguments).within(scope(dialect))).await.unwrap();
     let CallOutcome::Done(result) = outcome else { panic!("nobody is to be asked") };
@@ -68,7 +68,7 @@ async fn a_face_answers_under_its_name_and_in_its_dialect_under_the_tools_own() 
         (Some("other"), "look", "a line", json!({"path": "a"})),
     ] {
         let argument = if name == "look" { "path" } else { "at" };
-        let (result, arguments) = told(dialect, name, json!({argument: "a"})).await;
+        let (result, arguments) = call_as(dialect, name, json!({argument: "a"})).await;
         assert_eq!((result.joined_text().as_str(), &arguments), (expected, &given), "{dialect:?} {name}");
         let is_ours = expected == "a line";
         assert_eq!(result.structured_content().is_some(), is_ours, "{dialect:?} {name}");
@@ -81,10 +81,10 @@ async fn a_failure_keeps_its_kind_and_what_hooks_say_in_every_face() {
         || AfterCallResponse { context: vec![HookContext::from("mind the gap")], ..AfterCallResponse::default() };
     let hook = ScriptedHook::named("guard").answering_after(says()).answering_after(says());
     let house = Plan { hooks: vec![Arc::new(hook)], ..Default::default() }.house(looking()).await;
-    let told = house.call("PeekInVain", json!({"at": "b"})).await;
-    assert_eq!(told, "failed io: no peek at b: io. [the hook `guard` says: mind the gap]");
-    let told = house.call("Peek", json!({"at": "b"})).await;
-    assert_eq!(told, "peeked at b: a line\n[the hook `guard` says: mind the gap]");
+    let answer = house.call("PeekInVain", json!({"at": "b"})).await;
+    assert_eq!(answer, "failed io: no peek at b: io. [the hook `guard` says: mind the gap]");
+    let answer = house.call("Peek", json!({"at": "b"})).await;
+    assert_eq!(answer, "peeked at b: a line\n[the hook `guard` says: mind the gap]");
 }
 
 #[tokio::test]

@@ -44,16 +44,16 @@ impl ToolHook for Guard {
 async fn hooks_may_refuse_and_rewrite_and_hear_of_the_end() {
     let guard = Arc::new(Guard::default());
     let house = Plan { hooks: vec![guard.clone()], ..Default::default() }.house(provider()).await;
-    let told = house.call("read", json!({"path": "secret"})).await;
-    assert_eq!(told, "refused permission_denied: The hook `guard` refused the call: not that one");
+    let answer = house.call("read", json!({"path": "secret"})).await;
+    assert_eq!(answer, "refused permission_denied: The hook `guard` refused the call: not that one");
     assert_eq!(house.call("read", json!({"path": "old"})).await, "content");
     assert_eq!(house.provider.calls()[0].arguments["path"], "new");
     assert!(house.call("read", json!({"path": "bad"})).await.starts_with("refused invalid_input"), "validated again");
     assert_eq!(guard.0.load(Ordering::SeqCst), 3);
-    let told = house.call("read", json!({"path": "later"})).await;
-    assert_eq!(told, "refused permission_denied: The hook `guard` deferred the call: after the release");
-    let told = house.call("read", json!({"path": "panic"})).await;
-    assert_eq!(told, "refused permission_denied: The hook `guard` refused the call: it panicked");
+    let answer = house.call("read", json!({"path": "later"})).await;
+    assert_eq!(answer, "refused permission_denied: The hook `guard` deferred the call: after the release");
+    let answer = house.call("read", json!({"path": "panic"})).await;
+    assert_eq!(answer, "refused permission_denied: The hook `guard` refused the call: it panicked");
 }
 
 #[tokio::test]
@@ -72,8 +72,8 @@ async fn a_hook_has_somebody_asked_about_what_the_rules_allow() {
         ),
     ] {
         let house = plan(rules, approver).house(provider()).await;
-        let told = house.call("read", json!({"path": "doubtful"})).await;
-        assert!(told.contains(expected), "{told}");
+        let answer = house.call("read", json!({"path": "doubtful"})).await;
+        assert!(answer.contains(expected), "{answer}");
         if expected == "content" {
             let decision = house.only_row().decision.unwrap();
             assert_eq!((decision.verdict.as_str(), decision.approved_by.as_deref()), ("ask", Some("ada")));
@@ -85,17 +85,20 @@ async fn a_hook_has_somebody_asked_about_what_the_rules_allow() {
 #[tokio::test]
 async fn what_hooks_say_reaches_the_model_and_a_changed_output_is_marked() {
     let house = Plan { hooks: vec![Arc::new(Guard::default())], ..Default::default() }.house(provider()).await;
-    let told = house.call("read", json!({"path": "context"})).await;
-    assert_eq!(told, "content\n[the hook `guard` says: mind the gap]");
+    let answer = house.call("read", json!({"path": "context"})).await;
+    assert_eq!(answer, "content\n[the hook `guard` says: mind the gap]");
     let plain = house.log.rows()[0].clone();
     assert_eq!(house.call("read", json!({"path": "hide"})).await, "hidden");
     let hidden = house.log.rows().into_iter().max_by_key(|row| row.id).unwrap();
     assert_eq!(hidden.result_digest, plain.result_digest, "the digest is that of the first output");
     assert!(hidden.decision.unwrap().reason.ends_with("; the hook `guard` changed the output"));
-    let told = house.call("read", json!({"path": "flood"})).await;
-    assert!(told.starts_with("[the output is withheld: the hook `guard` replaced it with more than 30000"), "{told}");
-    let told = house.call("read", json!({"path": "talk"})).await;
-    assert!(told.len() < 10_200 && told.ends_with("ends here, after 10000 characters]"), "{}", told.len());
+    let answer = house.call("read", json!({"path": "flood"})).await;
+    assert!(
+        answer.starts_with("[the output is withheld: the hook `guard` replaced it with more than 30000"),
+        "{answer}"
+    );
+    let answer = house.call("read", json!({"path": "talk"})).await;
+    assert!(answer.len() < 10_200 && answer.ends_with("ends here, after 10000 characters]"), "{}", answer.len());
 }
 
 #[tokio::test]
@@ -112,13 +115,13 @@ async fn what_hooks_say_of_a_call_that_goes_on_as_a_task_leaves_the_task_whole()
 #[derive(Default)]
 struct Witness {
     rewrites: bool,
-    told: std::sync::Mutex<Vec<Option<String>>>,
+    accesses: std::sync::Mutex<Vec<Option<String>>>,
 }
 
 impl Witness {
     fn hears(&self, accesses: Option<&[Access]>) {
-        let told = accesses.map(|accesses| accesses.iter().map(ToString::to_string).collect());
-        self.told.lock().unwrap().push(told);
+        let output = accesses.map(|accesses| accesses.iter().map(ToString::to_string).collect());
+        self.accesses.lock().unwrap().push(output);
     }
 }
 
@@ -150,14 +153,14 @@ async fn hooks_know_what_a_call_touches_with_the_arguments_that_it_has_by_then()
     let plan = Plan { hooks: vec![first.clone(), second.clone()], ..Default::default() };
     let provider = ScriptedProvider::new("built-in").with(ScriptedTool::named("look").touches_by(by_path));
     let house = plan.house(provider).await;
-    let told = |witness: &Witness| witness.told.lock().unwrap().split_off(0);
+    let text_of = |witness: &Witness| witness.accesses.lock().unwrap().split_off(0);
     let read = |path: &str| Some(format!("read {path}"));
     house.call("look", json!({"path": "/w/a"})).await;
-    assert_eq!(told(&first), [read("/w/a"), read("/w/b")]);
-    assert_eq!(told(&second), [read("/w/b"), read("/w/b")]);
+    assert_eq!(text_of(&first), [read("/w/a"), read("/w/b")]);
+    assert_eq!(text_of(&second), [read("/w/b"), read("/w/b")]);
     // If the accesses are unknown at first, a hook may correct the arguments.
     house.call("look", json!({})).await;
-    assert_eq!((told(&first), told(&second)), (vec![None, read("/w/b")], vec![read("/w/b"); 2]));
+    assert_eq!((text_of(&first), text_of(&second)), (vec![None, read("/w/b")], vec![read("/w/b"); 2]));
 }
 
 /// Hook that requires approval for every call except the first.

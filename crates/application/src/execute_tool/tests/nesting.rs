@@ -46,22 +46,22 @@ impl ToolProvider for Maker {
         let names = names.map(|names| ToolSelection::canonical(names.iter().filter_map(Value::as_str)));
         let window = names.map(|names| context.calls.window("run", names));
         let calls = window.as_deref().unwrap_or(context.calls);
-        let mut told = Vec::new();
+        let mut output = Vec::new();
         for nested in call.arguments["calls"].as_array().into_iter().flatten() {
             let [tool, arguments] = [&nested[0], &nested[1]];
             if tool == "?" {
                 let names: Vec<String> = calls.list().iter().map(|tool| tool.name().to_string()).collect();
                 assert!(calls.search("").iter().map(|tool| tool.name().as_str()).eq(names.iter().map(String::as_str)));
-                told.push(format!("[{}]", names.join(",")));
+                output.push(format!("[{}]", names.join(",")));
                 continue;
             }
             let nested = NestedCall::new(tool.as_str().unwrap(), arguments.clone());
-            told.push(match calls.call(nested).await {
+            output.push(match calls.call(nested).await {
                 Ok(result) => result.joined_text(),
                 Err(failure) => format!("{}: {}", failure.kind, failure.text()),
             });
         }
-        Ok(CallOutcome::Done(ToolResult::text(told.join("\n"))))
+        Ok(CallOutcome::Done(ToolResult::text(output.join("\n"))))
     }
 }
 
@@ -117,10 +117,10 @@ async fn a_nested_call_has_a_row_of_its_own_below_that_of_the_call_that_made_it(
         hi\nio: the disk is gone\nnot_found: Unknown tool: nowhere. Call one of the tools that are listed."
     );
     let rows = house.log.rows();
-    let told: Vec<_> = rows.iter().map(|row| (row.tool.as_str(), row.outcome.kind(), row.parent)).collect();
+    let output: Vec<_> = rows.iter().map(|row| (row.tool.as_str(), row.outcome.kind(), row.parent)).collect();
     let parent = Some(rows[0].id);
     assert_eq!(
-        told,
+        output,
         [
             ("make", OutcomeKind::Succeeded, None),
             ("echo", OutcomeKind::Succeeded, parent),
@@ -146,8 +146,8 @@ async fn nested_calls_bear_the_labels_of_the_call_that_made_them() {
 async fn calls_go_out_of_calls_eight_deep_and_no_deeper() {
     let house = Plan::default().house_that_nests().await;
     assert_eq!(house.call("make", calls(json!([nest(7)]))).await, "hi");
-    let told = house.call("make", calls(json!([nest(8)]))).await;
-    assert!(told.starts_with("too_large: Calls can be nested at most 8 deep"), "{told}");
+    let answer = house.call("make", calls(json!([nest(8)]))).await;
+    assert!(answer.starts_with("too_large: Calls can be nested at most 8 deep"), "{answer}");
     let refused = house.log.rows().pop().unwrap();
     assert_eq!((refused.outcome.kind(), refused.tool.as_str()), (OutcomeKind::Refused, "echo"));
 }
@@ -159,8 +159,8 @@ async fn nested_calls_need_no_place_among_the_open_calls() {
     let _full: Vec<OpenCallGuard> = (0..7).map(|_| admit().unwrap()).collect();
     let one = json!({"tool_name": "echo"});
     let batch = json!({"invocations": [one, one, one]});
-    let (told, other) = tokio::join!(house.call("batch", batch), house.call("echo", json!({})));
-    assert_eq!(told, "[0] echo\nhi\n[1] echo\nhi\n[2] echo\nhi");
+    let (outcome, other) = tokio::join!(house.call("batch", batch), house.call("echo", json!({})));
+    assert_eq!(outcome, "[0] echo\nhi\n[1] echo\nhi\n[2] echo\nhi");
     assert!(other.starts_with("refused rate_limited"), "{other}");
 }
 
@@ -180,7 +180,7 @@ async fn a_nested_call_asks_the_client_of_the_call_from_outside_in_a_round() {
     let make = || modern("make", calls(json!([["write", {}]])));
     let state = house.asked(make()).await;
     assert_eq!((house.row("write").outcome.kind(), house.provider.calls().len()), (OutcomeKind::InputRequired, 0));
-    assert_eq!(house.told(retry(make(), &state, "yes")).await, "written");
+    assert_eq!(house.execute(retry(make(), &state, "yes")).await, "written");
     assert_eq!((house.row("write").outcome.kind(), house.provider.calls().len()), (OutcomeKind::Succeeded, 1));
 }
 
@@ -199,8 +199,8 @@ async fn a_nested_call_has_the_time_that_is_left_of_its_parents() {
     let house = Plan { rules: vec![(Effect::Allow, "endless")], ..Default::default() }.house_that_nests().await;
     let arguments = calls(json!([["endless", {}], ["echo", {}]]));
     let command = ExecuteToolCommand { timeout: Some(Duration::from_secs(5)), ..command("make", arguments) };
-    let told = house.told(command).await;
-    assert!(told.starts_with("timeout: The tool `endless` did not end within"), "{told}");
+    let answer = house.execute(command).await;
+    assert!(answer.starts_with("timeout: The tool `endless` did not end within"), "{answer}");
     assert_eq!(house.row("endless").outcome.error_kind(), Some(ErrorKind::Timeout));
 }
 
@@ -225,8 +225,8 @@ async fn the_time_in_which_a_person_is_asked_about_a_nested_call_is_none_of_the_
     let house = Plan { approver: Arc::new(Slow(Duration::from_secs(60))), ..Default::default() };
     let house = house.house_that_nests().await;
     let timeout = Some(Duration::from_secs(5));
-    let told = house.told(ExecuteToolCommand { timeout, ..command("make", two_levels()) }).await;
-    assert_eq!(told, "written\nwritten");
+    let message = house.execute(ExecuteToolCommand { timeout, ..command("make", two_levels()) }).await;
+    assert_eq!(message, "written\nwritten");
 }
 
 #[tokio::test(start_paused = true)]
@@ -238,7 +238,7 @@ async fn nor_is_the_time_in_which_the_client_comes_back_to_it() {
     tokio::time::advance(Duration::from_secs(60)).await;
     state = house.asked(retry(make(), &state, "yes")).await;
     tokio::time::advance(Duration::from_secs(60)).await;
-    assert_eq!(house.told(retry(make(), &state, "yes")).await, "written\nwritten");
+    assert_eq!(house.execute(retry(make(), &state, "yes")).await, "written\nwritten");
     house.check_tree("asked for two minutes");
 }
 
@@ -250,7 +250,7 @@ async fn logs_of_nested_calls_reach_the_client_and_progress_is_that_of_its_own_c
     house.registry.register(Arc::new(Maker(house.provider.clone()))).await.unwrap();
     let caller = Arc::new(RecordingCaller::new());
     let command = ExecuteToolCommand { caller: caller.clone(), ..command("make", calls(json!([["chatty", {}]]))) };
-    house.told(command).await;
+    house.execute(command).await;
     assert_eq!((caller.log_messages().len(), caller.progress_reports().len()), (1, 0));
 }
 
@@ -258,14 +258,18 @@ async fn logs_of_nested_calls_reach_the_client_and_progress_is_that_of_its_own_c
 async fn no_nested_call_runs_while_the_call_that_makes_it_cannot_be_recorded() {
     let house = Plan::default().house_that_nests().await;
     house.log.fail_next_record();
-    let told = house.call("make", calls(json!([["echo", {}], ["echo", {}]]))).await;
-    assert_eq!(told, "the call did not run: its start cannot be recorded");
+    let answer = house.call("make", calls(json!([["echo", {}], ["echo", {}]]))).await;
+    assert_eq!(answer, "the call did not run: its start cannot be recorded");
     assert_eq!(house.provider.calls().len(), 0);
     // A built-in tool without accesses is recorded before its first nested call.
     house.log.fail_next_record();
     let echo = json!({"tool_name": "echo"});
-    let told = house.call("batch", json!({"invocations": [echo, echo]})).await;
-    assert_eq!((told.matches("its start cannot be recorded").count(), told.matches("hi").count()), (1, 1), "{told}");
+    let answer = house.call("batch", json!({"invocations": [echo, echo]})).await;
+    assert_eq!(
+        (answer.matches("its start cannot be recorded").count(), answer.matches("hi").count()),
+        (1, 1),
+        "{answer}"
+    );
     assert_eq!(house.provider.calls().len(), 1);
 }
 
@@ -284,8 +288,8 @@ async fn a_batch_passes_references_on_to_the_calls_that_want_them() {
 async fn a_batch_with_wrong_arguments_runs_nothing() {
     let house = Plan::default().house_that_nests().await;
     let [wrong, good] = [json!({"tool_name": "read"}), json!({"tool_name": "echo"})];
-    let told = house.call("batch", json!({"invocations": [good, wrong, good]})).await;
-    assert!(told.contains("invocations[1] (`read`): The arguments do not fit the tool `read`"), "{told}");
+    let answer = house.call("batch", json!({"invocations": [good, wrong, good]})).await;
+    assert!(answer.contains("invocations[1] (`read`): The arguments do not fit the tool `read`"), "{answer}");
     assert_eq!((house.provider.calls().len(), house.log.rows().len()), (0, 1));
 }
 

@@ -189,7 +189,7 @@ async fn what_a_failed_call_leaves_is_bounded_as_well() {
             Ending::Failure(failure.with_partial(ToolResult::text(partial.as_str())))
         })
     };
-    for (message, partial, told) in [
+    for (message, partial, outcome) in [
         ("too slow".to_owned(), "y".repeat(90_000), "all of it is `o1`"),
         ("z".repeat(90_000), "short".to_owned(), "60000 more characters are left out and not stored"),
     ] {
@@ -199,6 +199,6 @@ async fn what_a_failed_call_leaves_is_bounded_as_well() {
             panic!("it failed")
         };
         let text = failure.into_result().joined_text();
-        assert!(text.chars().count() < 30_200 && text.contains(told), "{}", text.chars().count());
+        assert!(text.chars().count() < 30_200 && text.contains(outcome), "{}", text.chars().count());
     }
 }

@@ -69,8 +69,8 @@ async fn a_rule_of_the_program_answers_in_its_own_name_and_for_no_longer_than_th
     assert!(ruled.kept.stored_rules().is_empty(), "a rule keeps nothing beyond the session");
 
     let ruled = Ruled::of(RuleAnswer::Refuse, &[], Vec::new()).await;
-    let told = ruled.house.call("write", json!({})).await;
-    assert!(told.ends_with("The call of `write` was refused by the program's rule `nightly`."), "{told}");
+    let answer = ruled.house.call("write", json!({})).await;
+    assert!(answer.ends_with("The call of `write` was refused by the program's rule `nightly`."), "{answer}");
     assert_eq!(ruled.person.questions().len(), 0);
 
     let ruled = Ruled::of(RuleAnswer::Pass, &[], Vec::new()).await;
@@ -151,8 +151,8 @@ async fn a_rule_or_approver_that_panics_denies_and_one_that_is_late_is_not_waite
         (rule(false), "approval_timeout", late, None),
     ] {
         let house = Plan { approver, ..Default::default() }.house(provider()).await;
-        let told = house.call("write", json!({})).await;
-        assert!(told.starts_with(&format!("refused {kind}")) && told.contains(words), "{told}");
+        let answer = house.call("write", json!({})).await;
+        assert!(answer.starts_with(&format!("refused {kind}")) && answer.contains(words), "{answer}");
         let row = house.only_row();
         assert_eq!(row.outcome.kind().as_str(), "refused");
         assert_eq!(row.decision.unwrap().approved_by.as_deref(), approved_by);
@@ -195,9 +195,9 @@ async fn a_row_bears_the_labels_of_its_program_and_hooks_and_no_secret_of_its_ca
     let Ok(CallOutcome::Done(result)) = house.handler.handle(labelled).await else { panic!("it is allowed") };
     assert_eq!(result.joined_text(), "high", "the tool has the labels of hooks");
     let row = house.only_row();
-    let told: Vec<(&str, &str)> = row.labels.iter().collect();
+    let output: Vec<(&str, &str)> = row.labels.iter().collect();
     assert_eq!(
-        told,
+        output,
         [("api_token", "[redacted]"), ("note", "signed in with [redacted]"), ("risk", "high"), ("team", "search")]
     );
 }

@@ -65,7 +65,7 @@ async fn each_question_of_a_server_names_it_and_has_a_row_below_that_of_its_call
     ] {
         let house = open().house(of_git(false, |tool| tool.asks(form("hush-hush?")).ends_by(told_by))).await;
         let (command, caller) = old("mcp__git__log", vec![answer]);
-        house.told(command).await;
+        house.execute(command).await;
         let [asked] = &caller.questions()[..] else { panic!() };
         assert_eq!(asked.params["message"], "The MCP server `git` asks: hush-hush?");
         assert_eq!(asked.params["_meta"]["toolstead/server"], "git");
@@ -87,7 +87,7 @@ async fn each_question_of_a_server_names_it_and_has_a_row_below_that_of_its_call
 async fn a_server_that_stands_for_itself_asks_in_its_own_words() {
     let house = open().house(of_git(true, |tool| tool.asks(form("Sure?")).ends_by(told_by))).await;
     let (command, caller) = old("log", vec![Ok(json!({"action": "accept"}))]);
-    assert_eq!(house.told(command).await, r#"{"action":"accept"}"#);
+    assert_eq!(house.execute(command).await, r#"{"action":"accept"}"#);
     let asked = caller.questions().remove(0).params;
     assert_eq!((&asked["message"], &asked["_meta"]["toolstead/server"]), (&json!("Sure?"), &json!("git")));
 }
@@ -101,8 +101,8 @@ async fn a_tool_may_ask_so_much_and_no_more() {
     for (questions, text, asked) in [(40, 1, 32), (10, 1 << 20, 3)] {
         let house = open().house(asks(questions, text)).await;
         let (command, caller) = old("mcp__git__log", vec![Ok(json!({"action": "accept"})); questions]);
-        let told = house.told(command).await;
-        assert!(told.contains("the maximum number of questions"), "{told}");
+        let answer = house.execute(command).await;
+        assert!(answer.contains("the maximum number of questions"), "{answer}");
         assert_eq!((caller.questions().len(), house.question_rows().len()), (asked, asked));
     }
 }
@@ -114,8 +114,8 @@ async fn nobody_is_sent_to_a_page_that_could_be_another_and_the_row_says_so() {
     let question = InputRequest { method: "elicitation/create".into(), params: page };
     let house = open().house(of_git(false, |tool| tool.asks(question.clone()).ends_by(told_by))).await;
     let (command, caller) = old("mcp__git__log", vec![]);
-    let told = house.told(command).await;
-    assert!(told.contains("no plain") || told.contains("not at a plain"), "{told}");
+    let answer = house.execute(command).await;
+    assert!(answer.contains("no plain") || answer.contains("not at a plain"), "{answer}");
     assert_eq!((caller.questions().len(), house.words()), (0, vec!["unanswered".to_owned()]));
     assert!(!format!("{:?}", house.question_rows()).contains("secret=1"));
 }
@@ -126,7 +126,7 @@ async fn of_the_folders_of_the_client_a_server_hears_those_of_the_workspace() {
     let house = open().house(of_git(false, |tool| tool.asks(question.clone()).ends_by(told_by))).await;
     let roots = json!({"roots": [{"uri": "file:///w/a", "name": "a"}, {"uri": "file:///home/ann"}]});
     let (command, _) = old("mcp__git__log", vec![Ok(roots)]);
-    assert_eq!(house.told(command).await, r#"{"roots":[{"uri":"file:///w/a","name":"a"}]}"#);
+    assert_eq!(house.execute(command).await, r#"{"roots":[{"uri":"file:///w/a","name":"a"}]}"#);
     assert_eq!(house.words(), ["answered"]);
 }
 
@@ -139,7 +139,7 @@ async fn a_question_in_a_round_has_a_row_that_is_open_until_the_answer_comes() {
         (vec!["open".to_owned()], OutcomeKind::InputRequired)
     );
     let retry = answered(modern("mcp__git__log", json!({})), &state, &[(&keys[0], "ada")]);
-    assert_eq!(house.told(retry).await, r#""ada""#);
+    assert_eq!(house.execute(retry).await, r#""ada""#);
     assert_eq!((house.words(), house.only_row().outcome.kind()), (vec!["answered".to_owned()], OutcomeKind::Succeeded));
 }
 
@@ -182,7 +182,7 @@ async fn a_question_that_its_tool_takes_back_is_not_asked_in_the_next_round() {
     let (next, state) = built.asked_for(late).await;
     assert_ne!(keys, next);
     let retry = answered(modern("fickle", json!({})), &state, &[(&next[0], "yes")]);
-    assert!(built.told(retry).await.contains("yes"));
+    assert!(built.execute(retry).await.contains("yes"));
     assert_eq!(
         (built.words(), built.outcomes()),
         (vec!["taken back".into(), "answered".into()], vec![OutcomeKind::Succeeded])
@@ -234,6 +234,6 @@ async fn a_server_that_wants_to_be_called_again_is_with_its_own_state_and_its_cl
     let (keys, state) = house.asked_for(answered(call(), &state, &[("a", "1")])).await;
     assert_eq!(keys, ["a", "c"]);
     let retry = answered(call(), &state, &[("a", "1"), ("c", "2")]);
-    assert_eq!(house.told(retry).await, "three a,c");
+    assert_eq!(house.execute(retry).await, "three a,c");
     assert_eq!(house.words(), ["answered", "answered", "answered"]);
 }

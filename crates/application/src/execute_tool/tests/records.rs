@@ -56,31 +56,31 @@ async fn where_it_is_asked_for_those_who_watch_hear_what_a_call_was_given_and_an
         house.call("login", json!({"password": "hunter2"})).await;
         house.call("login", json!({"password": "hunter2", "wrong": true})).await;
         house.call("nothing", json!({})).await;
-        let mut told = Vec::new();
+        let mut output = Vec::new();
         while let Some(heard) = watch.waiting() {
-            told.extend(Some(heard.to_json()).filter(|json| json["type"] == "tool_call_details"));
+            output.extend(Some(heard.to_json()).filter(|json| json["type"] == "tool_call_details"));
         }
         if !tells_details {
-            assert_eq!(told, [json!(null); 0]);
+            assert_eq!(output, [json!(null); 0]);
             continue;
         }
         let members = |event: &Value| (event["toolName"].clone(), event["isError"].clone());
         let expected = [("login", false), ("login", true), ("nothing", true)];
         let expected = expected.map(|(tool, is_error)| (json!(tool), json!(is_error)));
-        assert_eq!(told.iter().map(members).collect::<Vec<_>>(), expected, "{keep:?}");
-        assert!(told.iter().all(|one| one["conversationId"] == one["session"] && one["toolUseId"] == one["call"]));
+        assert_eq!(output.iter().map(members).collect::<Vec<_>>(), expected, "{keep:?}");
+        assert!(output.iter().all(|one| one["conversationId"] == one["session"] && one["toolUseId"] == one["call"]));
         match keep {
             RecordedArguments::Redacted => {
-                assert!(!format!("{told:?}").contains("hunter2"), "{told:?}");
-                assert_eq!(told[0]["toolInput"], json!({"password": "[redacted]"}));
-                assert_eq!(told[0]["toolResponse"]["content"][0]["text"], "welcome, [redacted]");
-                assert_eq!(told[0]["toolResponse"]["content"][1]["data"], "[4 bytes of base64]");
-                assert_eq!(told[1]["toolResponse"]["content"][0]["text"], "[redacted] is wrong");
-                assert!(told[2]["toolResponse"].as_str().is_some_and(|why| why.contains("nothing")), "{told:?}");
+                assert!(!format!("{output:?}").contains("hunter2"), "{output:?}");
+                assert_eq!(output[0]["toolInput"], json!({"password": "[redacted]"}));
+                assert_eq!(output[0]["toolResponse"]["content"][0]["text"], "welcome, [redacted]");
+                assert_eq!(output[0]["toolResponse"]["content"][1]["data"], "[4 bytes of base64]");
+                assert_eq!(output[1]["toolResponse"]["content"][0]["text"], "[redacted] is wrong");
+                assert!(output[2]["toolResponse"].as_str().is_some_and(|why| why.contains("nothing")), "{output:?}");
             }
-            RecordedArguments::Full => assert_eq!(told[0]["toolInput"], json!({"password": "hunter2"})),
+            RecordedArguments::Full => assert_eq!(output[0]["toolInput"], json!({"password": "hunter2"})),
             RecordedArguments::None => {
-                assert!(told[0].get("toolInput").is_none() && told[0].get("toolResponse").is_none(), "{told:?}");
+                assert!(output[0].get("toolInput").is_none() && output[0].get("toolResponse").is_none(), "{output:?}");
             }
         }
     }

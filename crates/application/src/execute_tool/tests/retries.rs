@@ -81,7 +81,7 @@ impl House {
         state
     }
 
-    pub(super) async fn told(&self, command: ExecuteToolCommand) -> String {
+    pub(super) async fn execute(&self, command: ExecuteToolCommand) -> String {
         match self.handler.handle(command).await {
             Ok(CallOutcome::Done(result)) => result.joined_text(),
             Ok(CallOutcome::InputRequired(_)) => "asked".into(),
@@ -131,14 +131,14 @@ async fn an_answer_that_comes_with_a_retry_lets_the_call_run_once() {
     assert_eq!((house.outcomes(), house.only_row().ended), (vec![InputRequired], None), "the row says that it waits");
     // The order of the keys does not matter.
     let again = || modern("write", json!({"b": {"d": 3, "c": 2}, "a": 1}));
-    assert_eq!(house.told(retry(again(), &state, "yes")).await, "written");
+    assert_eq!(house.execute(retry(again(), &state, "yes")).await, "written");
     assert_eq!(house.outcomes(), [Succeeded], "one row over all rounds");
     assert_eq!(house.only_row().decision.unwrap().approved_by.as_deref(), Some("ann"));
-    let replayed = house.told(retry(again(), &state, "yes")).await;
+    let replayed = house.execute(retry(again(), &state, "yes")).await;
     let refusal = "invalid_input: `requestState` does not belong to an open question: it was used already, or the call has ended.";
     assert_eq!(replayed, refusal);
     let state = house.asked(modern("write", json!({}))).await;
-    let denied = house.told(retry(modern("write", Value::Null), &state, "no")).await;
+    let denied = house.execute(retry(modern("write", Value::Null), &state, "no")).await;
     assert_eq!(denied, "permission_denied: The call of `write` was refused by ann.");
     assert_eq!((house.provider.calls().len(), house.outcomes()), (1, vec![Succeeded, Refused, Refused]));
     assert!(house.open_calls.is_empty());
@@ -166,13 +166,13 @@ async fn a_state_is_its_principals_and_its_calls_and_a_stranger_leaves_the_call_
         (asked(), &String::new(), "changed, or made before this process started"),
         (command("write", json!({"a": 1})), &forged, "changed, or made before this process started"),
     ] {
-        let told = house.told(retry(command, state, "yes")).await;
-        assert!(told.starts_with("invalid_input") && told.contains(why), "{told}");
+        let message = house.execute(retry(command, state, "yes")).await;
+        assert!(message.starts_with("invalid_input") && message.contains(why), "{message}");
     }
     assert_eq!(house.provider.calls().len(), 0);
-    assert_eq!(house.told(retry(asked(), &state, "yes")).await, "written");
+    assert_eq!(house.execute(retry(asked(), &state, "yes")).await, "written");
     // Without a state, the answers belong to no call.
-    assert_eq!(house.told(ExecuteToolCommand { request_state: None, ..retry(asked(), "", "yes") }).await, "asked");
+    assert_eq!(house.execute(ExecuteToolCommand { request_state: None, ..retry(asked(), "", "yes") }).await, "asked");
     assert_eq!(house.provider.calls().len(), 1);
 }
 
@@ -186,9 +186,9 @@ async fn a_tool_asks_in_several_rounds_and_tells_the_one_that_is_open() {
     let (second, next) = house.asked_for(answered(by(1), &state, &[(first[0].as_str(), "ada")])).await;
     assert_ne!(first, second);
     // The first round is over.
-    assert!(house.told(answered(by(2), &state, &[(second[0].as_str(), "eve")])).await.starts_with("invalid_input"));
-    let told = house.told(answered(by(2), &next, &[(second[0].as_str(), "lovelace")])).await;
-    assert_eq!(told, "hello ada lovelace");
+    assert!(house.execute(answered(by(2), &state, &[(second[0].as_str(), "eve")])).await.starts_with("invalid_input"));
+    let message = house.execute(answered(by(2), &next, &[(second[0].as_str(), "lovelace")])).await;
+    assert_eq!(message, "hello ada lovelace");
     assert_eq!(rounds.map(|round| round.heard.lock().unwrap().clone()), [vec![1.0], vec![2.0], vec![]]);
     assert_eq!(house.outcomes(), [OutcomeKind::Succeeded, OutcomeKind::Refused]);
     assert_eq!(house.provider.calls().len(), 1);
@@ -200,7 +200,7 @@ async fn an_approval_and_a_question_of_the_tool_are_two_rounds_of_one_call() {
     let state = house.asked(modern("greet", json!({}))).await;
     let (first, state) = house.asked_for(retry(modern("greet", json!({})), &state, "yes")).await;
     let (second, state) = house.asked_for(answered(modern("greet", json!({})), &state, &[(&first[0], "a")])).await;
-    assert_eq!(house.told(answered(modern("greet", json!({})), &state, &[(&second[0], "b")])).await, "hello a b");
+    assert_eq!(house.execute(answered(modern("greet", json!({})), &state, &[(&second[0], "b")])).await, "hello a b");
     assert_eq!(house.outcomes(), [OutcomeKind::Succeeded]);
 }
 
@@ -229,8 +229,8 @@ async fn what_is_not_answered_is_asked_again_and_a_providers_own_state_comes_bac
     assert_eq!(keys, ["a"]);
     let (keys, state) = house.asked_for(answered(call(), &state, &[("a", "1")])).await;
     assert_eq!(keys, ["a"]);
-    let told = house.told(answered(call(), &state, &[("a", "4")])).await;
-    assert_eq!(told, r#"Some("theirs 2 a=\"1\",b=\"2\"") a="4""#);
+    let reply = house.execute(answered(call(), &state, &[("a", "4")])).await;
+    assert_eq!(reply, r#"Some("theirs 2 a=\"1\",b=\"2\"") a="4""#);
     assert_eq!((house.outcomes(), house.open_calls.len()), (vec![OutcomeKind::Succeeded], 0));
 }
 
@@ -248,16 +248,16 @@ async fn a_client_that_cannot_be_asked_is_told_what_is_missing() {
         Arc::new(ClientProfile { protocol: Some(protocol), capabilities, client: String::new(), log_level: None })
     };
     let bare = of(ProtocolVersion::V20260728, json!({}));
-    assert!(house.told(modern("sampling", json!({}))).await.starts_with("missing_capability: "));
-    assert!(house.told(modern("odd", json!({}))).await.starts_with("unavailable: "));
+    assert!(house.execute(modern("sampling", json!({}))).await.starts_with("missing_capability: "));
+    assert!(house.execute(modern("odd", json!({}))).await.starts_with("unavailable: "));
     let undeclared = ExecuteToolCommand { client: bare, ..modern("form", json!({})) };
-    assert!(house.told(undeclared).await.starts_with("missing_capability: "));
-    assert!(house.told(command("form", json!({}))).await.starts_with("unavailable: "));
+    assert!(house.execute(undeclared).await.starts_with("missing_capability: "));
+    assert!(house.execute(command("form", json!({}))).await.starts_with("unavailable: "));
     // An old client receives the question during the call, and the provider is called again with the answer.
     let old = of(ProtocolVersion::V20251125, json!({"elicitation": {}}));
     let asked = RecordingCaller::answering([Ok(InputResponse("yes".into()))]);
     let old = ExecuteToolCommand { client: old, caller: Arc::new(asked), ..command("form", json!({})) };
-    assert!(house.told(old).await.starts_with("unavailable: "), "the second time nobody answers");
+    assert!(house.execute(old).await.starts_with("unavailable: "), "the second time nobody answers");
     assert_eq!(house.provider.calls().len(), 6);
 }
 
@@ -275,11 +275,11 @@ async fn an_answer_holds_for_what_was_shown_and_the_rules_hold_after_it() {
     let state = house.asked(retry(call(), &state, "yes")).await;
     assert_eq!(house.provider.calls().len(), 0);
     *target.lock().unwrap() = "/w/closed";
-    assert!(house.told(retry(call(), &state, "yes")).await.starts_with("permission_denied"));
+    assert!(house.execute(retry(call(), &state, "yes")).await.starts_with("permission_denied"));
     assert_eq!(house.provider.calls().len(), 0);
     *target.lock().unwrap() = "/w/c";
     let state = house.asked(call()).await;
-    assert_eq!(house.told(retry(call(), &state, "yes")).await, "written");
+    assert_eq!(house.execute(retry(call(), &state, "yes")).await, "written");
     assert_eq!(house.only_one_ran().accesses, ["write /w/c"]);
 }
 
@@ -316,7 +316,7 @@ async fn an_answer_holds_whatever_reason_a_hook_has() {
     let hooks: Vec<Arc<dyn ToolHook>> = vec![Arc::new(Wordy::default())];
     let house = Plan { hooks, ..plan() }.house(provider()).await;
     let state = house.asked(modern("write", json!({}))).await;
-    assert_eq!(house.told(retry(modern("write", json!({})), &state, "yes")).await, "written");
+    assert_eq!(house.execute(retry(modern("write", json!({})), &state, "yes")).await, "written");
 }
 
 #[tokio::test]
@@ -328,10 +328,10 @@ async fn a_no_is_heard_also_where_somebody_said_yes_to_the_same_meanwhile() {
         let house = Plan { approver: Arc::new(approver), ..Default::default() }.house(provider).await;
         let call = || modern(tool, json!({}));
         let (first, second, third) = (house.asked(call()).await, house.asked(call()).await, house.asked(call()).await);
-        assert_eq!(house.told(retry(call(), &first, "yes")).await, done);
-        let told = house.told(retry(call(), &second, "no")).await;
-        assert_eq!(told, format!("permission_denied: The call of `{tool}` was refused by ann."));
-        assert_eq!(house.told(retry(call(), &third, "yes")).await, done);
+        assert_eq!(house.execute(retry(call(), &first, "yes")).await, done);
+        let answer = house.execute(retry(call(), &second, "no")).await;
+        assert_eq!(answer, format!("permission_denied: The call of `{tool}` was refused by ann."));
+        assert_eq!(house.execute(retry(call(), &third, "yes")).await, done);
         assert_eq!(house.provider.calls().len(), 2, "{tool}");
     }
 }
@@ -371,8 +371,8 @@ async fn a_client_that_never_comes_back_ends_the_call_on_record() {
     assert_eq!(outcome("write").error_kind(), Some(ErrorKind::ApprovalTimeout));
     assert!(matches!(outcome("greet"), Outcome::Failed(_, why) if why.contains("did not answer in time")));
     for (tool, state) in [("write", state), ("greet", tools)] {
-        let told = house.told(retry(modern(tool, json!({})), &state, "yes")).await;
-        assert_eq!(told, "approval_timeout: The answer came too late: the call has ended.");
+        let answer = house.execute(retry(modern(tool, json!({})), &state, "yes")).await;
+        assert_eq!(answer, "approval_timeout: The answer came too late: the call has ended.");
     }
     assert_eq!(house.provider.calls().len(), 1, "only what asked itself ran");
 }
@@ -386,7 +386,7 @@ async fn the_time_in_which_a_client_is_asked_is_none_of_the_call() {
     tokio::time::advance(Duration::from_secs(200)).await;
     let (second, state) = house.asked_for(answered(call(), &state, &[(&first[0], "a")])).await;
     tokio::time::advance(Duration::from_secs(200)).await;
-    assert_eq!(house.told(answered(call(), &state, &[(&second[0], "b")])).await, "hello a b");
+    assert_eq!(house.execute(answered(call(), &state, &[(&second[0], "b")])).await, "hello a b");
 }
 
 #[tokio::test]
@@ -397,9 +397,9 @@ async fn waiting_calls_are_bounded_and_take_no_room_of_running_ones() {
     for _ in 0..64 {
         last = house.asked(modern("write", json!({}))).await;
     }
-    assert!(house.told(retry(modern("write", json!({})), &first, "yes")).await.starts_with("invalid_input"));
+    assert!(house.execute(retry(modern("write", json!({})), &first, "yes")).await.starts_with("invalid_input"));
     assert_eq!(house.call("echo", json!({})).await, "hi");
-    assert_eq!(house.told(retry(modern("write", json!({})), &last, "yes")).await, "written");
+    assert_eq!(house.execute(retry(modern("write", json!({})), &last, "yes")).await, "written");
     while house.open_calls.len() > 63 {
         yield_now().await;
     }
@@ -427,12 +427,12 @@ async fn where_there_is_no_room_to_go_on_the_answers_can_be_sent_again() {
         })
         .collect();
     house.provider.began(8).await;
-    assert!(house.told(retry(modern("write", json!({})), &state, "yes")).await.starts_with("rate_limited"));
+    assert!(house.execute(retry(modern("write", json!({})), &state, "yes")).await.starts_with("rate_limited"));
     busy[0].abort();
     while house.open_calls.len() > 8 {
         yield_now().await;
     }
-    assert_eq!(house.told(retry(modern("write", json!({})), &state, "yes")).await, "written");
+    assert_eq!(house.execute(retry(modern("write", json!({})), &state, "yes")).await, "written");
 }
 
 /// Returns a tool that asks once and then never ends.
@@ -455,12 +455,12 @@ async fn whoever_takes_a_round_back_takes_the_call_back() {
         }
         // A second retry with the same state arrives while the client is in its round.
         let again = answered(modern("curious", json!({})), &state, &[(&keys[0], "b")]);
-        assert!(house.told(again).await.starts_with("invalid_input"));
+        assert!(house.execute(again).await.starts_with("invalid_input"));
         assert_eq!(house.log.rows()[0].outcome, Outcome::Running);
         if by_signal {
             cancel.cancel(CancelReason::Client);
-            let told = attached.await.unwrap();
-            assert!(matches!(told, Err(ExecuteToolError::Cancelled(CancelReason::Client))), "{told:?}");
+            let outcome = attached.await.unwrap();
+            assert!(matches!(outcome, Err(ExecuteToolError::Cancelled(CancelReason::Client))), "{outcome:?}");
         } else {
             attached.abort();
         }
@@ -475,8 +475,8 @@ async fn calls_that_wait_resume_while_no_new_calls_are_admitted() {
     let house = plan().house(provider()).await;
     let state = house.asked(modern("write", json!({}))).await;
     house.open_calls.close();
-    assert!(house.told(modern("write", json!({}))).await.contains("cancelled"), "a new call is refused");
-    assert_eq!(house.told(retry(modern("write", json!({})), &state, "yes")).await, "written");
+    assert!(house.execute(modern("write", json!({}))).await.contains("cancelled"), "a new call is refused");
+    assert_eq!(house.execute(retry(modern("write", json!({})), &state, "yes")).await, "written");
 }
 
 #[tokio::test]
@@ -486,7 +486,7 @@ async fn calls_that_wait_are_ended_with_all_others_without_an_answer() {
     house.open_calls.end();
     settled(&house).await;
     assert_eq!(house.only_row().outcome, Outcome::Cancelled(CancelReason::Shutdown));
-    assert!(!house.told(retry(modern("write", json!({})), &state, "yes")).await.contains("written"));
+    assert!(!house.execute(retry(modern("write", json!({})), &state, "yes")).await.contains("written"));
     assert_eq!(house.provider.calls().len(), 0);
 }
 
@@ -494,8 +494,8 @@ async fn calls_that_wait_are_ended_with_all_others_without_an_answer() {
 async fn what_cannot_be_recorded_is_not_asked() {
     let house = plan().house(provider()).await;
     house.log.fail_next_record();
-    let told = house.told(modern("write", json!({}))).await;
-    assert!(told.starts_with("permission_denied") && told.contains("No approver is available"), "{told}");
+    let answer = house.execute(modern("write", json!({}))).await;
+    assert!(answer.starts_with("permission_denied") && answer.contains("No approver is available"), "{answer}");
 }
 
 #[tokio::test]
@@ -609,10 +609,10 @@ async fn play(turns: &[Turn]) -> (usize, Vec<CallId>) {
             Turn::Answer => handle(answered(call(), last, &said)).await,
             Turn::Silence => handle(answered(call(), last, &[])).await,
             Turn::Replay => {
-                let told = handle(answered(call(), &states[0], &said)).await;
+                let reply = handle(answered(call(), &states[0], &said)).await;
                 // Only the state of the current round is valid.
-                assert!(states.len() == 1 || told.is_err(), "{told:?}");
-                told
+                assert!(states.len() == 1 || reply.is_err(), "{reply:?}");
+                reply
             }
             Turn::Twice => {
                 let (one, two) =
@@ -623,7 +623,7 @@ async fn play(turns: &[Turn]) -> (usize, Vec<CallId>) {
             Turn::GoAway => {
                 let mut round = Box::pin(handle(answered(call(), last, &said)));
                 match futures::poll!(&mut round) {
-                    std::task::Poll::Ready(told) => told,
+                    std::task::Poll::Ready(reply) => reply,
                     std::task::Poll::Pending => Err(ExecuteToolError::Cancelled(CancelReason::Client)),
                 }
             }
@@ -672,7 +672,7 @@ async fn an_answer_to_a_call_that_was_taken_back_grants_nothing() {
     let (cancel, store) = (CancelSignal::new(), Arc::new(InMemoryRuleStore::new()));
     let plan = Plan { approver: Arc::new(TooLate(cancel.clone())), store: store.clone(), ..Default::default() };
     let house = plan.house(provider()).await;
-    let told = house.told(ExecuteToolCommand { cancel, ..command("write", json!({})) }).await;
-    assert!(told.starts_with("cancelled"), "{told}");
+    let answer = house.execute(ExecuteToolCommand { cancel, ..command("write", json!({})) }).await;
+    assert!(answer.starts_with("cancelled"), "{answer}");
     assert_eq!(store.stored_rules(), []);
 }

@@ -17,8 +17,8 @@ async fn a_schema_without_a_bound_is_validated_beside_this_process_or_the_call_i
         let schemas = Arc::new(schemas);
         let provider = ScriptedProvider::new("p").with(ScriptedTool::of(tool_with_schema("t", endless_schema())));
         let house = Plan { schemas: schemas.clone(), ..Plan::default() }.house(provider).await;
-        let told = house.call("t", arguments.clone()).await;
-        assert!(told.contains(expected), "{told}");
+        let answer = house.call("t", arguments.clone()).await;
+        assert!(answer.contains(expected), "{answer}");
         assert_eq!(schemas.received_values(), [arguments]);
         assert_eq!(house.log.rows().len(), 1);
     }
@@ -50,10 +50,10 @@ async fn what_no_rule_lets_be_called_is_refused_before_its_schema_is_looked_at()
     let provider = ScriptedProvider::new("p").with(ScriptedTool::of(tool_with_schema("t", endless_schema())));
     let plan = Plan { rules: vec![(Effect::Deny, "t")], schemas: schemas.clone(), ..Plan::default() };
     let house = plan.house(provider).await;
-    let told = house.call("t", deep_value()).await;
+    let answer = house.call("t", deep_value()).await;
     assert!(
-        told.starts_with("refused permission_denied: The call of `t` is not permitted: the deny rule `t`"),
-        "{told}"
+        answer.starts_with("refused permission_denied: The call of `t` is not permitted: the deny rule `t`"),
+        "{answer}"
     );
     assert!(schemas.received_values().is_empty());
     let row = house.only_row();
@@ -88,8 +88,8 @@ async fn a_default_that_its_own_schema_forbids_reaches_no_provider() {
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer", "default": "many"}}});
     let provider = ScriptedProvider::new("p").with(ScriptedTool::of(tool_with_schema("t", schema)));
     let house = Plan::default().house(provider).await;
-    let told = house.call("t", json!({})).await;
-    assert!(told.starts_with("refused invalid_input"), "{told}");
+    let answer = house.call("t", json!({})).await;
+    assert!(answer.starts_with("refused invalid_input"), "{answer}");
     assert!(house.provider.calls().is_empty());
 }
 
@@ -111,10 +111,10 @@ async fn a_result_that_breaks_the_promise_of_our_own_tool_is_a_failure() {
         let provider = ScriptedProvider::new("p").with(ScriptedTool::of(promising()).answers(result));
         let provider = if is_ours { provider } else { provider.with_foreign_schemas() };
         let house = Plan::default().house(provider).await;
-        let told = house.call("t", json!({})).await;
+        let answer = house.call("t", json!({})).await;
         match expected {
-            Some(expected) => assert!(told.starts_with("failed internal") && told.contains(expected), "{told}"),
-            None => assert!(!told.contains("internal"), "{told}"),
+            Some(expected) => assert!(answer.starts_with("failed internal") && answer.contains(expected), "{answer}"),
+            None => assert!(!answer.contains("internal"), "{answer}"),
         }
         assert_eq!(house.log.rows().len(), 1);
     }

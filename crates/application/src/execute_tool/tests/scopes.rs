@@ -40,9 +40,9 @@ async fn what_a_view_denies_is_neither_listed_nor_called_and_other_scopes_keep_i
     };
     assert!(is_listed(&here()) && !is_listed(&reading) && is_listed(&here()));
     assert_eq!((hidden(&here()), hidden(&reading)), (None, Some("a rule denies every call of it".into())));
-    assert!(house.told(command("write", json!({})).within(reading.clone())).await.starts_with("permission_denied"));
+    assert!(house.execute(command("write", json!({})).within(reading.clone())).await.starts_with("permission_denied"));
     assert_eq!(
-        house.told(command("outside", json!({})).within(reading.clone())).await.split(':').next(),
+        house.execute(command("outside", json!({})).within(reading.clone())).await.split(':').next(),
         Some("permission_denied")
     );
     assert_eq!(house.call("write", json!({})).await, "written");
@@ -58,15 +58,15 @@ async fn a_yes_through_a_view_holds_in_that_view_of_the_session_alone() {
     let house = Plan { approver: approver.clone(), ..Default::default() }.house(provider()).await;
     let (one, other) = (here().through(view("one", &[])), here().through(view("other", &[])));
     for _ in 0..2 {
-        assert_eq!(house.told(command("write", json!({})).within(one.clone())).await, "written");
+        assert_eq!(house.execute(command("write", json!({})).within(one.clone())).await, "written");
     }
     for elsewhere in [here(), other] {
-        assert!(house.told(command("write", json!({})).within(elsewhere)).await.starts_with("permission_denied"));
+        assert!(house.execute(command("write", json!({})).within(elsewhere)).await.starts_with("permission_denied"));
     }
     let offered = &approver.questions()[0].parts[0].scopes;
     assert_eq!(*offered, [ApprovalScope::Once, ApprovalScope::Session], "nothing beyond a session gets past a view");
     house.permissions.forget(&Principal::local(), &"s".into());
-    assert!(house.told(command("write", json!({})).within(one)).await.starts_with("permission_denied"));
+    assert!(house.execute(command("write", json!({})).within(one)).await.starts_with("permission_denied"));
 }
 
 #[tokio::test]
@@ -76,7 +76,7 @@ async fn a_view_that_asks_nobody_refuses_what_would_be_asked() {
     let approver = Arc::new(ScriptedApprover::answering([Approval::once("ann")]));
     let house = Plan { approver: approver.clone(), ..Default::default() }.house(provider()).await;
     let scope = here().through(View::new("quiet", Arc::new(policy)));
-    assert!(house.told(command("write", json!({})).within(scope)).await.starts_with("permission_denied"));
+    assert!(house.execute(command("write", json!({})).within(scope)).await.starts_with("permission_denied"));
     assert!(approver.questions().is_empty());
 }
 
@@ -104,7 +104,7 @@ async fn a_name_that_two_dialects_share_leads_to_the_tool_of_the_callers() {
         (Some("c"), json!({"said": "hi"}), "not_found"),
     ] {
         let scope = here().in_dialect(dialect.map(Dialect));
-        let told = house.told(command("Say", arguments).within(scope)).await;
-        assert!(told.starts_with(expected), "{dialect:?}: {told}");
+        let message = house.execute(command("Say", arguments).within(scope)).await;
+        assert!(message.starts_with(expected), "{dialect:?}: {message}");
     }
 }

@@ -33,12 +33,12 @@ fn peeking() -> Scope {
 async fn a_call_has_the_fixed_values_and_its_record_the_own_name() {
     let house = Plan::default().house(provider()).await;
     for name in ["peek", "read", "Read"] {
-        assert_eq!(house.told(command(name, json!({})).within(peeking())).await, "content", "{name}");
+        assert_eq!(house.execute(command(name, json!({})).within(peeking())).await, "content", "{name}");
     }
     let rows = house.calls_on_record();
-    let told: Vec<_> = rows.iter().map(|row| (row.tool.as_str(), row.called_as.as_str(), &row.arguments)).collect();
+    let output: Vec<_> = rows.iter().map(|row| (row.tool.as_str(), row.called_as.as_str(), &row.arguments)).collect();
     let arguments = json!({"path": "a.txt"});
-    assert_eq!(told, ["peek", "read", "Read"].map(|name| ("read", name, &arguments)));
+    assert_eq!(output, ["peek", "read", "Read"].map(|name| ("read", name, &arguments)));
     let direct = Plan::default().house(provider()).await;
     assert_eq!(direct.call("read", arguments.clone()).await, "content");
     assert_eq!(rows[0].labels.get("toolstead/window"), Some("small"));
@@ -51,17 +51,21 @@ async fn a_call_has_the_fixed_values_and_its_record_the_own_name() {
 #[tokio::test]
 async fn a_caller_cannot_set_what_a_view_fixes_or_hides_by_any_name() {
     let house = Plan::default().house(provider()).await;
-    for (name, arguments, told) in [
+    for (name, arguments, outcome) in [
         ("peek", json!({"path": "b.txt"}), "The view `small` fixes the value of `path`."),
         ("read", json!({"path": "a.txt"}), "The view `small` fixes the value of `path`."),
         ("Read", json!({"file_path": "b.txt"}), "The view `small` fixes the value of `path`."),
         ("peek", json!({"limit": 1}), "The view `small` hides the parameter `limit`."),
     ] {
-        let answer = house.told(command(name, arguments.clone()).within(peeking())).await;
-        assert_eq!(answer.split(" Call again").next(), Some(&*format!("invalid_input: {told}")), "{name} {arguments}");
+        let answer = house.execute(command(name, arguments.clone()).within(peeking())).await;
+        assert_eq!(
+            answer.split(" Call again").next(),
+            Some(&*format!("invalid_input: {outcome}")),
+            "{name} {arguments}"
+        );
     }
     assert!(house.provider.calls().is_empty());
-    assert!(house.told(command("peek", json!({}))).await.starts_with("not_found"), "the name belongs to the view");
+    assert!(house.execute(command("peek", json!({}))).await.starts_with("not_found"), "the name belongs to the view");
 }
 
 #[tokio::test]
@@ -87,7 +91,7 @@ async fn lists_and_lookups_have_the_forms_of_the_view() {
     let found = get.handle(&GetToolQuery { scope: taking.clone(), name: "echo".into() }).unwrap();
     assert_eq!(found.registered.own.name().as_str(), "read");
     assert_eq!(names(&taking).iter().filter(|name| *name == "echo").count(), 1);
-    assert_eq!(house.told(command("echo", json!({"path": "a"})).within(taking)).await, "content");
+    assert_eq!(house.execute(command("echo", json!({"path": "a"})).within(taking)).await, "content");
     let unfit = Scope::default().through(view("unfit", [("read", overlay("peek", json!({}), &["path"]))]));
     assert!(!names(&unfit).contains(&"peek".into()) && !names(&unfit).contains(&"read".into()));
     let found = get.handle(&GetToolQuery { scope: unfit, name: "peek".into() }).unwrap();
@@ -98,9 +102,9 @@ async fn lists_and_lookups_have_the_forms_of_the_view() {
 async fn nested_calls_are_made_in_the_view_of_their_parent() {
     let house = Plan::default().house_that_nests().await;
     let made = calls(json!([["peek", {}], ["peek", {"path": "b"}]]));
-    let told = house.told(command("make", made).within(peeking())).await;
-    assert!(told.starts_with("content\ninvalid_input: The view `small` fixes the value of `path`."), "{told}");
-    let listed = house.told(command("make", calls(json!([["?", null]]))).within(peeking())).await;
+    let message = house.execute(command("make", made).within(peeking())).await;
+    assert!(message.starts_with("content\ninvalid_input: The view `small` fixes the value of `path`."), "{message}");
+    let listed = house.execute(command("make", calls(json!([["?", null]]))).within(peeking())).await;
     assert!(listed.contains(",peek,") && !listed.contains(",read,"), "{listed}");
 }
 
@@ -110,7 +114,7 @@ async fn the_outer_of_two_views_fixes_values_and_the_inner_one_names() {
     let outer = view("outer", [("read", overlay("outer_name", json!({"path": "outer"}), &[]))]);
     let inner = view("inner", [("read", overlay("inner_name", json!({"path": "inner", "limit": 3}), &[]))]);
     let scope = Scope::of(Principal::local(), "s").through(outer).narrowed_to(inner);
-    assert_eq!(house.told(command("inner_name", json!({})).within(scope)).await, "content");
+    assert_eq!(house.execute(command("inner_name", json!({})).within(scope)).await, "content");
     assert_eq!(house.only_row().arguments, json!({"path": "outer", "limit": 3}));
 }
 
@@ -118,7 +122,7 @@ async fn the_outer_of_two_views_fixes_values_and_the_inner_one_names() {
 async fn the_limits_of_a_view_apply_to_its_calls() {
     let house = Plan::default().house(provider()).await;
     let (whole, cut) = (house.call("long", json!({})).await, command("long", json!({})).within(peeking()));
-    assert!(house.told(cut).await.chars().count() < 1_500 && whole.chars().count() > 20_000);
+    assert!(house.execute(cut).await.chars().count() < 1_500 && whole.chars().count() > 20_000);
     let limits = ViewLimits { timeout: Some(Duration::from_secs(3)), ..ViewLimits::default() };
     let content = ViewContent::default().with_limits(limits);
     let policy = Arc::new(PermissionPolicy::default());

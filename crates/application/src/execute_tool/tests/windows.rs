@@ -33,16 +33,16 @@ async fn a_window_shows_and_calls_what_it_names_and_no_more_than_the_one_around_
         // The name for rules is accepted as well.
         (make(&["mcp__maker__make"], json!([list])), "[make]"),
     ] {
-        let told = house.call("make", calls(json!([made]))).await;
+        let answer = house.call("make", calls(json!([made]))).await;
         match expected.ends_with('`') {
-            true => assert!(told.starts_with(expected), "{made}: {told}"),
-            false => assert_eq!(told, expected, "{made}"),
+            true => assert!(answer.starts_with(expected), "{made}: {answer}"),
+            false => assert_eq!(answer, expected, "{made}"),
         }
     }
-    let told = house.call("make", json!({"window": ["echo"], "calls": [["write", {}]]})).await;
+    let answer = house.call("make", json!({"window": ["echo"], "calls": [["write", {}]]})).await;
     let why = "permission_denied: The call of `write` is not permitted: the tool is not among those that are offered to the \
                caller.";
-    assert_eq!(told, why);
+    assert_eq!(answer, why);
 }
 
 #[tokio::test]
@@ -67,8 +67,8 @@ async fn a_name_that_fits_no_tool_is_found_out_with_the_nearest_one() {
         async fn call(&self, call: &ToolCall, context: &CallContext<'_>) -> Result<CallOutcome, ToolFailure> {
             let names = call.arguments["names"].as_array().into_iter().flatten().filter_map(Value::as_str);
             let unknown = context.calls.unknown(&ToolSelection::canonical(names));
-            let told: Vec<String> = unknown.iter().map(UnknownName::to_string).collect();
-            Ok(CallOutcome::Done(ToolResult::text(told.join("\n"))))
+            let output: Vec<String> = unknown.iter().map(UnknownName::to_string).collect();
+            Ok(CallOutcome::Done(ToolResult::text(output.join("\n"))))
         }
     }
 
@@ -120,13 +120,13 @@ async fn a_yes_holds_in_the_window_in_which_it_was_given_and_in_those_within_it(
             ("once", &[Once], vec![window(json!([one(), one()]))], "yes no"),
         ] {
             let (house, _) = asked(&[], answers).await;
-            let mut told = Vec::new();
+            let mut output = Vec::new();
             for call in each {
                 let said = house.call(call[0].as_str().unwrap(), call[1].clone()).await;
                 let short = said.lines().map(|line| if line.contains("permission_denied") { "no" } else { "yes" });
-                told.push(short.collect::<Vec<_>>().join(" "));
+                output.push(short.collect::<Vec<_>>().join(" "));
             }
-            assert_eq!(told.join("|"), expected, "{about}: {tool}");
+            assert_eq!(output.join("|"), expected, "{about}: {tool}");
         }
     }
 }
@@ -164,9 +164,9 @@ async fn what_a_rule_asks_about_and_what_is_denied_is_so_in_every_window() {
     let rules = [(Effect::Ask, "write"), (Effect::Deny, "Write(//etc/**)")];
     let (house, approver) = asked(&rules, &[ApprovalScope::Run, ApprovalScope::Session]).await;
     let made = json!([["write", {}], ["write", {}], ["write", {}], ["outside", {}]]);
-    let told = house.call("make", json!({"window": ["*"], "calls": made})).await;
-    let denied = told.lines().map(|line| line.starts_with("permission_denied"));
-    assert_eq!(denied.collect::<Vec<_>>(), [false, false, true, true], "{told}");
+    let answer = house.call("make", json!({"window": ["*"], "calls": made})).await;
+    let denied = answer.lines().map(|line| line.starts_with("permission_denied"));
+    assert_eq!(denied.collect::<Vec<_>>(), [false, false, true, true], "{answer}");
     assert_eq!(approver.questions().len(), 3);
 }
 
@@ -176,8 +176,8 @@ async fn the_row_of_a_nested_call_names_the_windows_that_it_was_made_through() {
     let inner = make(&["echo"], json!([["echo", {}]]));
     house.call("make", json!({"window": ["make"], "calls": [inner]})).await;
     let rows = house.log.rows();
-    let told: Vec<_> = rows.iter().map(|row| (row.tool.as_str(), row.labels.get("toolstead/window"))).collect();
-    assert_eq!(told, [("make", None), ("make", Some("run")), ("echo", Some("run/run"))]);
+    let message: Vec<_> = rows.iter().map(|row| (row.tool.as_str(), row.labels.get("toolstead/window"))).collect();
+    assert_eq!(message, [("make", None), ("make", Some("run")), ("echo", Some("run/run"))]);
     assert_eq!([rows[1].parent, rows[2].parent], [Some(rows[0].id), Some(rows[1].id)]);
 }
 
@@ -186,8 +186,8 @@ async fn windows_are_as_deep_as_calls() {
     let house = Plan::default().house_that_nests().await;
     let nest = |depth| (0..depth).fold(json!(["echo", {}]), |inner, _| make(&["make", "echo"], json!([inner])));
     assert_eq!(house.call("make", calls(json!([nest(7)]))).await, "hi");
-    let told = house.call("make", calls(json!([nest(8)]))).await;
-    assert!(told.starts_with("too_large: Calls can be nested at most 8 deep"), "{told}");
+    let answer = house.call("make", calls(json!([nest(8)]))).await;
+    assert!(answer.starts_with("too_large: Calls can be nested at most 8 deep"), "{answer}");
 }
 
 fn window() -> impl Strategy<Value = Vec<&'static str>> {
@@ -234,12 +234,12 @@ proptest! {
                 for names in around.iter().rev() {
                     call = json!({"window": names, "calls": [["make", call]]});
                 }
-                let told = house.call("make", call).await;
+                let answer = house.call("make", call).await;
                 if tool == "?" {
                     let shown = snapshot.tools().iter().map(|one| &one.tool);
                     let shown = shown.filter(|tool| tool.is_callable() && policy.advertises(tool) && holds(&windows, tool));
                     let shown: Vec<&str> = shown.map(|tool| tool.name().as_str()).collect();
-                    prop_assert!(!is_reached || told == format!("[{}]", shown.join(",")), "{} is not {:?}", told, shown);
+                    prop_assert!(!is_reached || answer == format!("[{}]", shown.join(",")), "{} is not {:?}", answer, shown);
                 } else {
                     let ran = house.provider.calls().len() > before;
                     prop_assert_eq!(ran, is_reached && is_allowed(&windows, tool), "{} through {:?}", tool, windows);

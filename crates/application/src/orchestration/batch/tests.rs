@@ -15,21 +15,21 @@ use toolstead_domain::{
 /// Each call takes as many turns as its argument `turns` says.
 #[derive(Default)]
 struct Tools {
-    told: Mutex<Vec<String>>,
+    calls: Mutex<Vec<String>>,
 }
 
 impl Tools {
     fn tell(&self, what: &str, call: &NestedCall) {
-        self.told.lock().unwrap().push(format!("{what} {} {}", call.tool, call.arguments["n"]));
+        self.calls.lock().unwrap().push(format!("{what} {} {}", call.tool, call.arguments["n"]));
     }
 
     /// Returns the largest number of calls that ran at once, of the tools whose names begin with this.
     fn at_once(&self, tool: &str) -> usize {
         let (mut now, mut most) = (0_usize, 0);
-        for told in self.told.lock().unwrap().iter() {
-            if told.starts_with(&format!("begin {tool}")) {
+        for outcome in self.calls.lock().unwrap().iter() {
+            if outcome.starts_with(&format!("begin {tool}")) {
                 now += 1;
-            } else if told.starts_with(&format!("end {tool}")) {
+            } else if outcome.starts_with(&format!("end {tool}")) {
                 now -= 1;
             }
             most = most.max(now);
@@ -142,11 +142,11 @@ async fn calls_that_change_one_path_run_in_their_order_and_others_beside_them() 
     let calls = [("write /w/a", 9), ("write /w/b", 9), ("read /w/a", 0), ("write /w/a", 0)];
     let calls: Vec<Value> = calls.iter().enumerate().map(|(n, (tool, turns))| invocation(n, tool, *turns)).collect();
     run(&tools, json!({"invocations": calls})).await.unwrap();
-    let told = tools.told.lock().unwrap().clone();
-    let at = |what: &str| told.iter().position(|told| told == what).unwrap();
-    assert!(at("begin write /w/b 1") < at("end write /w/a 0"), "{told:?}");
-    assert!(at("end write /w/a 0") < at("begin read /w/a 2"), "{told:?}");
-    assert!(at("end read /w/a 2") < at("begin write /w/a 3"), "{told:?}");
+    let outcome = tools.calls.lock().unwrap().clone();
+    let at = |what: &str| outcome.iter().position(|outcome| outcome == what).unwrap();
+    assert!(at("begin write /w/b 1") < at("end write /w/a 0"), "{outcome:?}");
+    assert!(at("end write /w/a 0") < at("begin read /w/a 2"), "{outcome:?}");
+    assert!(at("end read /w/a 2") < at("begin write /w/a 3"), "{outcome:?}");
 }
 
 #[tokio::test]
@@ -164,7 +164,7 @@ async fn one_call_that_cannot_be_made_stops_all_and_every_problem_is_told() {
          invocations[3] (`alone`): it must be called on its own\n\
          Correct them and call again."
     );
-    assert_eq!(tools.told.lock().unwrap().len(), 0);
+    assert_eq!(tools.calls.lock().unwrap().len(), 0);
 }
 
 #[tokio::test]
@@ -187,7 +187,7 @@ async fn no_call_begins_after_the_deadline() {
     let result =
         run_until(&tools, json!({"invocations": [invocation(0, "read /w/a", 0)]}), Instant::now()).await.unwrap();
     assert_eq!(result.structured_content().unwrap()["results"][0]["error_kind"], "timeout");
-    assert_eq!(tools.told.lock().unwrap().len(), 0);
+    assert_eq!(tools.calls.lock().unwrap().len(), 0);
 }
 
 #[test]

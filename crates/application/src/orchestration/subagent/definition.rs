@@ -106,9 +106,9 @@ fn known(agents: &[Arc<AgentDefinition>]) -> String {
     let mut text = String::new();
     for agent in agents.iter().take(MAX_LISTED_AGENTS) {
         let words = agent.description.split_whitespace().collect::<Vec<_>>().join(" ");
-        let told: String = words.chars().take(MAX_DESCRIPTION_CHARACTERS).collect();
-        let rest = if told.len() < words.len() { "…" } else { "" };
-        text.push_str(&format!("\n- {}: {told}{rest}", agent.name));
+        let summary: String = words.chars().take(MAX_DESCRIPTION_CHARACTERS).collect();
+        let rest = if summary.len() < words.len() { "…" } else { "" };
+        text.push_str(&format!("\n- {}: {summary}{rest}", agent.name));
     }
     match text.is_empty() {
         true => text,

@@ -84,7 +84,7 @@ async fn a_provider_that_tells_no_usage_does_not_take_tokens_out_of_their_budget
 
 #[tokio::test]
 async fn a_budget_of_cost_that_bounds_nothing_is_told() {
-    for (prices, told) in [(None, true), (Some(Prices::default()), false)] {
+    for (prices, outcome) in [(None, true), (Some(Prices::default()), false)] {
         let house = house().await;
         let model = ScriptedModel::answering([text("done")]);
         let model = Arc::new(
@@ -93,7 +93,7 @@ async fn a_budget_of_cost_that_bounds_nothing_is_told() {
         let mut command = house.command(&model, "go");
         command.budgets.cost = Some(1.0);
         let ran = house.ran(command).await;
-        assert_eq!((ran.end().as_str(), ran.notices().len() == 1), ("finished", told), "{:?}", ran.notices());
+        assert_eq!((ran.end().as_str(), ran.notices().len() == 1), ("finished", outcome), "{:?}", ran.notices());
     }
 }
 

@@ -93,7 +93,7 @@ async fn what_came_first_becomes_a_summary_beside_the_first_words() {
     let asked = &summarizer.requests()[0];
     assert!(asked.tools.is_empty() && asked.messages.len() == 1 && asked.messages[0].text().contains("question 1"));
     let log = house.events().await;
-    assert!(log.iter().any(|event| told(&event.kind) == "user: question 1"), "the log keeps all");
+    assert!(log.iter().any(|event| summary(&event.kind) == "user: question 1"), "the log keeps all");
 }
 
 #[test]
@@ -198,7 +198,7 @@ async fn one_message_alone_cannot_fill_the_window() {
     });
     assert!(seen.clone().count() == 6 && seen.clone().all(|text| cut(&text)), "new results are cut, and not masked");
     let log = house.events().await;
-    assert!(log.iter().all(|event| !cut(&told(&event.kind))), "the log keeps all");
+    assert!(log.iter().all(|event| !cut(&summary(&event.kind))), "the log keeps all");
 }
 
 #[tokio::test]
@@ -275,10 +275,11 @@ async fn a_plan_is_told_again_with_a_summary_as_decided() {
             cancel: CancelSignal::new(),
         };
         house.handler.compact(command).await.unwrap();
-        let told = house.messages().await[0].text();
-        let has_plan = told.contains(&format!("It is decided, and applies until it is replaced:\n{}", plan.in_words()));
-        assert_eq!(has_plan, !plan.0.is_empty(), "{told}");
-        assert_eq!(told.contains("The plan"), !plan.0.is_empty(), "{told}");
+        let message = house.messages().await[0].text();
+        let has_plan =
+            message.contains(&format!("It is decided, and applies until it is replaced:\n{}", plan.in_words()));
+        assert_eq!(has_plan, !plan.0.is_empty(), "{message}");
+        assert_eq!(message.contains("The plan"), !plan.0.is_empty(), "{message}");
     }
 }
 

@@ -10,14 +10,14 @@ use toolstead_domain::{AgentHookEvent, AgentHookResponse, testing::scripted_appr
 struct Hook {
     prompt: AgentHookResponse,
     stop: AgentHookResponse,
-    told: Mutex<Vec<String>>,
+    moments: Mutex<Vec<String>>,
     notified: tokio::sync::Notify,
 }
 
 impl Hook {
     fn tell(&self, what: &str, moment: AgentHookEvent<'_>) {
         let again = if moment.goes_on_by_hook { " again" } else { "" };
-        self.told.lock().unwrap().push(format!("{what}{again}: {}", moment.text));
+        self.moments.lock().unwrap().push(format!("{what}{again}: {}", moment.text));
     }
 }
 
@@ -40,14 +40,14 @@ impl AgentHook for Hook {
     }
 }
 
-async fn check(hook: Hook, answers: usize, end: &str, history: &[&str], told: &[&str]) -> Ran {
+async fn check(hook: Hook, answers: usize, end: &str, history: &[&str], outcome: &[&str]) -> Ran {
     let hook = Arc::new(hook);
     let house = Plan { hooks: vec![hook.clone()], ..Plan::default() }.house(Arc::new(provider())).await;
     let model = model((0..answers).map(|n| text(&format!("t{n}"))));
     let ran = house.run(&model, "go").await;
     assert_eq!((ran.end().as_str(), model.left()), (end, 0));
     assert_eq!(house.history().await, history);
-    assert_eq!(*hook.told.lock().unwrap(), told);
+    assert_eq!(*hook.moments.lock().unwrap(), outcome);
     ran
 }
 
@@ -126,8 +126,8 @@ async fn a_hook_is_told_that_somebody_is_waited_for() {
     let mut run = house.handler.start(house.command(&model, "go"));
     approver.asked(1).await;
     hook.notified.notified().await;
-    let told = hook.told.lock().unwrap().clone();
-    assert!(told[1].starts_with("notify: `echo` waits for your approval: "), "{told:?}");
+    let outcome = hook.moments.lock().unwrap().clone();
+    assert!(outcome[1].starts_with("notify: `echo` waits for your approval: "), "{outcome:?}");
     run.cancel.cancel(CancelReason::Client);
     while run.next().await.is_some() {}
     let history = house.history().await;
@@ -138,14 +138,14 @@ async fn a_hook_is_told_that_somebody_is_waited_for() {
 async fn nothing_follows_the_end_of_a_run_and_no_notification_delays_it() {
     #[derive(Default)]
     struct Slow {
-        told: tokio::sync::Notify,
+        called: tokio::sync::Notify,
         may_end: tokio::sync::Notify,
         ended: tokio::sync::Notify,
     }
     #[async_trait]
     impl AgentHook for Slow {
         async fn notified<'m>(&self, _: AgentHookEvent<'m>) -> AgentHookResponse {
-            self.told.notify_one();
+            self.called.notify_one();
             self.may_end.notified().await;
             self.ended.notify_one();
             AgentHookResponse { messages: vec!["late".into()], ..AgentHookResponse::default() }
@@ -156,7 +156,7 @@ async fn nothing_follows_the_end_of_a_run_and_no_notification_delays_it() {
     let plan = Plan { rules: vec![(Effect::Ask, "echo")], approver, hooks: vec![hook.clone()], ..Plan::default() };
     let house = plan.house(Arc::new(provider())).await;
     let mut run = house.handler.start(house.command(&model([call("c1", "echo")]), "go"));
-    hook.told.notified().await;
+    hook.called.notified().await;
     run.cancel.cancel(CancelReason::Client);
     while !matches!(run.next().await, Some(AgentEvent::Ended { .. })) {}
     hook.may_end.notify_one();

@@ -114,8 +114,8 @@ impl House {
 
 /// The kinds of events of subagents, each with the name of the agent.
 fn told_of_agents(ran: &Ran) -> Vec<String> {
-    let told = ran.events.iter().map(AgentEvent::to_json).filter(|event| event["agent_id"].is_string());
-    told.map(|event| format!("{} {}", event["agent"].as_str().unwrap(), event["type"].as_str().unwrap())).collect()
+    let message = ran.events.iter().map(AgentEvent::to_json).filter(|event| event["agent_id"].is_string());
+    message.map(|event| format!("{} {}", event["agent"].as_str().unwrap(), event["type"].as_str().unwrap())).collect()
 }
 
 #[tokio::test]
@@ -289,7 +289,7 @@ async fn a_tree_of_agents_is_taken_back_with_all_that_runs_in_it() {
     let rows = house.log.rows();
     assert_eq!(rows.len(), 4, "{rows:#?}");
     assert!(rows.iter().all(|row| matches!(row.outcome, Outcome::Cancelled(_))), "{rows:#?}");
-    let ends = told_of_agents(&ran).into_iter().filter(|told| told.ends_with("subagent_ended")).count();
+    let ends = told_of_agents(&ran).into_iter().filter(|one| one.ends_with("subagent_ended")).count();
     assert_eq!(ends, 3, "{:?}", told_of_agents(&ran));
     house.check_all_is_over();
 }
@@ -342,7 +342,7 @@ async fn an_agent_is_gone_on_with_in_its_session_alone() {
         let scope = Scope::of(principal.clone(), conversation.session());
         house.ran(RunAgentCommand { scope, conversation, ..house.command(&other, "go") }).await;
         let events = house.store.events(&principal, conversation).await.unwrap();
-        let results: Vec<String> = events.iter().map(|event| told(&event.kind)).collect();
+        let results: Vec<String> = events.iter().map(|event| summary(&event.kind)).collect();
         assert!(results[2].starts_with(&format!("error o1: No agent `{id}` worked")), "{results:?}");
     }
 }

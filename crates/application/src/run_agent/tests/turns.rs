@@ -222,7 +222,7 @@ async fn one_who_watches_hears_everything_in_order() {
     let (house, model) = (house().await, model(answers));
     let mut watch = house.bus.subscribe_as(Principal::local());
     let ran = house.run(&model, "go").await;
-    let told: Vec<String> = ran.events.iter().map(|event| event.to_json().to_string()).collect();
+    let message: Vec<String> = ran.events.iter().map(|event| event.to_json().to_string()).collect();
     let kinds: Vec<Value> = ran.events.iter().map(|event| event.to_json()["type"].clone()).collect();
     assert_eq!(
         kinds,
@@ -241,7 +241,7 @@ async fn one_who_watches_hears_everything_in_order() {
             "ended"
         ]
     );
-    assert!(!told.concat().contains("hunter22"), "arguments are told as the audit trail keeps them: {told:#?}");
+    assert!(!message.concat().contains("hunter22"), "arguments are told as the audit trail keeps them: {message:#?}");
     let end = ran.events.last().unwrap().to_json();
     assert_eq!((&end["usage"]["input_tokens"], &end["calls"], &end["turns"]), (&json!(30), &json!(1), &json!(2)));
     assert_eq!(end["text"], "done");
@@ -345,7 +345,7 @@ async fn calls_that_only_read_run_side_by_side_and_end_in_their_order() {
     let house = Plan::default().house(Arc::new(Meeting { quick_ended: Semaphore::new(0) })).await;
     let model = model([call("c1", "slow").and_call("c2", "quick", json!({})), text("done")]);
     let ran = house.run(&model, "go").await;
-    let told: Vec<String> = ran
+    let message: Vec<String> = ran
         .events
         .iter()
         .filter_map(|event| match event {
@@ -354,7 +354,7 @@ async fn calls_that_only_read_run_side_by_side_and_end_in_their_order() {
             _ => None,
         })
         .collect();
-    assert_eq!(told, ["+c1", "+c2", "-c1", "-c2"]);
+    assert_eq!(message, ["+c1", "+c2", "-c1", "-c2"]);
     assert_eq!(house.history().await[2..4], ["result c1: slow", "result c2: quick"]);
 }
 

@@ -5,7 +5,7 @@ use crate::accounts::{credentials::SignInCode, sign_in_error::SignInError};
 use proptest::prelude::*;
 
 /// Sends a redirect request. Returns the status, and the outcome once there is one.
-async fn told(make: impl Fn(&SignIn, &str) -> String) -> (String, Option<Result<SignInCode, SignInError>>) {
+async fn sign_in(make: impl Fn(&SignIn, &str) -> String) -> (String, Option<Result<SignInCode, SignInError>>) {
     let bench = Bench::new(|_| refusal(500, "unused")).await;
     let sign_in = bench.accounts.begin(&Principal::local(), &GMAIL).unwrap();
     let address = parameter(sign_in.page(), "redirect_uri").replace("http://", "");
@@ -104,7 +104,7 @@ async fn what_is_not_the_answer_is_refused_and_the_sign_in_goes_on() {
         ("no HTTP", Box::new(|_, _| "\u{16}\u{3}\u{1}\r\n\r\n".into()), "400"),
     ];
     for (what, make, status) in requests {
-        let (answer, outcome) = told(&make).await;
+        let (answer, outcome) = sign_in(&make).await;
         assert!(outcome.is_none(), "{what}: {outcome:?}");
         let is_refused = !answer.starts_with("HTTP/1.1 2") && !answer.starts_with("HTTP/1.0 2");
         assert!(is_refused && answer.contains(status), "{what}: {answer}");

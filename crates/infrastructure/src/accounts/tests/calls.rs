@@ -111,20 +111,20 @@ async fn refused(client: Client) -> CredentialsError {
 async fn what_the_person_says_is_respected_and_a_client_without_pages_must_sign_in() {
     for (action, word) in [("decline", "declined"), ("cancel", "did not sign in")] {
         let none = refused(Client::of(json!({"action": action}), None)).await;
-        assert!(matches!(&none, CredentialsError::Unavailable(told) if told.contains(word)), "{none}");
+        assert!(matches!(&none, CredentialsError::Unavailable(outcome) if outcome.contains(word)), "{none}");
     }
     let none = refused(Client::of(json!({"action": "accept"}), Some("error=access_denied"))).await;
-    assert!(matches!(&none, CredentialsError::Unavailable(told) if told.contains("access_denied")), "{none}");
+    assert!(matches!(&none, CredentialsError::Unavailable(outcome) if outcome.contains("access_denied")), "{none}");
     for answer in [Err(NotAnswered::Unsupported), Err(NotAnswered::TimedOut), Ok(json!({"action": "maybe"}))] {
         let none = refused(Client { answer: Some(answer), ..Client::default() }).await;
-        assert!(matches!(&none, CredentialsError::SignIn(told) if !told.contains("toolstead ")), "{none}");
+        assert!(matches!(&none, CredentialsError::SignIn(outcome) if !outcome.contains("toolstead ")), "{none}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_yes_to_open_the_page_is_no_success() {
     let none = refused(Client::of(json!({"action": "accept"}), None)).await;
-    assert!(matches!(&none, CredentialsError::SignIn(told) if told.contains("within 60 seconds")), "{none}");
+    assert!(matches!(&none, CredentialsError::SignIn(outcome) if outcome.contains("within 60 seconds")), "{none}");
 }
 
 #[tokio::test]

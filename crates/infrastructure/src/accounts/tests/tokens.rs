@@ -334,9 +334,9 @@ async fn renewal(answer: Reply, seconds: u64) -> (CredentialsError, bool) {
     bench.sign_in(&GMAIL).await;
     bench.pass(seconds);
     let none = bench.accounts.headers(&Principal::local(), &gmail()).await.unwrap_err();
-    let told = none.to_string();
+    let message = none.to_string();
     for secret in ["ya29.0", "1//refresh", CLIENT_SECRET] {
-        assert!(!told.contains(secret), "{told}");
+        assert!(!message.contains(secret), "{message}");
     }
     (none, bench.kept() == 1)
 }
@@ -344,10 +344,10 @@ async fn renewal(answer: Reply, seconds: u64) -> (CredentialsError, bool) {
 #[tokio::test]
 async fn a_grant_that_is_over_is_forgotten_and_a_fault_of_the_issuer_forgets_nothing() {
     let (none, is_kept) = renewal(refusal(400, "invalid_grant"), 4000).await;
-    assert!(matches!(&none, CredentialsError::SignIn(told) if !told.contains("toolstead ")));
+    assert!(matches!(&none, CredentialsError::SignIn(outcome) if !outcome.contains("toolstead ")));
     assert!(!is_kept);
     let (none, is_kept) = renewal(issued("ya29.1", None, &[GMAIL.scopes[0]]), 4000).await;
-    assert!(matches!(&none, CredentialsError::SignIn(told) if told.contains("gmail.send")), "{none}");
+    assert!(matches!(&none, CredentialsError::SignIn(outcome) if outcome.contains("gmail.send")), "{none}");
     assert!(!is_kept);
     for (answer, expected) in [
         (refusal(401, "invalid_client"), "client_id"),

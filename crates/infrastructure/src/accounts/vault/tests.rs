@@ -173,9 +173,9 @@ async fn a_record_that_cannot_be_read_is_told_beside_the_others() {
         break_it(&home.record(&mail()));
         let listed = vault.list(&Principal::local()).await.unwrap();
         assert_eq!(listed.keys, [days]);
-        let [told] = listed.unreadable.as_slice() else { panic!("{expected}: {listed:?}") };
-        let told = told.to_string();
-        assert!(told.contains(expected) && told.contains(&record_name(&mail())), "{told}");
+        let [message] = listed.unreadable.as_slice() else { panic!("{expected}: {listed:?}") };
+        let message = message.to_string();
+        assert!(message.contains(expected) && message.contains(&record_name(&mail())), "{message}");
     }
 }
 
@@ -322,8 +322,8 @@ async fn one_more(before: Option<Tokens>) -> Result<(Option<Tokens>, ()), VaultE
 async fn an_update_keeps_changes_and_removes_and_a_failure_changes_nothing() {
     let home = Home::new();
     let vault = home.vault();
-    let told = vault.update::<_, VaultError, _>(&mail(), async |before| Ok((before, "nothing"))).await.unwrap();
-    assert_eq!((told, vault.get(&mail()).await.unwrap()), ("nothing", None));
+    let message = vault.update::<_, VaultError, _>(&mail(), async |before| Ok((before, "nothing"))).await.unwrap();
+    assert_eq!((message, vault.get(&mail()).await.unwrap()), ("nothing", None));
     vault.update::<_, VaultError, _>(&mail(), async |_| Ok((Some(tokens("a")), ()))).await.unwrap();
     let failed = vault.update::<(), VaultError, _>(&mail(), async |_| Err(VaultError::Busy)).await;
     assert!(matches!(failed, Err(VaultError::Busy)));

@@ -107,7 +107,7 @@ async fn a_button_that_asks_for_a_file_gets_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_clicked_says_why_and_what_is_far_is_scrolled_to() {
     let rig = opened(COVERED).await;
-    for (part, told) in [
+    for (part, outcome) in [
         ("button \"Under\"", "&lt;div id=\"cookies\"> (\"Cookies?\") covers it"),
         ("button \"Framed\"", "&lt;div id=\"cookies\"> (\"Cookies?\") covers it"),
         ("checkbox \"All of the terms\"", "&lt;a> (\"All of the terms\") covers it"),
@@ -116,7 +116,7 @@ async fn what_cannot_be_clicked_says_why_and_what_is_far_is_scrolled_to() {
     ] {
         let reference = rig.reference(part).await;
         let refused = rig.session.click(reference, false).await;
-        assert_eq!(refused, Err(SessionError::Unusable { reference, reason: told.into() }), "{part}");
+        assert_eq!(refused, Err(SessionError::Unusable { reference, reason: outcome.into() }), "{part}");
     }
     let unknown = Reference(999);
     assert_eq!(rig.session.click(unknown, false).await, Err(SessionError::UnknownElement(unknown)));

@@ -23,18 +23,18 @@ async fn check(page: String, first: usize, button: &str, brings: &str, after: us
     let session = &rig.session;
     session.open("http://shop.example/", false, end()).await.unwrap();
     let (snapshot, _) = session.look().await.unwrap();
-    let (told, left_out) = snapshot.text(ROOM);
-    assert!(told.len() / TOKEN <= first, "{} tokens: {told}", told.len() / TOKEN);
-    assert!(lines.contains(&snapshot.lines.len()) && !snapshot.is_cut, "{}: {told}", snapshot.lines.len());
+    let (outcome, left_out) = snapshot.text(ROOM);
+    assert!(outcome.len() / TOKEN <= first, "{} tokens: {outcome}", outcome.len() / TOKEN);
+    assert!(lines.contains(&snapshot.lines.len()) && !snapshot.is_cut, "{}: {outcome}", snapshot.lines.len());
     let (all, none) = snapshot.text(usize::MAX);
-    assert_eq!((none, told.lines().count() + left_out), (0, all.lines().count()));
+    assert_eq!((none, outcome.lines().count() + left_out), (0, all.lines().count()));
     for wrapper in ["- generic", "- none", "- listitem\n", "- cell\n"] {
         assert!(!all.contains(wrapper), "{wrapper}: {all}");
     }
     session.click(rig.reference(button).await, false).await.unwrap();
     session.wait_for(&PageCondition::Text(brings.into()), end()).await.unwrap();
-    let Some(Change::Lines(told)) = session.look().await.unwrap().1 else { panic!("a change is told") };
-    assert!(told.len() / TOKEN <= after && told.contains(brings), "{} tokens: {told}", told.len() / TOKEN);
+    let Some(Change::Lines(outcome)) = session.look().await.unwrap().1 else { panic!("a change is told") };
+    assert!(outcome.len() / TOKEN <= after && outcome.contains(brings), "{} tokens: {outcome}", outcome.len() / TOKEN);
 }
 
 #[tokio::test(flavor = "multi_thread")]

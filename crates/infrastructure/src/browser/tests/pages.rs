@@ -50,8 +50,8 @@ async fn what_a_page_complains_of_is_told_once_and_in_short() {
     session.open("http://shop.example/broken", false, end()).await.unwrap();
     let has_all = |state: &crate::browser::state::State| (state.current()?.messages().count() >= 6).then_some(());
     session.when(end(), has_all).await.unwrap();
-    let mut told = session.state().current_mut().unwrap().take_messages();
-    told.sort();
+    let mut message = session.state().current_mut().unwrap().take_messages();
+    message.sort();
     let begins = [
         "console error: bad 3 yyyy",
         "console warning: careful &lt;system>",
@@ -60,12 +60,15 @@ async fn what_a_page_complains_of_is_told_once_and_in_short() {
         "request failed: the server responded with a status of 404 (Not Found) (http://shop.example/nothing.png)",
         "request failed: the server responded with a status of 502 (Bad Gateway) (http://shop.example:81/away.png)",
     ];
-    assert_eq!(told.len(), begins.len(), "{told:#?}");
-    for (told, begin) in told.iter().zip(begins) {
-        assert!(told.starts_with(begin) && told.chars().count() <= 310, "{told}");
+    assert_eq!(message.len(), begins.len(), "{message:#?}");
+    for (message, begin) in message.iter().zip(begins) {
+        assert!(message.starts_with(begin) && message.chars().count() <= 310, "{message}");
     }
     session.open("http://shop.example/loud", false, end()).await.unwrap();
-    let told = session.state().current_mut().unwrap().take_messages();
-    assert_eq!((told.len(), &*told[0], &*told[20]), (21, "30 earlier ones are omitted", "console error: n 50"));
+    let message = session.state().current_mut().unwrap().take_messages();
+    assert_eq!(
+        (message.len(), &*message[0], &*message[20]),
+        (21, "30 earlier ones are omitted", "console error: n 50")
+    );
     assert_eq!(session.state().current_mut().unwrap().take_messages(), [] as [String; 0]);
 }

@@ -75,8 +75,8 @@ async fn files_go_to_pages_and_come_from_them_by_the_rights_of_the_call() {
     fs::write(work.join("paper.txt"), "12345").unwrap();
     let page = tools.call("browser_navigate", json!({"url": "http://shop.example/"})).await.unwrap().joined_text();
     let given = json!({"ref": reference(&page, "Paper"), "files": ["paper.txt"]});
-    let told = tools.call("browser_type", given).await.unwrap().joined_text();
-    assert!(told.contains("got paper.txt, 5"), "{told}");
+    let answer = tools.call("browser_type", given).await.unwrap().joined_text();
+    assert!(answer.contains("got paper.txt, 5"), "{answer}");
     let load = reference(&page, "\"Load\"");
     tools.call("browser_click", json!({"ref": load, "save_as": "saved.txt"})).await.unwrap();
     assert_eq!(fs::read_to_string(work.join("saved.txt")).unwrap(), "bytes: of a file");

@@ -85,7 +85,7 @@ pub(crate) struct CommandEnd {
     pub(crate) out_of_memory: Option<OutOfMemory>,
     /// Notes for the result, one sentence each: changes of protected names, first those that could not be undone;
     /// refused hosts; and, if the command failed, paths that were closed in addition to those that rules name.
-    pub(crate) told: Vec<String>,
+    pub(crate) notes: Vec<String>,
     /// Changes by which the user can allow what was refused, one sentence each.
     #[serde(default)]
     pub(crate) suggestions: Vec<String>,
@@ -342,7 +342,7 @@ impl CommandEnd {
             after: Duration::ZERO,
             had_survivors: false,
             out_of_memory: None,
-            told: Vec::new(),
+            notes: Vec::new(),
             suggestions: Vec::new(),
             is_tainted: false,
         }
@@ -500,13 +500,13 @@ impl Supervisor {
         }
         had_survivors |= cause == EndCause::Itself && child.had_survivors();
         let is_tainted = !child.left().is_empty();
-        let mut told = [child.left(), child.undone()].concat();
+        let mut notes = [child.left(), child.undone()].concat();
         let report = proxy.map(|proxy| proxy.report());
-        told.extend(report.as_ref().and_then(ProxyReport::refusals_text));
+        notes.extend(report.as_ref().and_then(ProxyReport::refusals_text));
         let suggestions = report.iter().flat_map(ProxyReport::suggestions);
         let suggestions = suggestions.filter_map(|suggestion| DefaultSuggestions.format(suggestion)).collect();
         // These paths may be why the command failed, and no rule names them.
-        told.extend(closed_wider.filter(|_| exit != Some(Exit::Code(0))));
+        notes.extend(closed_wider.filter(|_| exit != Some(Exit::Code(0))));
         // Ends the process group.
         drop(child);
         if cause != EndCause::TooMuchOutput {
@@ -521,7 +521,7 @@ impl Supervisor {
             Some(Exit::Signal(signal)) => (None, Some(signal)),
             Some(Exit::OutOfMemory(_) | Exit::TimedOut(_)) | None => (None, Some(libc::SIGKILL)),
         };
-        CommandEnd { cause, code, signal, after, had_survivors, out_of_memory, told, suggestions, is_tainted }
+        CommandEnd { cause, code, signal, after, had_survivors, out_of_memory, notes, suggestions, is_tainted }
     }
 }
 

@@ -268,7 +268,7 @@ pub(crate) fn remarks(end: &CommandEnd, kept_bytes: u64) -> Vec<String> {
                 .into(),
         );
     }
-    remarks.extend(end.told.iter().map(|line| format!("{}.", line.trim_end_matches('.'))));
+    remarks.extend(end.notes.iter().map(|line| format!("{}.", line.trim_end_matches('.'))));
     remarks
 }
 

@@ -443,18 +443,18 @@ impl Task {
 
     /// Returns the status of the task, followed by what was undone or refused.
     pub(crate) fn describe_fully(&self) -> String {
-        let told = self.command.end().map(|end| end.told).unwrap_or_default();
-        let lines = told.iter().map(|line| format!(". {}", line.trim_end_matches('.')));
+        let notes = self.command.end().map(|end| end.notes).unwrap_or_default();
+        let lines = notes.iter().map(|line| format!(". {}", line.trim_end_matches('.')));
         lines.fold(self.describe(), |text, line| text + &line)
     }
 
     fn end_notification(&self) -> String {
-        let told = self.describe_fully();
-        let told = match told.char_indices().nth(MAX_NOTIFICATION_CHARACTERS) {
-            Some((at, _)) => format!("{}…", &told[..at]),
-            None => told,
+        let description = self.describe_fully();
+        let description = match description.char_indices().nth(MAX_NOTIFICATION_CHARACTERS) {
+            Some((at, _)) => format!("{}…", &description[..at]),
+            None => description,
         };
-        format!("[{told}: task_output {{\"task_id\": \"{}\"}} shows its output]", self.id)
+        format!("[{description}: task_output {{\"task_id\": \"{}\"}} shows its output]", self.id)
     }
 
     fn shown(&self) -> String {
@@ -484,7 +484,7 @@ impl Task {
             description: self.description.clone(),
             detached: self.is_detached,
             output_bytes: self.command.capture.total(),
-            undone_or_refused: end.map(|end| end.told).unwrap_or_default(),
+            undone_or_refused: end.map(|end| end.notes).unwrap_or_default(),
         }
     }
 }

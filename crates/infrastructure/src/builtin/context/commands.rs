@@ -103,9 +103,9 @@ mod tests {
     fn a_command_has_its_arguments_and_one_for_words() {
         let definition = definition(&command(&[("who", None), ("why", Some("fun"))])).unwrap();
         let arguments = definition.definition()["arguments"].as_array().unwrap().clone();
-        let told: Vec<(&str, bool)> =
+        let message: Vec<(&str, bool)> =
             arguments.iter().map(|one| (one["name"].as_str().unwrap(), one["required"].as_bool().unwrap())).collect();
-        assert_eq!(told, [("who", true), ("why", false), (WORDS, false)]);
+        assert_eq!(message, [("who", true), ("why", false), (WORDS, false)]);
         assert_eq!(text(&command(&[("who", None)]), &[("who", "Ada"), (WORDS, "12 now")]).unwrap(), "Fix 12 for Ada.");
         assert_eq!(text(&command(&[]), &[]).unwrap(), "Fix  for {{.who}}.");
     }

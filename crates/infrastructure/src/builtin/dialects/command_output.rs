@@ -53,7 +53,7 @@ pub(super) fn command_remark(answered: &AdapterInput<'_>) -> Option<String> {
         Some(lines.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(". "))
     };
     let is_silent = || answered.member("task_id").is_none() && answered.member("output_bytes") == Some(&Value::from(0));
-    let told = match answered.outcome {
+    let remark = match answered.outcome {
         Err(failure) => behind_end(&failure.message).to_owned(),
         Ok(result) => match result.said_blocks() {
             [_, .., last] => behind_end(last.get("text").and_then(Value::as_str).unwrap_or_default()).to_owned(),
@@ -64,7 +64,7 @@ pub(super) fn command_remark(answered: &AdapterInput<'_>) -> Option<String> {
             _ => undone().unwrap_or_default(),
         },
     };
-    Some(told).filter(|told| !told.is_empty() && told != NO_OUTPUT)
+    Some(remark).filter(|remark| !remark.is_empty() && remark != NO_OUTPUT)
 }
 
 /// Returns the text without its first sentence, if that only states the exit code or the timeout.
@@ -138,8 +138,8 @@ mod tests {
 
     #[test]
     fn output_is_followed_by_what_is_said_of_its_command() {
-        let told = json!({"stdout": "a\n", "stderr": "", "truncated": false, "exit_code": 0, "output_bytes": 2});
-        let result = ToolResult::text("a\n").with_structured_content(told);
+        let answer = json!({"stdout": "a\n", "stderr": "", "truncated": false, "exit_code": 0, "output_bytes": 2});
+        let result = ToolResult::text("a\n").with_structured_content(answer);
         let result = result.with_block(text_block("`.git/config` was undone.".into()));
         let arguments = Map::new();
         let answered = AdapterInput { arguments: &arguments, characters: 99, in_tags: false, outcome: Ok(&result) };

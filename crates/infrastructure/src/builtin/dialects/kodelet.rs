@@ -205,8 +205,8 @@ mod tests {
         let failure = ToolFailure::new(ErrorKind::NotFound, said);
         let arguments = Map::new();
         let answered = AdapterInput { arguments: &arguments, characters: 999, in_tags: true, outcome: Err(&failure) };
-        let told = fetched(&answered).unwrap().text;
-        assert!(told.starts_with("<error>\n") && told.ends_with("\n</error>"), "{told}");
-        assert!(told.matches("</error>").count() == 1 && !told.contains("<result"), "{told}");
+        let answer = fetched(&answered).unwrap().text;
+        assert!(answer.starts_with("<error>\n") && answer.ends_with("\n</error>"), "{answer}");
+        assert!(answer.matches("</error>").count() == 1 && !answer.contains("<result"), "{answer}");
     }
 }

@@ -164,7 +164,7 @@ fn created_event(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
 }
 
 fn event(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
-    let told = || {
+    let describe = || {
         let text = |name| answered.member(name).and_then(Value::as_str).unwrap_or_default();
         let list = |name| answered.member(name).and_then(Value::as_array).into_iter().flatten();
         let mut lines = vec![
@@ -193,7 +193,7 @@ fn event(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
         }
         Some(AdaptedResult::text(lines.join("\n")))
     };
-    failed(answered, "Error getting calendar event").or_else(told)
+    failed(answered, "Error getting calendar event").or_else(describe)
 }
 
 /// Returns the events; the token of the next page follows as a remark.

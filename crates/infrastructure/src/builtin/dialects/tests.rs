@@ -37,15 +37,15 @@ fn no_face_hides_what_was_refused_or_cut() {
     ] {
         let result = ToolResult::text(format!("a\n{REMARK}")).with_structured_content(structured).mark_tool_output();
         let said = said(dialect, name, &json!({"directory": "d", "pattern": "x"}), &result);
-        let told = said.is_none_or(|said| said.text.contains(REMARK) || said.extra_block.as_deref() == Some(REMARK));
-        assert!(told, "{dialect:?} `{name}`");
+        let outcome = said.is_none_or(|said| said.text.contains(REMARK) || said.extra_block.as_deref() == Some(REMARK));
+        assert!(outcome, "{dialect:?} `{name}`");
     }
 }
 
 #[test]
 fn no_face_says_that_a_dry_run_did_something() {
-    let told = json!({"path": "a", "created": true, "dry_run": true, "diff": "", "bytes": 1});
-    let result = ToolResult::text("Would create `a`; nothing was changed.").with_structured_content(told);
+    let answer = json!({"path": "a", "created": true, "dry_run": true, "diff": "", "bytes": 1});
+    let result = ToolResult::text("Would create `a`; nothing was changed.").with_structured_content(answer);
     let edit = json!({"old_string": "a", "new_string": "b"});
     let given = json!({"path": "a", "file_path": "a", "content": "x", "text": "x", "edits": [edit]});
     for (dialect, name) in [
@@ -68,8 +68,8 @@ fn no_face_says_that_a_dry_run_did_something() {
 #[test]
 fn notes_of_a_file_that_was_changed_stand_in_every_face() {
     const NOTE: &str = "The file had 1 other name (hard link), which still holds the old content.";
-    let told = json!({"path": "a", "created": false, "dry_run": false, "diff": "", "bytes": 1});
-    let result = ToolResult::text(format!("Replaced `a`: 1 line, 1 byte. {NOTE}")).with_structured_content(told);
+    let answer = json!({"path": "a", "created": false, "dry_run": false, "diff": "", "bytes": 1});
+    let result = ToolResult::text(format!("Replaced `a`: 1 line, 1 byte. {NOTE}")).with_structured_content(answer);
     let given = json!({"path": "a", "file_path": "a", "content": "x", "text": "x"});
     for (dialect, name) in [
         (TFO, "write_file"),
@@ -82,16 +82,16 @@ fn notes_of_a_file_that_was_changed_stand_in_every_face() {
         (CLAUDE_CODE, "Edit"),
     ] {
         let said = said(dialect, name, &given, &result);
-        let told = said.is_none_or(|said| said.text.contains(NOTE) || said.extra_block.as_deref() == Some(NOTE));
-        assert!(told, "{dialect:?} `{name}`");
+        let answer = said.is_none_or(|said| said.text.contains(NOTE) || said.extra_block.as_deref() == Some(NOTE));
+        assert!(answer, "{dialect:?} `{name}`");
     }
 }
 
 #[test]
 fn a_command_that_failed_without_an_exit_code_is_an_error_in_every_face_and_says_why() {
     const WHY: &str = "`.git/config` was changed, and put back.";
-    let told = json!({"stdout": "x", "stderr": "", "exit_code": 0, "truncated": false, "output_bytes": 1});
-    let result = ToolResult::text("x").with_structured_content(told);
+    let answer = json!({"stdout": "x", "stderr": "", "exit_code": 0, "truncated": false, "output_bytes": 1});
+    let result = ToolResult::text("x").with_structured_content(answer);
     let end = format!("The command ended with exit code 0 after 0.1 s. {WHY}");
     let result = result.followed_by(ToolResult::error(ErrorKind::ExecutionFailed, end)).mark_tool_output();
     for (dialect, name) in
@@ -106,8 +106,8 @@ fn a_command_that_failed_without_an_exit_code_is_an_error_in_every_face_and_says
 #[test]
 fn remarks_about_a_command_that_succeeded_stand_in_every_face() {
     const REDUCED: &str = "`timeout_ms` exceeds the limit for calls, and was reduced.";
-    let told = json!({"stdout": "x", "stderr": "", "exit_code": 0, "truncated": false, "output_bytes": 1});
-    let result = ToolResult::text("x").with_structured_content(told).with_block(text_block(REDUCED.into()));
+    let answer = json!({"stdout": "x", "stderr": "", "exit_code": 0, "truncated": false, "output_bytes": 1});
+    let result = ToolResult::text("x").with_structured_content(answer).with_block(text_block(REDUCED.into()));
     let result = result.mark_tool_output();
     for (dialect, name) in
         [(TFO, "execute_command"), (MICRO_X, "bash"), (CLAI, "cmd"), (KODELET, "bash"), (CLAUDE_CODE, "Bash")]

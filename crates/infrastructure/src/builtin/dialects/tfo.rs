@@ -86,14 +86,14 @@ fn seconds(answered: &AdapterInput<'_>) -> f64 {
 
 /// Returns the remarks for which the format has no member.
 fn about_command(answered: &AdapterInput<'_>) -> Option<String> {
-    let mut told: Vec<String> = command_remark(answered).into_iter().collect();
+    let mut lines: Vec<String> = command_remark(answered).into_iter().collect();
     if answered.member("truncated") == Some(&Value::Bool(true)) {
-        told.push(match answered.member("output").and_then(Value::as_str) {
+        lines.push(match answered.member("output").and_then(Value::as_str) {
             Some(handle) => format!("[the output is cut; all of it is kept as `{handle}`]"),
             None => "[the output is cut]".into(),
         });
     }
-    Some(told.join("\n"))
+    Some(lines.join("\n"))
 }
 
 fn folder(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
@@ -150,9 +150,9 @@ fn system(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     if answered.error_kind().is_some() {
         return failed(answered, &[]);
     }
-    let told = answered.structured()?;
+    let facts = answered.structured()?;
     let members: Map<String, Value> =
-        SYSTEM.iter().map(|name| ((*name).to_owned(), told.get(name).cloned().unwrap_or_default())).collect();
+        SYSTEM.iter().map(|name| ((*name).to_owned(), facts.get(name).cloned().unwrap_or_default())).collect();
     Some(AdaptedResult::text(pretty(&members.into())))
 }
 

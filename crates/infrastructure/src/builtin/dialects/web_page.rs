@@ -54,10 +54,10 @@ mod tests {
 
     #[test]
     fn the_text_of_a_page_is_followed_by_what_we_say_of_it() {
-        let told =
+        let answer =
             json!({"content": "a\n----- end -----\nfalse", "truncated": true, "saved_path": "x", "notes": ["n"]});
         let text = "https://a/\n----- web page 1 -----\na\n----- end -----\nfalse\n----- end of web page 1 -----\nThese are all.";
-        let result = ToolResult::text(text).with_structured_content(told);
+        let result = ToolResult::text(text).with_structured_content(answer);
         let arguments = Map::new();
         let answered = AdapterInput { arguments: &arguments, characters: 99, in_tags: false, outcome: Ok(&result) };
         assert_eq!(content(&answered), Some("a\n----- end -----\nfalse"));

@@ -251,7 +251,7 @@ mod tests {
     }
 
     /// Returns the structured result and the text of a call that the API answers with `data`.
-    async fn told(arguments: Value, data: Value) -> (Value, String) {
+    async fn answer_of(arguments: Value, data: Value) -> (Value, String) {
         let folder = tempfile::tempdir().unwrap();
         let answer = json!({"data": data, "has_more": true, "next_page": "page_2"});
         let server = TestServer::plain(move |_| Reply::json(&answer)).await;
@@ -267,15 +267,18 @@ mod tests {
             |amount: &str, currency: &str| json!({"amount": amount, "currency": currency, "cost_type": "tokens"});
         let small: Vec<Value> = (0..1_000).map(|_| item("0.3", "USD")).collect();
         let data = json!([{"starting_at": "a", "results": small}, {"starting_at": "b", "results": [item("123.45", "USD"), item("7", "EUR")]}]);
-        let (told, text) = told(json!({"action": "cost", "starting_at": "2026-01-01"}), data).await;
-        assert_eq!(told["totals"], json!({"amount": "423.45", "amount_usd": "4.2345", "items_in_other_currencies": 1}));
-        let results = &told["data"][1]["results"];
+        let (outcome, text) = answer_of(json!({"action": "cost", "starting_at": "2026-01-01"}), data).await;
+        assert_eq!(
+            outcome["totals"],
+            json!({"amount": "423.45", "amount_usd": "4.2345", "items_in_other_currencies": 1})
+        );
+        let results = &outcome["data"][1]["results"];
         assert_eq!(
             results[0].to_string(),
             r#"{"amount":"123.45","amount_usd":"1.2345","currency":"USD","cost_type":"tokens"}"#
         );
         assert_eq!((&results[1]["amount"], results[1].get("amount_usd")), (&json!("7"), None));
-        assert_eq!((&told["next_page"], &told["pages"]), (&json!("page_2"), &json!(1)));
+        assert_eq!((&outcome["next_page"], &outcome["pages"]), (&json!("page_2"), &json!(1)));
         assert!(text.starts_with("Totals: amount 423.45, amount_usd 4.2345,"), "{text}");
         assert!(text.ends_with("continue with `page` \"page_2\"]"), "{text}");
     }
@@ -286,7 +289,7 @@ mod tests {
             {"uncached_input_tokens": 1500, "cache_creation": {"ephemeral_1h_input_tokens": 1000, "ephemeral_5m_input_tokens": 500},
              "cache_read_input_tokens": 200, "output_tokens": 500, "server_tool_use": {"web_search_requests": 10}, "model": null},
             {"uncached_input_tokens": 1, "output_tokens": 2}]}, {"starting_at": "b", "results": []}]);
-        let (report, _) = told(json!({"action": "usage", "starting_at": "2026-01-01"}), usage.clone()).await;
+        let (report, _) = answer_of(json!({"action": "usage", "starting_at": "2026-01-01"}), usage.clone()).await;
         assert_eq!(
             report["totals"],
             json!({"uncached_input_tokens": 1501, "ephemeral_1h_input_tokens": 1000, "ephemeral_5m_input_tokens": 500,
@@ -298,7 +301,7 @@ mod tests {
             "model_breakdown": [{"model": "m", "tokens": {"input": 1, "output": 2, "cache_read": 3, "cache_creation": 4},
                 "estimated_cost": {"currency": "USD", "amount": 1025.5}}]});
         let data = json!([record, record]);
-        let (report, _) = told(json!({"action": "claude_code", "starting_at": "2026-01-01"}), data.clone()).await;
+        let (report, _) = answer_of(json!({"action": "claude_code", "starting_at": "2026-01-01"}), data.clone()).await;
         assert_eq!(
             report["totals"],
             json!({"num_sessions": 10, "lines_added": 20, "lines_removed": 8, "commits_by_claude_code": 4,

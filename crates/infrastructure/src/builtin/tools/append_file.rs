@@ -180,8 +180,11 @@ mod tests {
         bench.put("notes.md", "");
         let failure = bench.call("append_file", json!({"path": "note.md", "content": "x"})).unwrap_err();
         assert_eq!(failure.kind, ErrorKind::NotFound);
-        let told = failure.text();
-        assert!(told.ends_with("In the same folder there is `notes.md`. Set `create` to create the file."), "{told}");
+        let outcome = failure.text();
+        assert!(
+            outcome.ends_with("In the same folder there is `notes.md`. Set `create` to create the file."),
+            "{outcome}"
+        );
         let created = json!({"path": "d/new", "content": "x", "create": true});
         let result = bench.call("append_file", created).unwrap();
         assert_eq!(result.joined_text(), "Created `d/new`: 1 byte.");

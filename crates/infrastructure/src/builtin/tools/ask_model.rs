@@ -216,23 +216,23 @@ mod tests {
             ("Be brief.", Some(9), 0)
         );
         assert_eq!(request.messages[0].text(), "What is it?");
-        let told: Vec<EventKind> = events.events().into_iter().map(|(_, kind)| kind).collect();
+        let output: Vec<EventKind> = events.events().into_iter().map(|(_, kind)| kind).collect();
         assert!(
-            told.iter().any(|kind| matches!(kind, EventKind::Usage { usage: told, .. } if *told == usage)),
-            "{told:?}"
+            output.iter().any(|kind| matches!(kind, EventKind::Usage { usage: output, .. } if *output == usage)),
+            "{output:?}"
         );
         let cut = run.call("ask_model", json!({"message": "More."})).await.unwrap();
         assert_eq!(cut.joined_text(), "cut\n[The answer was cut off at `max_tokens`.]");
     }
 
     #[track_caller]
-    fn fails(arguments: Value, answer: ScriptedAnswer, kind: ErrorKind, told: &str) {
+    fn fails(arguments: Value, answer: ScriptedAnswer, kind: ErrorKind, outcome: &str) {
         let model = Arc::new(ScriptedModel::answering([answer]));
         let (_folder, run) = run_with(&model, &Arc::new(RecordingEvents::new()));
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let failure = runtime.block_on(run.call("ask_model", arguments)).unwrap_err();
         assert_eq!(failure.kind, kind, "{}", failure.text());
-        assert!(failure.text().contains(told), "{}", failure.text());
+        assert!(failure.text().contains(outcome), "{}", failure.text());
     }
 
     #[test]

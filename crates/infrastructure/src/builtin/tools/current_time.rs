@@ -192,8 +192,8 @@ mod tests {
             (json!({"zone": "+99:99"}), "is not a time zone that this machine knows"),
             (json!({"format": "%Q %"}), "is not a valid strftime format"),
         ] {
-            let told = bench.call("current_time", arguments).unwrap_err().text();
-            assert!(told.contains(expected), "{told}");
+            let answer = bench.call("current_time", arguments).unwrap_err().text();
+            assert!(answer.contains(expected), "{answer}");
         }
     }
 }

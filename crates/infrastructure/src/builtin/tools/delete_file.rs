@@ -103,10 +103,10 @@ mod tests {
     fn a_file_is_gone_and_kept_for_an_undo() {
         let bench = Bench::new();
         bench.put("a", "abc");
-        let told = bench.text("delete_file", json!({"path": "a", "dry_run": true}));
-        assert_eq!((told.as_str(), bench.names(".").len()), ("Would delete `a` (3 bytes); nothing was changed.", 1));
-        let told = bench.text("delete_file", json!({"path": "a"}));
-        assert_eq!(told, "Deleted `a` (3 bytes). `undo` restores it.");
+        let answer = bench.text("delete_file", json!({"path": "a", "dry_run": true}));
+        assert_eq!((answer.as_str(), bench.names(".").len()), ("Would delete `a` (3 bytes); nothing was changed.", 1));
+        let answer = bench.text("delete_file", json!({"path": "a"}));
+        assert_eq!(answer, "Deleted `a` (3 bytes). `undo` restores it.");
         assert_eq!(bench.names("."), Vec::<String>::new());
         let [entry] = &bench.journal().entries()[..] else { panic!("one entry") };
         assert_eq!((entry.changes[0].before.unwrap().digest, entry.changes[0].after), (digest_of(b"abc"), None));
@@ -117,12 +117,12 @@ mod tests {
         let bench = Bench::new();
         bench.put("dir/x", "");
         bench.link("dir/x", "link");
-        let told = |path: &str| bench.call("delete_file", json!({"path": path})).unwrap_err().text();
-        assert!(told("dir").contains("is a folder, not a file"));
-        let said = told("link");
+        let text_of = |path: &str| bench.call("delete_file", json!({"path": path})).unwrap_err().text();
+        assert!(text_of("dir").contains("is a folder, not a file"));
+        let said = text_of("link");
         assert!(said.contains("is a symbolic link (it leads to") && said.ends_with("the link stays."), "{said}");
-        assert!(told("dir/y").ends_with("In the same folder there is `x`."), "{}", told("dir/y"));
-        assert!(told("/etc/passwd").contains("outside of the workspace"));
+        assert!(text_of("dir/y").ends_with("In the same folder there is `x`."), "{}", text_of("dir/y"));
+        assert!(text_of("/etc/passwd").contains("outside of the workspace"));
         assert_eq!(bench.names("."), ["dir", "link"]);
     }
 }

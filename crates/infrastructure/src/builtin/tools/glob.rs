@@ -257,11 +257,11 @@ fn find(files: &GrantedWorkspace, input: Input, entries: usize) -> Result<Findin
         Ok(found) => found,
         // A missing folder in the pattern contains no match; a missing `path` is an error.
         Err(error @ PathError::NotFound { .. }) if plan.start != input.path => {
-            let told = format!("{}\n", ToolFailure::from(error).text());
+            let explanation = format!("{}\n", ToolFailure::from(error).text());
             return Ok(Findings {
                 hits: Vec::new(),
                 walked: WalkSummary::default(),
-                message: told,
+                message: explanation,
                 limit: input.limit,
             });
         }
@@ -274,12 +274,12 @@ fn find(files: &GrantedWorkspace, input: Input, entries: usize) -> Result<Findin
     let (walked, parts) = files.walk(&found, limits, filter.above(&files, &found), &search)?;
     let mut hits: Vec<Hit> = parts.into_iter().flatten().collect();
     hits.sort_unstable_by(Hit::by_age);
-    let mut told = String::new();
+    let mut explanation = String::new();
     if hits.is_empty() {
-        told = format!("Nothing matches `{}` in `{shown}`.\n", input.pattern);
-        told.push_str(&hint(&files, &found, &input, &plan));
+        explanation = format!("Nothing matches `{}` in `{shown}`.\n", input.pattern);
+        explanation.push_str(&hint(&files, &found, &input, &plan));
     }
-    Ok(Findings { hits, walked, message: told, limit: input.limit })
+    Ok(Findings { hits, walked, message: explanation, limit: input.limit })
 }
 
 /// Suggests what the caller may have meant, after a search without matches.

@@ -110,8 +110,8 @@ mod tests {
     #[test]
     fn the_words_of_go_are_judged_as_they_stand_and_options_are_no_subcommand() {
         let bench = Bench::new();
-        let told = bench.call_unchecked("go_tool", json!({"command": "test", "args": ["./..."]})).unwrap();
-        assert_eq!(told[0].to_string(), "run go test ./...");
+        let answer = bench.call_unchecked("go_tool", json!({"command": "test", "args": ["./..."]})).unwrap();
+        assert_eq!(answer[0].to_string(), "run go test ./...");
         for command in ["-C", "", "run;ls", "../x"] {
             let wrong = bench.call_unchecked("go_tool", json!({"command": command})).unwrap_err();
             assert_eq!(wrong.kind, ErrorKind::InvalidInput, "{command}");

@@ -140,10 +140,10 @@ fn explained(tool: &Tool) -> String {
     let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
     let mut lines = properties
         .map(|(name, property)| {
-            let told = |key: &str| property.get(key).and_then(Value::as_str).unwrap_or_default();
+            let text_of = |key: &str| property.get(key).and_then(Value::as_str).unwrap_or_default();
             let need = if required(name) { ", required" } else { "" };
             let default = property.get("default").map(|value| format!(" Default: {value}.")).unwrap_or_default();
-            format!("- `{name}` ({}{need}): {}{default}\n", told("type"), told("description"))
+            format!("- `{name}` ({}{need}): {}{default}\n", text_of("type"), text_of("description"))
         })
         .peekable();
     text.push_str(if lines.peek().is_some() { "\nParameters:\n" } else { "\nNo parameters.\n" });
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn an_unknown_topic_is_answered_with_the_nearest_one() {
-        let told = Bench::new().call("help", json!({"topic": "read_fil"})).unwrap_err().text();
-        assert_eq!(told, "`read_fil` is not a tool or topic. Did you mean `read_file`?");
+        let answer = Bench::new().call("help", json!({"topic": "read_fil"})).unwrap_err().text();
+        assert_eq!(answer, "`read_fil` is not a tool or topic. Did you mean `read_file`?");
     }
 }

@@ -174,8 +174,8 @@ mod tests {
              200 .d)\n    x.a\n    y.b\n    z.c\n[not everything is shown; look into one folder, leave some out with \
              `ignore`, or raise `limit`]"
         );
-        let told = result.structured_content().unwrap();
-        assert_eq!((told["entries"].as_array().unwrap().len(), &told["truncated"]), (10, &json!(true)));
+        let outcome = result.structured_content().unwrap();
+        assert_eq!((outcome["entries"].as_array().unwrap().len(), &outcome["truncated"]), (10, &json!(true)));
         let few = bench.text("list_directory", json!({"depth": 0, "limit": 3}));
         assert!(few.contains("    deep/ (1 file in 1 folder: 1 .rs)\n"), "{few}");
         assert!(few.contains("  target/ (804 files in 1 folder: 600 .o, 200 .d, 1 .a, 3 others)\n"), "{few}");
@@ -222,7 +222,7 @@ mod tests {
         let bench = Bench::new();
         bench.put("d/a\nb", "");
         assert_eq!(bench.text("list_directory", json!({"path": "d"})), "d/\n  a\\nb");
-        let told = bench.call("list_directory", json!({"path": "d/a\nb"})).unwrap_err().text();
-        assert!(told.contains("is a file, not a folder. Use `read_file`"), "{told}");
+        let answer = bench.call("list_directory", json!({"path": "d/a\nb"})).unwrap_err().text();
+        assert!(answer.contains("is a file, not a folder. Use `read_file`"), "{answer}");
     }
 }

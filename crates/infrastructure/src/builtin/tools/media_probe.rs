@@ -154,8 +154,8 @@ mod tests {
     #[test]
     fn options_cannot_be_smuggled_in_and_only_files_are_opened() {
         let bench = Bench::new();
-        let told = bench.call_unchecked("media_probe", json!({"file": "-version"})).unwrap()[0].to_string();
-        assert!(told.contains("-protocol_whitelist file ") && told.ends_with("/-version"), "{told}");
+        let answer = bench.call_unchecked("media_probe", json!({"file": "-version"})).unwrap()[0].to_string();
+        assert!(answer.contains("-protocol_whitelist file ") && answer.ends_with("/-version"), "{answer}");
         let wrong = json!({"file": "a", "select_streams": "v -i http://x"});
         assert_eq!(bench.call_unchecked("media_probe", wrong).unwrap_err().kind, ErrorKind::InvalidInput);
     }

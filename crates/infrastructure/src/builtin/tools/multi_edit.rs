@@ -357,12 +357,12 @@ mod tests {
             .unwrap();
         assert_eq!(bench.get("a"), b"1\n2\nthrEE\n");
         assert_eq!((bench.get("b"), bench.get("new")), (b"x\r\nz\r\n".to_vec(), b"n\n".to_vec()));
-        let told = result.joined_text();
+        let outcome = result.joined_text();
         let expected = "Made 5 edits in 3 files. Edit 3: `old_text` is there with other line endings, which were kept.\n\
                         `a`: 4 places.\n     1\t1\n     2\t2\n     3\tthrEE\n\
                         `b`: 1 place.\n     1\tx\n     2\tz\n\
                         `new`: new.";
-        assert_eq!(told, expected);
+        assert_eq!(outcome, expected);
         let found = result.structured_content().unwrap();
         assert_eq!((&found["replacements"], found["files"].as_array().unwrap().len()), (&json!(6), 3));
         assert_eq!(bench.journal().entries().len(), 1);
@@ -373,7 +373,7 @@ mod tests {
         let bench = Bench::new();
         bench.put("a", "one\n");
         bench.put("b", "two\ntwo\n");
-        let told = |edits: Value| {
+        let text_of = |edits: Value| {
             let failure = bench.call("multi_edit", json!({"path": "a", "edits": edits})).unwrap_err();
             assert_eq!((bench.get("a"), bench.get("b")), (b"one\n".to_vec(), b"two\ntwo\n".to_vec()));
             assert!(bench.journal().entries().is_empty());
@@ -381,13 +381,13 @@ mod tests {
         };
         let one = json!({"old_text": "one", "new_text": "1"});
         assert_eq!(
-            told(json!([one, {"path": "b", "old_text": "two", "new_text": "2"}])),
+            text_of(json!([one, {"path": "b", "old_text": "two", "new_text": "2"}])),
             "edit 2 of 2: `old_text` occurs in 2 places of `b`: lines 1, 2. No edit was made. Give more of the lines \
              around it to make it unique, or set `replace_all`."
         );
-        assert!(told(json!([one, one])).starts_with("edit 2 of 2: `old_text` does not occur in `a`"));
-        assert!(told(json!([one, {"path": "c", "old_text": "x", "new_text": "y"}])).starts_with("edit 2 of 2: "));
-        assert!(told(json!([{"old_text": "a", "new_text": "a"}])).contains("are the same"));
+        assert!(text_of(json!([one, one])).starts_with("edit 2 of 2: `old_text` does not occur in `a`"));
+        assert!(text_of(json!([one, {"path": "c", "old_text": "x", "new_text": "y"}])).starts_with("edit 2 of 2: "));
+        assert!(text_of(json!([{"old_text": "a", "new_text": "a"}])).contains("are the same"));
     }
 
     #[test]

@@ -230,9 +230,12 @@ mod tests {
         let tool = listed();
         assert_eq!(tool.availability, Availability::Available);
         assert!(tool.aliases.iter().any(|alias| alias.name == "Skill"));
-        let told = tool.advertised()["description"].as_str().unwrap();
-        assert!(told.contains("- `s0`: long long") && told.contains(" more: call `skill` without a name"), "{told}");
-        assert!(told.chars().count() < BUDGET + 600 && !told.contains("`s99`"), "{}", told.len());
+        let message = tool.advertised()["description"].as_str().unwrap();
+        assert!(
+            message.contains("- `s0`: long long") && message.contains(" more: call `skill` without a name"),
+            "{message}"
+        );
+        assert!(message.chars().count() < BUDGET + 600 && !message.contains("`s99`"), "{}", message.len());
         let whole: Value = tool.definition()["description"].clone();
         assert!(whole.as_str().unwrap().contains("- `s0`:"));
     }

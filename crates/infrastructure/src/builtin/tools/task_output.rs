@@ -144,7 +144,7 @@ impl BuiltInTool for TaskOutput {
             dropped_bytes: seen.dropped,
             truncated: seen.is_cut || in_json(&seen.text) > room,
             handle: seen.handle.map(|handle| handle.to_string()),
-            undone_or_refused: end.map(|end| end.told).unwrap_or_default(),
+            undone_or_refused: end.map(|end| end.notes).unwrap_or_default(),
         };
         let structured = serde_json::to_value(&output).map_err(|error| {
             ToolFailure::new(ErrorKind::Internal, "the result could not be written as JSON").caused_by(error)

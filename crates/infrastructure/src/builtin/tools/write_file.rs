@@ -335,11 +335,11 @@ mod tests {
         let bench = Bench::new();
         bench.put("a", "old");
         bench.put("dir/x", "");
-        let told = |arguments| bench.call("write_file", arguments).unwrap_err().text();
-        assert!(told(json!({"path": "a", "content": "", "if_exists": "fail"})).contains("exists already"));
-        assert!(told(json!({"path": "dir", "content": ""})).contains("a folder, not a file"));
-        assert!(told(json!({"path": "new/x", "content": "", "create_dirs": false})).contains("does not exist"));
-        assert!(told(json!({"path": "/etc/x", "content": ""})).contains("outside of the workspace"));
+        let text_of = |arguments| bench.call("write_file", arguments).unwrap_err().text();
+        assert!(text_of(json!({"path": "a", "content": "", "if_exists": "fail"})).contains("exists already"));
+        assert!(text_of(json!({"path": "dir", "content": ""})).contains("a folder, not a file"));
+        assert!(text_of(json!({"path": "new/x", "content": "", "create_dirs": false})).contains("does not exist"));
+        assert!(text_of(json!({"path": "/etc/x", "content": ""})).contains("outside of the workspace"));
         assert_eq!(bench.get("a"), b"old");
         assert_eq!(bench.names("."), ["a", "dir"]);
     }
@@ -454,12 +454,12 @@ mod tests {
     fn a_dry_run_and_a_write_of_the_same_change_nothing_and_say_so() {
         let bench = Bench::new();
         bench.put_at("f", "same\n", 7);
-        let told = bench.text("write_file", json!({"path": "f", "content": "other\n", "dry_run": true}));
-        assert_eq!(told, "Would replace `f`, and nothing was changed: 1 line, 6 bytes.");
-        let told = bench.text("write_file", json!({"path": "f", "content": "same\n"}));
-        assert_eq!(told, "`f` already has exactly this content: 1 line, 5 bytes.");
-        let told = bench.text("write_file", json!({"path": "g/h", "content": "x", "dry_run": true}));
-        assert_eq!(told, "Would create `g/h`, and nothing was changed: 1 line, 1 byte.");
+        let answer = bench.text("write_file", json!({"path": "f", "content": "other\n", "dry_run": true}));
+        assert_eq!(answer, "Would replace `f`, and nothing was changed: 1 line, 6 bytes.");
+        let answer = bench.text("write_file", json!({"path": "f", "content": "same\n"}));
+        assert_eq!(answer, "`f` already has exactly this content: 1 line, 5 bytes.");
+        let answer = bench.text("write_file", json!({"path": "g/h", "content": "x", "dry_run": true}));
+        assert_eq!(answer, "Would create `g/h`, and nothing was changed: 1 line, 1 byte.");
         assert_eq!((bench.get("f"), bench.names(".")), (b"same\n".to_vec(), vec!["f".to_owned()]));
         let entries = bench.journal().entries();
         let [only] = &entries[..] else { panic!("the write of the same alone is known: {entries:?}") };

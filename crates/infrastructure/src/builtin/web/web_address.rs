@@ -55,7 +55,7 @@ mod tests {
         ] {
             match (web_address(text), expected) {
                 (Ok(url), Ok(expected)) => assert_eq!(format!("{} {url}", host(&url)), expected, "{text}"),
-                (Err(failure), Err(told)) => assert!(failure.text().contains(told), "{text}: {}", failure.text()),
+                (Err(failure), Err(outcome)) => assert!(failure.text().contains(outcome), "{text}: {}", failure.text()),
                 (read, _) => panic!("{text}: {read:?}"),
             }
         }

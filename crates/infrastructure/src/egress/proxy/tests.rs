@@ -349,13 +349,13 @@ async fn refused_hosts_are_told_once_each_with_the_reason() {
     let hosts: Vec<_> = report.refused.iter().map(|refused| (refused.host.as_str(), refused.times)).collect();
     assert_eq!(hosts, [("evil.net:443", 3), ("a\\0b", 1), ("inside.example:80", 1)]);
     assert_eq!(report.refusals, 5);
-    let told = report.refusals_text().unwrap();
+    let outcome = report.refusals_text().unwrap();
     assert!(
-        told.starts_with(
+        outcome.starts_with(
             "The command was refused the host evil.net:443 (3 times): evil.net:443 is not among the hosts that \
              commands may reach; ask your user whether to allow it.\n"
         ),
-        "{told}"
+        "{outcome}"
     );
     let suggested = Suggestion::ChangeSettings("add `evil.net` to `sandbox.network`".into());
     assert!(report.suggestions().any(|one| *one == suggested), "{report:?}");
@@ -613,14 +613,14 @@ async fn a_confined_command_reaches_a_listed_host_and_no_other() {
         client.write_all(answer).await.unwrap();
         String::from_utf8(request).unwrap()
     };
-    let mut told = String::new();
+    let mut outcome = String::new();
     let mut stdout = child.stdout.take().unwrap();
-    let (request, read) = tokio::join!(serve, timeout(PATIENCE, stdout.read_to_string(&mut told)));
+    let (request, read) = tokio::join!(serve, timeout(PATIENCE, stdout.read_to_string(&mut outcome)));
     read.expect("it goes on").unwrap();
     assert!(request.starts_with("GET /hello HTTP/1.1\r\n") && request.contains("example.com"), "{request}");
-    let (hello, refusal) = told.split_once("hello").unwrap_or_else(|| panic!("{told}"));
-    assert!(hello.starts_with("HTTP/1.1 200 "), "{told}");
-    assert!(refusal.starts_with("HTTP/1.1 403 ") && refusal.contains("other.example"), "{told}");
+    let (hello, refusal) = outcome.split_once("hello").unwrap_or_else(|| panic!("{outcome}"));
+    assert!(hello.starts_with("HTTP/1.1 200 "), "{outcome}");
+    assert!(refusal.starts_with("HTTP/1.1 403 ") && refusal.contains("other.example"), "{outcome}");
     assert_eq!(rig.network.connected(), [format!("{PUBLIC}:80").parse().unwrap()]);
-    assert!(rig.proxy.report().refusals_text().is_some_and(|told| told.contains("other.example")));
+    assert!(rig.proxy.report().refusals_text().is_some_and(|outcome| outcome.contains("other.example")));
 }

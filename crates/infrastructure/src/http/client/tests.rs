@@ -293,7 +293,7 @@ async fn a_body_is_unpacked_and_bounded_by_what_it_unpacks_to() {
     assert_eq!(saying(gzip, &packed).await.bytes(100_000).await.unwrap(), [b'x'; 100_000]);
     for (head, body, limit) in [(gzip, packed.as_slice(), 99_999), ("", b"four", 3)] {
         let error = saying(head, body).await.bytes(limit).await.unwrap_err();
-        assert!(matches!(error, HttpError::TooLong { limit: told } if told == limit), "{error:?}");
+        assert!(matches!(error, HttpError::TooLong { limit: outcome } if outcome == limit), "{error:?}");
     }
     assert_eq!(saying("", b"four").await.bytes(4).await.unwrap(), b"four");
     // As other clients do: a body of several members is one, and an empty one is not packed.

@@ -215,11 +215,11 @@ fn said_by_model(message: &Message, offer: &ToolMapping, signs: bool) -> Vec<Val
             }
             Block::ToolUse(call) => {
                 let mut sealed = call.sealed.as_ref().and_then(opened).unwrap_or_default();
-                let mut told = Map::new();
-                told.extend(sealed.shift_remove("id").map(|id| ("id".to_owned(), id)));
-                told.insert("name".into(), json!(offer.name(&call.name)));
-                told.insert("args".into(), offer.arguments(call).into_owned().into());
-                let mut part = Map::from_iter([("functionCall".to_owned(), told.into())]);
+                let mut function_call = Map::new();
+                function_call.extend(sealed.shift_remove("id").map(|id| ("id".to_owned(), id)));
+                function_call.insert("name".into(), json!(offer.name(&call.name)));
+                function_call.insert("args".into(), offer.arguments(call).into_owned().into());
+                let mut part = Map::from_iter([("functionCall".to_owned(), function_call.into())]);
                 part.extend(sealed);
                 if std::mem::take(&mut is_first_call) && signs && !part.contains_key("thoughtSignature") {
                     part.insert("thoughtSignature".into(), UNSIGNED.into());
@@ -365,10 +365,10 @@ impl GeminiDecoder {
     /// Reports a call that Gemini could not generate. Its result describes the error to the model, which retries the
     /// call.
     fn unreadable_call(&mut self, candidate: &Value, reason: &str, events: &mut Vec<ModelEvent>) {
-        let told = candidate.get("finishMessage").and_then(Value::as_str).unwrap_or(reason);
-        let named = self.names.iter().filter(|name| told.contains(name.as_str())).max_by_key(|name| name.len());
+        let message = candidate.get("finishMessage").and_then(Value::as_str).unwrap_or(reason);
+        let named = self.names.iter().filter(|name| message.contains(name.as_str())).max_by_key(|name| name.len());
         let name = named.cloned().unwrap_or_else(|| UNREADABLE_CALL.to_owned());
-        let arguments = ToolArguments::Malformed(told.chars().take(2_000).collect());
+        let arguments = ToolArguments::Malformed(message.chars().take(2_000).collect());
         self.push_text_block(events);
         self.push_call("", &name, arguments, None, events);
     }

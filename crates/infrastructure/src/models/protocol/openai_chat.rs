@@ -57,8 +57,8 @@ impl Protocol for OpenAiChat {
             let mut parameters = schema_copy(ProviderKind::OpenAi, &tool.input_schema);
             let (description, rest) = beginning(&tool.description);
             if let (Some(rest), Value::Object(members)) = (rest, &mut parameters) {
-                let told = members.get("description").and_then(Value::as_str).unwrap_or("");
-                let whole = format!("{rest}\n\n{told}");
+                let of_schema = members.get("description").and_then(Value::as_str).unwrap_or("");
+                let whole = format!("{rest}\n\n{of_schema}");
                 members.insert("description".into(), whole.trim_end().into());
             }
             // Without `strict`, which would make every member required.
@@ -172,13 +172,13 @@ fn said_by_model(message: &Message, offer: &ToolMapping, is_of_turn: bool) -> Op
             Block::Text { text: more } => text.push_str(more),
             Block::ToolUse(call) => {
                 let arguments = Value::from(offer.arguments(call).into_owned()).to_string();
-                let mut told = Map::from_iter([
+                let mut message_call = Map::from_iter([
                     ("id".to_owned(), json!(call.id)),
                     ("type".to_owned(), json!("function")),
                     ("function".to_owned(), json!({"name": offer.name(&call.name), "arguments": arguments})),
                 ]);
-                told.extend(call.sealed.as_ref().and_then(opened).unwrap_or_default());
-                calls.push(Value::from(told));
+                message_call.extend(call.sealed.as_ref().and_then(opened).unwrap_or_default());
+                calls.push(Value::from(message_call));
             }
             Block::Sealed(sealed) if is_of_turn => said.extend(opened(sealed).unwrap_or_default()),
             _ => {}

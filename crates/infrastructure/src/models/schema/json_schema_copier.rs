@@ -125,7 +125,7 @@ impl JsonSchemaCopier<'_> {
         value: &Value,
         depth: usize,
     ) {
-        let told = match (keyword, value) {
+        let sentence_text = match (keyword, value) {
             // These keywords would change the targets of references or the meaning of keywords.
             ("$schema" | "$id" | "id" | "$anchor" | "$dynamicAnchor" | "$recursiveAnchor" | "$vocabulary", _) => None,
             ("$ref", Value::String(name)) if reference::target(self.root, name).is_some() => {
@@ -165,8 +165,8 @@ impl JsonSchemaCopier<'_> {
                 },
             },
         };
-        if let Some(told) = told {
-            sentence::add(copy, &told);
+        if let Some(sentence_text) = sentence_text {
+            sentence::add(copy, &sentence_text);
         }
     }
 
@@ -174,10 +174,10 @@ impl JsonSchemaCopier<'_> {
         // The description may already have sentences for preceding keywords.
         match (keyword, value) {
             ("description", Value::String(text)) => {
-                let told = copy.shift_remove("description");
+                let description = copy.shift_remove("description");
                 copy.insert(keyword.into(), text.into());
-                if let Some(Value::String(told)) = told {
-                    sentence::add(copy, &told);
+                if let Some(Value::String(description)) = description {
+                    sentence::add(copy, &description);
                 }
             }
             (_, value) => {

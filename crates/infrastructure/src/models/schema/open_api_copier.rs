@@ -205,8 +205,8 @@ impl<'a> OpenApiCopier<'a> {
             copy.insert("nullable".into(), true.into());
         }
         let says_something = copy.keys().any(|name| !matches!(name.as_str(), "title" | "description" | "nullable"));
-        let told = parts.iter().filter(|part| !is_null(part));
-        let mut parts: Vec<Map<String, Value>> = told.map(|part| self.schema(part, depth + 1)).collect();
+        let description = parts.iter().filter(|part| !is_null(part));
+        let mut parts: Vec<Map<String, Value>> = description.map(|part| self.schema(part, depth + 1)).collect();
         if parts.len() == 1 {
             return merge(copy, parts.remove(0));
         }
@@ -215,8 +215,8 @@ impl<'a> OpenApiCopier<'a> {
         }
         if says_something {
             let all: Vec<Value> = parts.iter().cloned().map(Value::from).collect();
-            if let Some(told) = sentence::alternatives(keyword, &all) {
-                sentence::add(copy, &told);
+            if let Some(description) = sentence::alternatives(keyword, &all) {
+                sentence::add(copy, &description);
             }
             // Members that only one of the alternatives has can also be given.
             for part in &mut parts {
@@ -232,8 +232,8 @@ impl<'a> OpenApiCopier<'a> {
 }
 
 fn describe_keyword(copy: &mut Map<String, Value>, keyword: &str, value: &Value) {
-    if let Some(told) = sentence::of(keyword, value) {
-        sentence::add(copy, &told);
+    if let Some(text) = sentence::of(keyword, value) {
+        sentence::add(copy, &text);
     }
 }
 
@@ -271,9 +271,9 @@ fn several(copy: &mut Map<String, Value>, types: &[&str]) {
     }
     copy.shift_remove("type");
     if let Some(before) = copy.shift_remove("anyOf").and_then(|all| all.as_array().cloned())
-        && let Some(told) = sentence::alternatives("anyOf", &before)
+        && let Some(text) = sentence::alternatives("anyOf", &before)
     {
-        sentence::add(copy, &told);
+        sentence::add(copy, &text);
     }
     let mut alternatives = Vec::new();
     for (index, name) in types.iter().enumerate().filter(|(index, name)| !types[..*index].contains(name)) {

@@ -88,9 +88,9 @@ impl PropertyNames {
         let mut is_name = false;
         let spelled = reference.split('/').map(|word| {
             let plain = word.replace("~1", "/").replace("~0", "~");
-            let told = if is_name { self.provider_names.get(&plain).map(String::as_str) } else { None };
+            let provider_name = if is_name { self.provider_names.get(&plain).map(String::as_str) } else { None };
             is_name = word == "properties";
-            told.unwrap_or(word)
+            provider_name.unwrap_or(word)
         });
         spelled.collect::<Vec<_>>().join("/")
     }

@@ -116,8 +116,8 @@ impl<'a> Root<'a> {
         if let Some(names) = required.filter(|_| is_whole) {
             self.require(names);
         }
-        if let Some(told) = sentence::alternatives(keyword, parts) {
-            sentence::add(&mut self.object, &told);
+        if let Some(text) = sentence::alternatives(keyword, parts) {
+            sentence::add(&mut self.object, &text);
         }
     }
 
@@ -154,8 +154,8 @@ impl<'a> Root<'a> {
     }
 
     fn describe_keyword(&mut self, keyword: &str, value: &Value) {
-        if let Some(told) = sentence::of(keyword, value) {
-            sentence::add(&mut self.object, &told);
+        if let Some(text) = sentence::of(keyword, value) {
+            sentence::add(&mut self.object, &text);
         }
     }
 }

@@ -147,11 +147,11 @@ pub(super) fn alternatives(keyword: &str, all: &[Value]) -> Option<String> {
         "anyOf" => "Fits at least one of",
         _ => "Fits all of",
     };
-    let mut told: Vec<String> = all.iter().take(8).map(json).collect();
-    if all.len() > told.len() {
-        told.push(format!("{} more", all.len() - told.len()));
+    let mut shown: Vec<String> = all.iter().take(8).map(json).collect();
+    if all.len() > shown.len() {
+        shown.push(format!("{} more", all.len() - shown.len()));
     }
-    Some(format!("{how}: {}.", told.join("; ")))
+    Some(format!("{how}: {}.", shown.join("; ")))
 }
 
 /// Adds a sentence to the description.

@@ -224,10 +224,10 @@ fn names_that_a_provider_refuses_are_spelled_for_it_and_come_back() {
     else {
         panic!()
     };
-    let told = names.to_provider(&arguments);
+    let outcome = names.to_provider(&arguments);
     let expected = json!({"_A_2": 1, "_A": 2, "_filter": {"_eq": "x", "$other": 1}, "list": [{"_eq": "y"}]});
-    assert_eq!(Value::from(told.clone()), expected);
-    assert_eq!(names.to_tool(&told), arguments);
+    assert_eq!(Value::from(outcome.clone()), expected);
+    assert_eq!(names.to_tool(&outcome), arguments);
 }
 
 #[test]

@@ -86,9 +86,9 @@ impl PathLocks {
             Ok(Some(file)) => lock.file = Some(file),
             Ok(None) => return None,
             // Without a lock file, the threads of this process still wait for each other.
-            Err(told) => {
+            Err(message) => {
                 if !self.has_warned.swap(true, Ordering::Relaxed) {
-                    tracing::warn!("other processes may change the same files at the same time: {told}");
+                    tracing::warn!("other processes may change the same files at the same time: {message}");
                 }
             }
         }

@@ -80,14 +80,14 @@ impl Place {
 
     fn read(&self, path: &str) -> Result<String, String> {
         let content = self.granted.find(path).and_then(|found| found.read(1000));
-        content.map(|content| String::from_utf8(content).unwrap()).map_err(|error| told(self, error))
+        content.map(|content| String::from_utf8(content).unwrap()).map_err(|error| message_of(self, error))
     }
 
     fn write(&self, path: &str, content: &str) -> Result<WriteResult, String> {
         self.granted
             .write_target(path)
             .and_then(|target| write(target, content.as_bytes(), WRITE))
-            .map_err(|error| told(self, error))
+            .map_err(|error| message_of(self, error))
     }
 
     fn on_disk(&self, name: &str) -> String {
@@ -112,7 +112,7 @@ fn write(target: WriteTarget<'_>, content: &[u8], options: WriteOptions) -> Resu
 }
 
 /// Returns the text that a model reads, with the folder of the test as `@`.
-fn told(place: &Place, error: PathError) -> String {
+fn message_of(place: &Place, error: PathError) -> String {
     ToolFailure::from(error).text().replace(&*place.at("").to_string_lossy(), "@/")
 }
 
@@ -171,10 +171,10 @@ fn nothing_outside_of_the_roots_is_read_or_written() {
     symlink("/proc/self/root", place.at("w/magic")).unwrap();
     let outside = ["link", "folder/secret", "../out/secret", "/etc/passwd", "magic/etc/passwd", "dangling"];
     for path in outside {
-        let told = place.read(path).unwrap_err();
-        assert!(told.contains("outside of the workspace"), "{path}: {told}");
-        let told = place.write(path, "x").unwrap_err();
-        assert!(told.contains("outside of the workspace"), "{path}: {told}");
+        let message = place.read(path).unwrap_err();
+        assert!(message.contains("outside of the workspace"), "{path}: {message}");
+        let message = place.write(path, "x").unwrap_err();
+        assert!(message.contains("outside of the workspace"), "{path}: {message}");
     }
     assert!(place.write("folder/new/deep", "x").is_err());
     assert_eq!(place.names_in("out"), ["secret"]);
@@ -662,7 +662,7 @@ fn no_swap_of_a_folder_and_a_link_leads_outside() {
                     assert_eq!(content, "harmless");
                     done[0] = 100.min(done[0] + 1);
                 }
-                Err(told) => assert!(!told.contains("`secret`"), "{told}"),
+                Err(outcome) => assert!(!outcome.contains("`secret`"), "{outcome}"),
             }
             if place.write("swap/written", "ours").is_ok() {
                 done[1] = 100.min(done[1] + 1);

@@ -441,12 +441,12 @@ impl WaitingPayload {
     /// started, with the reason.
     pub(super) fn fork(group: Option<&Group>, life: impl FnOnce(&OwnedFd) -> Failure) -> Result<Self, Failure> {
         let step = || "start a process".to_owned();
-        let (told, tell) = pipe_with(PipeFlags::CLOEXEC).step(step)?;
+        let (failure_reader, tell) = pipe_with(PipeFlags::CLOEXEC).step(step)?;
         let (begun, begin) = pipe_with(PipeFlags::CLOEXEC).step(step)?;
         if let Some(process) = clone(group.map(Group::folder)).step(step)? {
-            return Ok(Self { process, begin, failure_reader: told });
+            return Ok(Self { process, begin, failure_reader });
         }
-        drop((told, begin));
+        drop((failure_reader, begin));
         // In every case of failure, this process must not continue as a second init.
         let failure = catch_unwind(AssertUnwindSafe(|| life(&begun)));
         if let Ok(failure) = failure {
@@ -466,7 +466,7 @@ impl WaitingPayload {
     /// Starts the program and waits until it runs. Returns `false` if the run is to end.
     fn begin(self, events: &InitEvents<'_>) -> Result<bool, Failure> {
         let step = || "start a process".to_owned();
-        let Self { begin, failure_reader: told, .. } = self;
+        let Self { begin, failure_reader, .. } = self;
         // Getting here may have taken long, and the runtime may no longer wait for the run.
         if events.listen(None, Some(&AT_ONCE)).is_none() {
             return Ok(false);
@@ -475,14 +475,14 @@ impl WaitingPayload {
         let _ = rustix::io::write(&begin, b"b");
         drop(begin);
         loop {
-            match events.listen(Some(&told), None) {
+            match events.listen(Some(&failure_reader), None) {
                 Some(true) => break,
                 Some(false) => {}
                 None => return Ok(false),
             }
         }
         let mut failure = Vec::new();
-        File::from(told).read_to_end(&mut failure).step(step)?;
+        File::from(failure_reader).read_to_end(&mut failure).step(step)?;
         if failure.is_empty() {
             return Ok(true);
         }
@@ -680,11 +680,11 @@ mod tests {
         for is_let_go_at_first in [true, false] {
             let (runtime, socket) =
                 socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
-            let (told, _tell) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+            let (outcome, _tell) = pipe_with(PipeFlags::CLOEXEC).unwrap();
             let (begun, begin) = pipe_with(PipeFlags::CLOEXEC).unwrap();
             let (signals, _none) = pipe_with(PipeFlags::CLOEXEC).unwrap();
             let process = rustix::process::getpid();
-            let payload = WaitingPayload { process, begin, failure_reader: told };
+            let payload = WaitingPayload { process, begin, failure_reader: outcome };
             let let_it_go = || {
                 // Closes the runtime's socket, which ends the run: at once, or after the payload was released.
                 let is_told = is_let_go_at_first || rustix::io::read(&begun, &mut [0; 1]) == Ok(1);

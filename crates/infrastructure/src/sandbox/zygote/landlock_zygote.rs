@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn what_is_done_apart_holds_the_descriptors_that_it_needs_and_no_other() {
         let pipe = || pipe_with(PipeFlags::CLOEXEC).unwrap();
-        let ((kept, go), (told, tell), (foreign, held)) = (pipe(), pipe(), pipe());
+        let ((kept, go), (outcome, tell), (foreign, held)) = (pipe(), pipe(), pipe());
         run_in_child(&[kept.as_raw_fd(), tell.as_raw_fd()], || {
             rustix::io::write(&tell, b"b")?;
             rustix::io::read(&kept, &mut [0; 1])?;
@@ -274,11 +274,11 @@ mod tests {
         .unwrap();
         drop((held, tell));
         let in_time = Timespec { tv_sec: 30, tv_nsec: 0 };
-        assert_eq!(rustix::io::read(&told, &mut [0; 1]).unwrap(), 1);
+        assert_eq!(rustix::io::read(&outcome, &mut [0; 1]).unwrap(), 1);
         // While it waits.
         let mut end = [PollFd::new(&foreign, PollFlags::IN)];
         assert_eq!(poll(&mut end, Some(&in_time)).unwrap(), 1);
         drop(go);
-        assert_eq!(rustix::io::read(&told, &mut [0; 1]).unwrap(), 0);
+        assert_eq!(rustix::io::read(&outcome, &mut [0; 1]).unwrap(), 0);
     }
 }

@@ -157,20 +157,20 @@ impl ProtectedNames {
 
     /// Undoes the changes of the run, once none of its processes is left.
     pub(super) fn undo(&self) -> CleanupReport {
-        let (mut told, mut patience) = (CleanupReport::default(), PATIENCE);
+        let (mut cleanup, mut patience) = (CleanupReport::default(), PATIENCE);
         for root in &self.roots {
-            let mut account = UndoContext { ground: &self.ground, known: &root.known, report: &mut told, patience };
+            let mut account = UndoContext { ground: &self.ground, known: &root.known, report: &mut cleanup, patience };
             let undone = root.undo(&mut account);
             patience = account.patience;
             if let Err(error) = undone {
-                told.left(format!(
+                cleanup.left(format!(
                     "protected names in `{}` could not be checked ({error}): check the settings of agents and `.git` \
                      before you use git or an agent there",
                     shown(&root.top.path)
                 ));
             }
         }
-        told
+        cleanup
     }
 }
 
@@ -329,7 +329,7 @@ fn holder<'a>(top: &Folder, name: &'a str) -> io::Result<Option<(Folder, &'a str
 }
 
 /// Moves an entry out of the way, if there is one.
-fn set_aside(top: &Folder, name: &str, told: &mut CleanupReport) {
+fn set_aside(top: &Folder, name: &str, report: &mut CleanupReport) {
     if is_absent(top, name) {
         return;
     }
@@ -337,11 +337,11 @@ fn set_aside(top: &Folder, name: &str, told: &mut CleanupReport) {
         Ok(None) => {}
         Ok(Some((folder, name))) => {
             if !matches!(folder.kind(name), Ok(None)) {
-                folder.set_aside(name, told);
+                folder.set_aside(name, report);
             }
         }
         // There is a link or a file in place of the folder.
-        Err(_) => top.set_aside(first_of(name), told),
+        Err(_) => top.set_aside(first_of(name), report),
     }
 }
 

@@ -283,9 +283,9 @@ impl Spawner for NamespaceZygote {
             self.sessions.list[place].runs.push(known);
         }
         let born = Report::Born { pid: pid.as_raw_nonzero().get() };
-        let told = report(socket, &born, &[process.as_fd()]).step(|| "report a start".into());
+        let reported = report(socket, &born, &[process.as_fd()]).step(|| "report a start".into());
         self.parted = Some(process);
-        told
+        reported
     }
 
     fn release(&mut self, key: &str) {

@@ -204,8 +204,8 @@ mod tests {
             (30, 0, 25, &[0, 25], 1..=30, Some(30)),
             (3, 25, 25, &[20], 26..=28, Some(28)),
         ] {
-            let (told, asked) = searched(&query(limit, start), size, &jobs);
-            assert_eq!((ids(&told), told.next_start), (found.collect(), next), "{limit} from {start}");
+            let (outcome, asked) = searched(&query(limit, start), size, &jobs);
+            assert_eq!((ids(&outcome), outcome.next_start), (found.collect(), next), "{limit} from {start}");
             assert_eq!(asked, pages, "{limit} from {start}");
         }
     }
@@ -216,10 +216,10 @@ mod tests {
             let jobs: Vec<usize> = (1..=count).collect();
             let (mut found, mut start) = (Vec::new(), Some(0));
             while let Some(from) = start {
-                let (told, asked) = searched(&query(limit, from), 10, &jobs);
-                prop_assert!(asked.iter().all(|page| page % PAGE == 0) && told.jobs.len() <= limit);
-                found.extend(ids(&told));
-                start = told.next_start;
+                let (outcome, asked) = searched(&query(limit, from), 10, &jobs);
+                prop_assert!(asked.iter().all(|page| page % PAGE == 0) && outcome.jobs.len() <= limit);
+                found.extend(ids(&outcome));
+                start = outcome.next_start;
             }
             prop_assert_eq!(found, jobs);
         }

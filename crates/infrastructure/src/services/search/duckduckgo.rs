@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn the_child_answers_what_its_parent_reads() {
-        let told = answer("null", &mut Cursor::new(FOUND));
-        assert_eq!(serde_json::from_slice::<Page>(&told).unwrap(), read(FOUND.as_bytes()));
+        let message = answer("null", &mut Cursor::new(FOUND));
+        assert_eq!(serde_json::from_slice::<Page>(&message).unwrap(), read(FOUND.as_bytes()));
     }
 }

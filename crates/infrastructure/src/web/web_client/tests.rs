@@ -304,10 +304,10 @@ async fn what_is_sent_goes_on_as_the_status_says_and_to_no_other_origin() {
     }
     let url = "http://docs.example/secure".parse().unwrap();
     let asked = WebRequest { method: Method::POST, body: "sent".into(), ..get(&url) };
-    let told = rig.reach.send(asked, &everybody).await.unwrap().redirect_target;
-    assert_eq!(told.as_ref().map(Url::as_str), Some("https://docs.example/end"));
+    let outcome = rig.reach.send(asked, &everybody).await.unwrap().redirect_target;
+    assert_eq!(outcome.as_ref().map(Url::as_str), Some("https://docs.example/end"));
     let asked = WebRequest { redirects: Redirects::None, ..get(&url) };
-    assert_eq!(rig.reach.send(asked, &everybody).await.unwrap().redirect_target, told);
+    assert_eq!(rig.reach.send(asked, &everybody).await.unwrap().redirect_target, outcome);
 }
 
 #[tokio::test]
@@ -460,13 +460,13 @@ async fn a_question_is_asked_again_after_what_passes_and_nothing_is_sent_twice()
         (Reply::raw(""), RetryPolicy::Never, 1, None),
     ] {
         let rig = rig(&[]);
-        let told = format!("{reply:?} {again:?}");
+        let message = format!("{reply:?} {again:?}");
         let server = rig.plain(move |_| reply.clone()).await;
         let url = "http://docs.example/".parse().unwrap();
         let deadline = tokio::time::Instant::now().into_std() + PATIENCE;
         let answer = rig.reach.send(WebRequest { retry: again, deadline, ..get(&url) }, &everybody).await;
-        assert_eq!(answer.as_ref().ok().map(|answer| answer.status.as_u16()), status, "{told}");
-        assert_eq!(server.requests().len(), times, "{told}");
+        assert_eq!(answer.as_ref().ok().map(|answer| answer.status.as_u16()), status, "{message}");
+        assert_eq!(server.requests().len(), times, "{message}");
     }
 }
 

@@ -116,19 +116,19 @@ mod tests {
 
     #[test]
     fn what_cannot_be_obeyed_says_why() {
-        for (line, told) in [
+        for (line, outcome) in [
             ("/undo all", "takes the number of turns"),
             ("/undo 0", "takes the number of turns"),
             ("/help me", "`/help` takes no arguments"),
         ] {
             let ChatLine::Invalid(why) = ChatLine::read(line) else { panic!("{line}") };
-            assert!(why.contains(told), "{why}");
+            assert!(why.contains(outcome), "{why}");
         }
     }
 
     #[test]
     fn a_command_of_somebody_else_goes_on_whole_and_one_that_nobody_knows_is_told() {
-        for (line, told) in [
+        for (line, outcome) in [
             ("/modle x", "did you mean `/model`?"),
             ("/etc/hosts is wrong", "needs a space before it"),
             ("/qqqqqq", "`/help` shows them. A text that begins"),
@@ -136,7 +136,7 @@ mod tests {
         ] {
             check(line, ChatLine::Other(line.into()));
             let why = unknown(line, ["review"].into_iter());
-            assert!(why.contains(told), "{why}");
+            assert!(why.contains(outcome), "{why}");
         }
     }
 

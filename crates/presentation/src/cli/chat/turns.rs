@@ -30,19 +30,19 @@ mod tests {
     use toolstead_domain::{Block, Timestamp};
 
     #[track_caller]
-    fn check(told: &str, expected: &[u64]) {
+    fn check(answer: &str, expected: &[u64]) {
         let kind = |letter| match letter {
             'u' => ConversationEventKind::UserSaid { blocks: vec![Block::text("x")] },
             'e' => ConversationEventKind::TurnEnded { outcome: "finished".into(), message: None },
             'm' => ConversationEventKind::Masked { events: Vec::new() },
             to => ConversationEventKind::TakenBack { to: u64::from(to.to_digit(10).unwrap()) },
         };
-        let events: Vec<ConversationEvent> = told
+        let events: Vec<ConversationEvent> = answer
             .chars()
             .zip(1..)
             .map(|(letter, number)| ConversationEvent { number, at: Timestamp(0), kind: kind(letter) })
             .collect();
-        assert_eq!(beginnings(&events), expected, "{told}");
+        assert_eq!(beginnings(&events), expected, "{answer}");
     }
 
     #[test]

@@ -26,17 +26,17 @@ pub(super) fn of_calls(events: &[ConversationEvent]) -> Vec<Value> {
                 arguments = of_calls.collect();
             }
             ConversationEventKind::CallEnded { result, call, record } => {
-                let mut told = Map::new();
-                told.insert("event".into(), event.number.into());
-                told.insert("toolUseId".into(), result.id.as_str().into());
-                told.insert("call".into(), call.map(|call| call.to_string()).into());
+                let mut members = Map::new();
+                members.insert("event".into(), event.number.into());
+                members.insert("toolUseId".into(), result.id.as_str().into());
+                members.insert("call".into(), call.map(|call| call.to_string()).into());
                 let none = Map::new();
                 let given = arguments.get(result.id.as_str()).copied().unwrap_or(&none);
                 match in_kodelets_words(record.clone(), given) {
-                    Value::Object(record) => told.extend(record),
-                    other => _ = told.insert("record".into(), other),
+                    Value::Object(record) => members.extend(record),
+                    other => _ = members.insert("record".into(), other),
                 }
-                records.push(told.into());
+                records.push(members.into());
             }
             _ => {}
         }
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     /// Returns the converted record of the tool with this structured content and these arguments of its call.
-    fn check(tool: &str, ours: Value, given: Value, kind: &str, told: Value) {
+    fn check(tool: &str, ours: Value, given: Value, kind: &str, outcome: Value) {
         let record = |kind: &str, metadata: Value| {
             json!({
                 "toolName": tool, "success": true, "metadataType": kind, "metadata": metadata,
@@ -186,7 +186,7 @@ mod tests {
             })
         };
         let Value::Object(given) = given else { panic!("{given}") };
-        assert_eq!(in_kodelets_words(record(tool, ours), &given), record(kind, told));
+        assert_eq!(in_kodelets_words(record(tool, ours), &given), record(kind, outcome));
     }
 
     #[test]

@@ -68,8 +68,8 @@ fn written_by(mut narration: RunRenderer, events: &[AgentEvent]) -> (String, Vec
 
 #[track_caller]
 fn check(streams: bool, events: &[AgentEvent], answer: &str, beside: &[&str]) {
-    let (said, told) = written(streams, events);
-    assert_eq!((said.as_str(), told.iter().map(String::as_str).collect::<Vec<_>>()), (answer, beside.to_vec()));
+    let (said, outcome) = written(streams, events);
+    assert_eq!((said.as_str(), outcome.iter().map(String::as_str).collect::<Vec<_>>()), (answer, beside.to_vec()));
 }
 
 #[test]

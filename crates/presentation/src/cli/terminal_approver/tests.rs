@@ -159,8 +159,8 @@ async fn only_a_choice_for_all_parts_or_for_each_part_approves() {
         (b"\x03", Approval::Cancelled),
         (b"io\x03", Approval::Cancelled),
     ] {
-        let (told, is_as_before) = answered(keys).await;
-        assert_eq!(told, expected, "{keys:?}");
+        let (outcome, is_as_before) = answered(keys).await;
+        assert_eq!(outcome, expected, "{keys:?}");
         assert!(is_as_before, "{keys:?}");
     }
 }

@@ -13,7 +13,7 @@ use std::{
 const SOON: Duration = Duration::from_secs(20);
 
 /// A question to a person, and what they type at each prompt. Returns the answer, and what the terminal showed.
-async fn told(method: &str, params: Value, typed: &[&[u8]]) -> (Result<Value, NotAnswered>, String) {
+async fn ask(method: &str, params: Value, typed: &[&[u8]]) -> (Result<Value, NotAnswered>, String) {
     told_with(None, method, params, typed).await
 }
 
@@ -71,7 +71,7 @@ async fn a_form_is_filled_in_field_by_field_and_what_does_not_fit_is_asked_again
         "news": {"type": "boolean"},
     });
     let keys: &[&[u8]] = &[b"A\n", b"\n", b"old\n", b"37\n", b"2\n", b"1,z\n", b"\n"];
-    let (answer, seen) = told("elicitation/create", form(fields, &["name", "age"]), keys).await;
+    let (answer, seen) = ask("elicitation/create", form(fields, &["name", "age"]), keys).await;
     let content = json!({"name": "Ada", "age": 37, "colour": "b", "extras": ["x", "z"]});
     assert_eq!(answer, Ok(json!({"action": "accept", "content": content})));
     let lines: Vec<&str> = seen.lines().map(str::trim_end).collect();
@@ -105,7 +105,7 @@ async fn a_person_may_decline_or_cancel_at_any_field() {
         (&[b"x\n", b"half\x03"], "cancel"),
         (&[b"\x04"], "cancel"),
     ] {
-        let (answer, _) = told("elicitation/create", fields(), keys).await;
+        let (answer, _) = ask("elicitation/create", fields(), keys).await;
         assert_eq!(answer, Ok(json!({"action": action})), "{keys:?}");
     }
 }
@@ -122,7 +122,7 @@ async fn a_page_is_shown_and_never_opened_here_and_only_a_yes_says_that_it_was()
         (b"d", json!({"action": "decline"})),
         (b"\x03", json!({"action": "cancel"})),
     ] {
-        let (answer, seen) = told("elicitation/create", page(), &[keys]).await;
+        let (answer, seen) = ask("elicitation/create", page(), &[keys]).await;
         assert_eq!(answer, Ok(expected));
         assert!(
             seen.contains("\r\nhttps://a.org/login?x=1\r\n") && seen.contains("The MCP server `git` asks:"),
@@ -180,7 +180,7 @@ async fn nothing_that_a_server_wrote_begins_at_the_left_edge_or_stands_in_our_he
     {
         let question = json!({"message": said, "requestedSchema": {"properties": fields},
             "_meta": {"toolstead/server": "git"}});
-        let (answer, seen) = told("elicitation/create", question, &[b"\n", b"\n"]).await;
+        let (answer, seen) = ask("elicitation/create", question, &[b"\n", b"\n"]).await;
         assert_eq!(answer, Ok(json!({"action": "accept", "content": {"a": forged}})));
         assert!(seen.contains("\nThe MCP server `git` asks:\r\n"), "{seen}");
         let ours = ["1. x", "2. b (one of", "(/decline declines", "The MCP server `git` asks:"];
@@ -192,25 +192,25 @@ async fn nothing_that_a_server_wrote_begins_at_the_left_edge_or_stands_in_our_he
         json!({"mode": "url", "url": "https://a.org/x", "_meta": {"toolstead/server": "git"},
             "message": format!("The MCP server `git` asks you to open a page at `{host}`: Log in")})
     };
-    let (_, seen) = told("elicitation/create", page("a.org"), &[b"d"]).await;
+    let (_, seen) = ask("elicitation/create", page("a.org"), &[b"d"]).await;
     assert!(seen.contains("\nThe MCP server `git` asks you to open a page at `a.org`:\r\n  | Log in\r\n"), "{seen}");
-    let (_, seen) = told("elicitation/create", page("bank.org"), &[b"d"]).await;
+    let (_, seen) = ask("elicitation/create", page("bank.org"), &[b"d"]).await;
     assert!(seen.contains("\nThe MCP server `git` asks:\r\n"), "{seen}");
 }
 
 #[tokio::test]
 async fn a_question_without_fields_wants_a_clear_yes() {
-    let (answer, _) = told("elicitation/create", form(json!({}), &[]), &[b"\r\ny"]).await;
+    let (answer, _) = ask("elicitation/create", form(json!({}), &[]), &[b"\r\ny"]).await;
     assert_eq!(answer, Ok(json!({"action": "accept", "content": {}})));
-    let (answer, _) = told("elicitation/create", form(json!({}), &[]), &[b"n"]).await;
+    let (answer, _) = ask("elicitation/create", form(json!({}), &[]), &[b"n"]).await;
     assert_eq!(answer, Ok(json!({"action": "decline"})));
 }
 
 #[tokio::test]
 async fn what_is_no_question_for_a_person_is_not_put() {
-    let (sampling, seen) = told("sampling/createMessage", json!({"messages": []}), &[]).await;
+    let (sampling, seen) = ask("sampling/createMessage", json!({"messages": []}), &[]).await;
     assert_eq!((sampling, seen.as_str()), (Err(NotAnswered::Unsupported), ""));
-    let (odd, _) = told("elicitation/create", form(json!({"f": {"type": "object"}}), &[]), &[]).await;
+    let (odd, _) = ask("elicitation/create", form(json!({"f": {"type": "object"}}), &[]), &[]).await;
     assert!(matches!(odd, Err(NotAnswered::Unfit(_))));
 }
 
@@ -231,7 +231,7 @@ async fn a_question_with_choices_takes_a_number_or_own_words_on_one_line() {
         (b"DuckDB\n", json!({"answer1_other": "DuckDB"})),
         (b"\n", json!({})),
     ] {
-        let (answer, seen) = told("elicitation/create", question(), &[typed]).await;
+        let (answer, seen) = ask("elicitation/create", question(), &[typed]).await;
         assert_eq!(answer, Ok(json!({"action": "accept", "content": content})));
         let lines: Vec<&str> = seen.lines().map(str::trim_end).collect();
         for line in [

@@ -164,14 +164,14 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_told_with_its_line() {
-        for (text, told) in [
+        for (text, outcome) in [
             ("---\nname: a\n", "/a.md:1: the front matter that begins here has no end"),
             ("---\nname: a\nname: b\n---\n", "/a.md:3: `name` is defined twice"),
             ("---\nname: [a\nno key\n---\n", "/a.md:"),
             ("---\n- a\n---\n", "/a.md:2: the file must hold a table"),
         ] {
             let problem = read(text).unwrap_err().to_string();
-            assert!(problem.starts_with(told), "{problem}");
+            assert!(problem.starts_with(outcome), "{problem}");
         }
     }
 

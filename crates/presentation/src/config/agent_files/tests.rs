@@ -78,9 +78,9 @@ fn an_agent_as_claude_code_and_kodelet_write_it_is_read() {
     assert!(
         reviewer.prompt.starts_with("You review.\n\nBefore you begin, read these with the tool `skill`: `a`, `b`.")
     );
-    let told: String = listing.notes.iter().map(|note| format!("{note}\n")).collect();
+    let message: String = listing.notes.iter().map(|note| format!("{note}\n")).collect();
     for note in [":3: not valid YAML", ":4: `Bash(git diff:*)` does not count", ":6: `color` has no meaning"] {
-        assert!(told.contains(note), "{note}: {told}");
+        assert!(message.contains(note), "{note}: {message}");
     }
     let (kodelets, listing) = agent(
         "---\nname: pr_review_agent\ndescription: d\nallowed_tools: [bash, file_read, grep_tool]\nallowed_commands:\n  \
@@ -123,7 +123,7 @@ fn nothing_in_a_file_gives_a_right() {
 
 #[test]
 fn what_is_wrong_is_told_with_file_and_line_and_the_rest_works() {
-    for (text, told) in [
+    for (text, outcome) in [
         ("no front matter", "config/agents/file.md:1: agent files begin with `---`"),
         ("---\nname: a\n---\nx", "config/agents/file.md:1: `description` is missing"),
         ("---\nname: a b(c)\ndescription: d\n---\nx", "config/agents/file.md:2: \"a b(c)\" can be no name"),
@@ -141,7 +141,7 @@ fn what_is_wrong_is_told_with_file_and_line_and_the_rest_works() {
         let listing = machine.files().listing();
         assert_eq!(names(&listing.agents, |agent| &agent.name), ["good"], "{text}");
         let problem = listing.problems[0].to_string();
-        assert!(problem.contains(told), "{problem}");
+        assert!(problem.contains(outcome), "{problem}");
     }
 }
 
@@ -167,8 +167,8 @@ fn a_file_of_a_project_waits_until_somebody_says_yes_to_its_content() {
     assert!(listing.agents.is_empty() && listing.skills.is_empty());
     let waiting: Vec<(&str, &str)> = listing.waiting.iter().map(|file| (file.kind.word(), &*file.name)).collect();
     assert_eq!(waiting, [("agent", "evil"), ("skill", "deploy")]);
-    let told: String = files.notes().iter().map(|note| format!("{note}\n")).collect();
-    assert!(told.contains("the agent `evil` waits for `toolstead config trust"), "{told}");
+    let message: String = files.notes().iter().map(|note| format!("{note}\n")).collect();
+    assert!(message.contains("the agent `evil` waits for `toolstead config trust"), "{message}");
 
     assert!(files.waiting_under(&machine.path("project/.claude/skills")).is_empty());
     files.trust(&files.waiting_under(&machine.path("project/.claude"))).unwrap();
@@ -240,8 +240,8 @@ fn commands_of_both_systems_are_read_with_their_places() {
     assert_eq!(pr.text("who=Ada").unwrap(), "(not run yet: run `git log` with a tool) of main by Ada");
     assert_eq!(plain.description, "Say hello");
     assert_eq!(listing.problems.len(), 1, "{:?}", listing.problems);
-    let told: String = listing.notes.iter().map(|note| format!("{note}\n")).collect();
-    assert!(told.contains("`allowed-tools` does not count: a file gives no rights"), "{told}");
+    let message: String = listing.notes.iter().map(|note| format!("{note}\n")).collect();
+    assert!(message.contains("`allowed-tools` does not count: a file gives no rights"), "{message}");
 
     machine.write("project/kodelet-config.yaml", "");
     assert!(machine.trusted().commands.iter().any(|listed| *listed.item.name == *"soup"));
@@ -304,7 +304,7 @@ fn hostile_folders_end_and_are_told() {
     assert!(listing.commands.len() <= 501, "{}", listing.commands.len());
     assert!(listing.commands.iter().any(|listed| *listed.item.name == *"a:there"));
     assert!(listing.agents.is_empty());
-    let told: String = listing.problems.iter().map(|problem| format!("{problem}\n")).collect();
+    let message: String = listing.problems.iter().map(|problem| format!("{problem}\n")).collect();
     for part in [
         "the folder exceeds the limits",
         "huge.md: cannot be read: it is larger than",
@@ -314,7 +314,7 @@ fn hostile_folders_end_and_are_told() {
         "etc: is a link that is not followed",
         "link.md: is a link or below one",
     ] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(message.contains(part), "{part}: {message}");
     }
 }
 

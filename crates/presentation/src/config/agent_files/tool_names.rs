@@ -79,11 +79,11 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(only: Option<&[&str]>, without: &[&str], expected: &ToolSelection, told: usize) {
+    fn check(only: Option<&[&str]>, without: &[&str], expected: &ToolSelection, outcome: usize) {
         let named = |names: &[&str]| names.iter().map(|name| (name.to_string(), Origin::Default)).collect::<Vec<_>>();
         let mut notes = Vec::new();
         let selection = selection(only.map(named), named(without), &mut notes);
-        assert_eq!((&selection, notes.len()), (expected, told), "{only:?} {without:?} {notes:?}");
+        assert_eq!((&selection, notes.len()), (expected, outcome), "{only:?} {without:?} {notes:?}");
     }
 
     #[test]

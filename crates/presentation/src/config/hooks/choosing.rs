@@ -116,11 +116,11 @@ fn of_filters(
     let mut of_filters = config.clone();
     of_filters.permissions.rules = rules;
     let problems = check(&of_filters).err().map(|error| error.problems).unwrap_or_default();
-    let told = |problem: Problem| {
+    let to_problem = |problem: Problem| {
         let message = problem.message.strip_prefix("the ask rule ").unwrap_or(&problem.message);
         Problem::new(problem.origin, format!("the `if` of a hook: {message}"))
     };
-    problems.into_iter().map(told).collect()
+    problems.into_iter().map(to_problem).collect()
 }
 
 fn misses<'a>(config: &'a Config, known: &'a [&str]) -> impl Iterator<Item = IneffectiveSelector> + 'a {

@@ -137,11 +137,11 @@ impl Reader<'_> {
     fn missing(&self, section: &str, reason: String) -> String {
         let settings = self.said_of(section);
         let mut waiting = settings.iter().flat_map(|setting| setting.waiting.iter().map(|one| (setting.name(), one)));
-        let told = waiting.find_map(|(name, one)| match &one.origin {
+        let reference = waiting.find_map(|(name, one)| match &one.origin {
             Origin::File(path, _) => Some(format!("`{name}` waits for `toolstead config trust {}`", path.display())),
             _ => None,
         });
-        told.map_or(reason.clone(), |told| format!("{reason}; {told}"))
+        reference.map_or(reason.clone(), |reference| format!("{reason}; {reference}"))
     }
 
     /// Returns the service of a section, or the reason why there is none. If a file configures the section, a note is

@@ -81,13 +81,13 @@ pub(in crate::config) fn close_to_others(path: &Path, closed: u32) -> Result<Opt
         return Ok(None);
     }
     let changed = fs::set_permissions(path, fs::Permissions::from_mode(mode & !closed));
-    let told =
+    let message =
         |rest: String| Problem::new(Origin::file(path), format!("others could get at it (mode {mode:o}), {rest}"));
     match changed {
-        Ok(()) => Ok(Some(told(format!("and cannot any more: its mode is {:o} now", mode & !closed)))),
+        Ok(()) => Ok(Some(message(format!("and cannot any more: its mode is {:o} now", mode & !closed)))),
         Err(error) => {
             let rest = format!("and that cannot be changed ({error}): `chmod {:o} {}`", mode & !closed, path.display());
-            Err(told(rest))
+            Err(message(rest))
         }
     }
 }

@@ -143,8 +143,8 @@ pub(in crate::config) fn discover(folders: &Folders, notes: &mut Vec<Problem>) -
 /// Converts a problem of an untrusted user's file in the project to a note.
 pub(in crate::config) fn left_out(problem: Problem) -> Problem {
     let Problem { origin, message } = problem;
-    let told = format!("this file is ignored: {message}; correct or remove it");
-    Problem::new(origin, told)
+    let note = format!("this file is ignored: {message}; correct or remove it");
+    Problem::new(origin, note)
 }
 
 /// Returns `true` if a file of the project would be searched at this resolved path.

@@ -45,8 +45,8 @@ impl NotificationStream {
 
     /// Returns the stream, which ends when `end` is cancelled.
     pub(super) fn until(self, end: CancellationToken) -> Events {
-        let told = StreamState { stream: self, end, over: false };
-        body(stream::unfold(told, StreamState::next))
+        let state = StreamState { stream: self, end, over: false };
+        body(stream::unfold(state, StreamState::next))
     }
 }
 

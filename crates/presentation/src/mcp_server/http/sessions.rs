@@ -351,10 +351,10 @@ mod tests {
 
     #[test]
     fn the_end_of_a_session_is_told_once_however_it_ends() {
-        let told = Arc::new(Mutex::new(Vec::new()));
+        let output = Arc::new(Mutex::new(Vec::new()));
         let ended = {
-            let told = told.clone();
-            Box::new(move |_: &Principal, id: &Arc<str>| told.lock().unwrap().push(id.clone()))
+            let output = output.clone();
+            Box::new(move |_: &Principal, id: &Arc<str>| output.lock().unwrap().push(id.clone()))
         };
         let settings = HttpSettings { max_sessions: 2, session_idle: IDLE, ..HttpSettings::default() };
         let sessions = Sessions::new(&settings, CancellationToken::new(), ended);
@@ -365,7 +365,7 @@ mod tests {
         sessions.expire(start + IDLE);
         let open = |at: Instant| sessions.open(principal.clone(), None, profile(), at).unwrap().id.clone();
         let (third, _, _) = (open(start), open(start + IDLE / 2), open(start + IDLE / 2));
-        assert_eq!(*told.lock().unwrap(), [&ids[..], &[third]].concat());
+        assert_eq!(*output.lock().unwrap(), [&ids[..], &[third]].concat());
     }
 
     #[test]

@@ -194,9 +194,9 @@ mod tests {
             let settings = HttpSettings { max_sessions, ..HttpSettings::default() };
             assert_eq!(settings.session_idle, IDLE);
             let ended = Arc::new(Mutex::new(Vec::new()));
-            let told = ended.clone();
+            let outcome = ended.clone();
             let sessions =
-                StatelessSessions::new(&settings, Box::new(move |_, id| told.lock().unwrap().push(id.clone())));
+                StatelessSessions::new(&settings, Box::new(move |_, id| outcome.lock().unwrap().push(id.clone())));
             Self { sessions, ended, start: Instant::now() }
         }
 

@@ -460,13 +460,13 @@ impl Connection {
                     lines.send(subscription.encode(news)).await?;
                 }
             };
-            let told: Option<Result<(), LinesClosed>> = tokio::select! {
+            let finished: Option<Result<(), LinesClosed>> = tokio::select! {
                 biased;
                 _ = running.cancel.cancelled() => None,
-                told = sending => Some(told),
+                finished = sending => Some(finished),
                 () = ending.cancelled() => None,
             };
-            if told.is_some() || running.cancel.reason().is_some() {
+            if finished.is_some() || running.cancel.reason().is_some() {
                 return;
             }
             // The specification's cancellation page requires the first, its subscriptions page the second; a client

@@ -193,7 +193,7 @@ mod tests {
             forbidden: vec!["/w/data".into()],
         };
         let roots = |uris: &[&str]| -> Value { uris.iter().map(|uri| json!({"uri": uri, "name": "n"})).collect() };
-        let told = |answer: Value| restrict_roots(&ours, InputResponse(answer)).0;
+        let text_of = |answer: Value| restrict_roots(&ours, InputResponse(answer)).0;
         let inside = ["file:///w/a%20b", "file:///w", "file://localhost/r/x"];
         let outside = [
             "file:///",
@@ -207,11 +207,11 @@ mod tests {
             "file:///w/%zz",
         ];
         assert_eq!(
-            told(json!({"roots": roots(&[&inside[..], &outside[..]].concat()), "_meta": {"a": 1}})),
+            text_of(json!({"roots": roots(&[&inside[..], &outside[..]].concat()), "_meta": {"a": 1}})),
             json!({"_meta": {"a": 1}, "roots": roots(&inside)})
         );
         for odd in [json!(null), json!({}), json!({"roots": "file:///w"}), json!([1])] {
-            assert_eq!(told(odd), json!({"roots": []}));
+            assert_eq!(text_of(odd), json!({"roots": []}));
         }
     }
 }

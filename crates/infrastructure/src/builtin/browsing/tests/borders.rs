@@ -2,7 +2,7 @@
 
 use super::{
     reference, tools_on,
-    ways_out::{notes, told},
+    ways_out::{notes, notes_until},
 };
 use crate::{
     browser::{browsers::Owner, tests::server},
@@ -69,7 +69,7 @@ async fn a_click_that_leads_to_another_host_is_answered_with_the_page_and_the_ru
     let mut said = notes(&clicked.structured_content().cloned());
     let part = "A page of `ads.example` was not opened";
     if !said.contains(part) {
-        said = told(&tools, part, "a click").await;
+        said = notes_until(&tools, part, "a click").await;
     }
     assert!(said.contains("`browser_navigate` asks the user to allow it.") && !said.contains("WebFetch("), "{said}");
     assert_eq!(clicked.structured_content().unwrap()["url"], "http://shop.example/");
@@ -84,14 +84,14 @@ async fn a_rule_against_a_host_holds_for_frames_and_pages_and_is_told() {
     let mut said = notes(&opened.structured_content().cloned());
     let refused = "The page was refused the host ads.example:80: the permission rules do not allow ads.example";
     if !said.contains(refused) {
-        said = told(&tools, refused, "a frame").await;
+        said = notes_until(&tools, refused, "a frame").await;
     }
     assert!(!said.contains("asks the user to allow it"), "{said}");
     let away = json!({"ref": reference(&opened.joined_text(), "\"Away\"")});
     let clicked = tools.call("browser_click", away).await.unwrap();
     let part = "a permission rule denies its host";
     if !notes(&clicked.structured_content().cloned()).contains(part) {
-        told(&tools, part, "a click").await;
+        notes_until(&tools, part, "a click").await;
     }
 }
 
@@ -170,7 +170,7 @@ async fn a_page_that_floods_its_browser_is_told_in_short_and_ends() {
         session.state().tabs.values().map(|tab| tab.frames.len()).max().unwrap_or_default()
     };
     if !facts["notes"].to_string().contains("16 are already open") {
-        told(&tools, "16 are already open", "a crowd").await;
+        notes_until(&tools, "16 are already open", "a crowd").await;
     }
     assert!(browsers.now(&owner, frames).unwrap() <= 200);
     tools.call("browser_close", json!({})).await.unwrap();

@@ -69,8 +69,8 @@ impl Rig {
 
     /// Returns the elements of the page, as data.
     async fn elements(&self) -> Vec<Value> {
-        let told = self.tools.call("browser_get_page", json!({"elements": true})).await.unwrap();
-        let facts = told.structured_content().unwrap();
+        let answer = self.tools.call("browser_get_page", json!({"elements": true})).await.unwrap();
+        let facts = answer.structured_content().unwrap();
         assert_eq!(facts["page"], "");
         facts["elements"].as_array().unwrap().clone()
     }
@@ -97,8 +97,8 @@ async fn a_number_means_the_element_that_was_told_under_it_however_the_page_grow
     assert_eq!((&elements[1]["id"], &elements[1]["name"]), (&json!(1), &json!("Grow")), "the first can be clicked");
     let number = |name: &str| named(&elements, name)["id"].clone();
     rig.call("browser_click", json!({"element_id": 1})).await;
-    let told = rig.call("browser_click", json!({"element_id": number("Buy")})).await;
-    assert!(told.contains("bought"), "{told}");
+    let answer = rig.call("browser_click", json!({"element_id": number("Buy")})).await;
+    assert!(answer.contains("bought"), "{answer}");
     rig.call("browser_click", json!({"element_id": number("Renew")})).await;
     let stale = rig.fails("browser_click", json!({"element_id": number("Renew")})).await;
     assert_eq!(stale.kind, ErrorKind::StaleFile);
@@ -152,15 +152,15 @@ async fn keys_are_pressed_in_a_field_or_where_the_focus_is_and_a_mouse_only_poin
     let rig = Rig::new().await;
     let page = rig.opened("/").await;
     let (name, menu) = (reference(&page, "textbox \"Name\""), reference(&page, "\"Menu\""));
-    let told = rig.call("browser_type", json!({"ref": name, "text": "Ann", "keys": ["Escape"]})).await;
-    assert!(told.contains("pressed Escape") && told.contains("\"Ann\""), "{told}");
-    let told = rig.call("browser_type", json!({"ref": name, "keys": ["Control+a", "Backspace"]})).await;
-    assert!(told.contains("pressed Backspace") && !told.contains("= \"Ann\""), "{told}");
-    let told = rig.call("browser_click", json!({"ref": menu, "hover": true})).await;
-    assert!(told.contains("hovered") && !told.contains("clicked"), "{told}");
+    let answer = rig.call("browser_type", json!({"ref": name, "text": "Ann", "keys": ["Escape"]})).await;
+    assert!(answer.contains("pressed Escape") && answer.contains("\"Ann\""), "{answer}");
+    let answer = rig.call("browser_type", json!({"ref": name, "keys": ["Control+a", "Backspace"]})).await;
+    assert!(answer.contains("pressed Backspace") && !answer.contains("= \"Ann\""), "{answer}");
+    let answer = rig.call("browser_click", json!({"ref": menu, "hover": true})).await;
+    assert!(answer.contains("hovered") && !answer.contains("clicked"), "{answer}");
     rig.call("browser_type", json!({"keys": ["Shift+Tab", "End"]})).await;
     rig.call("browser_wait_for", json!({"condition": "text", "value": "scrolled", "timeout_ms": 60_000})).await;
-    for (arguments, told) in [
+    for (arguments, answer) in [
         (json!({"ref": name, "keys": ["Sesame"]}), "`Sesame` is not a known key"),
         (json!({"keys": ["a"]}), "`a` is not a known key"),
         (json!({"ref": name}), "give `text`, `keys` or both, or else `files`"),
@@ -168,7 +168,7 @@ async fn keys_are_pressed_in_a_field_or_where_the_focus_is_and_a_mouse_only_poin
         (json!({"ref": name, "keys": ["Enter"], "files": ["x"]}), "give `text`, `keys` or both, or else `files`"),
     ] {
         let failure = rig.fails("browser_type", arguments).await;
-        assert!(failure.kind == ErrorKind::InvalidInput && failure.message.contains(told), "{}", failure.message);
+        assert!(failure.kind == ErrorKind::InvalidInput && failure.message.contains(answer), "{}", failure.message);
     }
 }
 
@@ -178,12 +178,12 @@ async fn a_secret_is_typed_as_a_text_is_and_a_password_as_a_text_is_told_to_be_o
     let page = rig.opened("/").await;
     let (name, secret) = (reference(&page, "textbox \"Name\""), reference(&page, "textbox \"Secret\""));
     let hint = "Use `secret` instead";
-    let told = rig.call("browser_type", json!({"ref": name, "secret": "Ann"})).await;
-    assert!(told.contains("= \"Ann\"") && !told.contains(hint), "{told}");
-    let told = rig.call("browser_type", json!({"ref": secret, "secret": "open sesame"})).await;
-    assert!(told.contains("Typed into") && !told.contains("sesame") && !told.contains(hint), "{told}");
-    let told = rig.call("browser_type", json!({"ref": secret, "text": "open sesame"})).await;
-    assert!(told.contains(hint) && !told.contains("sesame"), "{told}");
+    let answer = rig.call("browser_type", json!({"ref": name, "secret": "Ann"})).await;
+    assert!(answer.contains("= \"Ann\"") && !answer.contains(hint), "{answer}");
+    let answer = rig.call("browser_type", json!({"ref": secret, "secret": "open sesame"})).await;
+    assert!(answer.contains("Typed into") && !answer.contains("sesame") && !answer.contains(hint), "{answer}");
+    let answer = rig.call("browser_type", json!({"ref": secret, "text": "open sesame"})).await;
+    assert!(answer.contains(hint) && !answer.contains("sesame"), "{answer}");
     let both = rig.fails("browser_type", json!({"ref": name, "text": "a", "secret": "b"})).await;
     assert!(both.kind == ErrorKind::InvalidInput && both.message.contains("either `text` or `secret`"), "{both:?}");
 }

@@ -311,15 +311,16 @@ impl Site {
 }
 
 /// Returns the results of calls until one contains this text.
-pub(super) async fn told(tools: &TestRun, part: &str, way: &str) -> String {
-    let mut told = String::new();
+pub(super) async fn notes_until(tools: &TestRun, part: &str, way: &str) -> String {
+    let mut notes_until = String::new();
     let looking = async {
-        while !told.contains(part) {
-            told.push_str(&notes(&tools.call("browser_tabs", json!({})).await.unwrap().structured_content().cloned()));
+        while !notes_until.contains(part) {
+            notes_until
+                .push_str(&notes(&tools.call("browser_tabs", json!({})).await.unwrap().structured_content().cloned()));
         }
     };
     timeout(Duration::from_secs(60), looking).await.unwrap_or_else(|_| panic!("{way}: {part} is told"));
-    told
+    notes_until
 }
 
 /// Returns the notes of a result.
@@ -373,7 +374,7 @@ async fn each_way_out_leads_to_no_listener_and_what_was_refused_stands_in_the_ro
             Nothing => String::new(),
         };
         if !said.contains(&part) {
-            said.push_str(&told(&tools, &part, way).await);
+            said.push_str(&notes_until(&tools, &part, way).await);
         }
         if *told_by != Page {
             site.is_asked(&control, way).await;
@@ -431,7 +432,7 @@ async fn each_way_out_leads_to_no_listener_and_what_was_refused_stands_in_the_ro
     let opened = tools.call("browser_navigate", json!({"url": format!("{PAGE}/page?moving")})).await.unwrap();
     let part = "refused the host moving.example:80";
     if !notes(&opened.structured_content().cloned()).contains(part) {
-        told(&tools, part, "moving").await;
+        notes_until(&tools, part, "moving").await;
     }
 
     let elsewhere = network.connected().into_iter().find(|address| address.to_string() != "93.184.216.34:80");

@@ -195,7 +195,7 @@ async fn find_task(
         // The task may be running: to report it as lost would remove its socket.
         Err(error) => return Err(error),
     };
-    let (looked, told) = (heard.cursor, heard.end_reported);
+    let (looked, end_reported) = (heard.cursor, heard.end_reported);
     let following = live.map(|(frames, writer)| {
         let (farewell, left) = oneshot::channel();
         let reading = follow(heard, frames, place.clone(), number);
@@ -203,7 +203,7 @@ async fn find_task(
         OwnerConnection { final_state: farewell, work }
     });
     let is_told = OnceFlag::default();
-    if told {
+    if end_reported {
         is_told.set_once();
     }
     Ok(Some(Task {
@@ -217,7 +217,7 @@ async fn find_task(
         command: Arc::new(command),
         cursor: AtomicU64::new(looked),
         end_reported: is_told,
-        remote: Some(RemoteTask { number, cursor: looked, end_reported: told, connection: Mutex::new(following) }),
+        remote: Some(RemoteTask { number, cursor: looked, end_reported, connection: Mutex::new(following) }),
     }))
 }
 

@@ -162,7 +162,7 @@ mod tests {
     #[tokio::test]
     async fn work_is_known_as_a_task_to_its_session_with_what_it_said() {
         let tasks = Arc::new(Tasks::default());
-        for (end, status, told) in [
+        for (end, status, outcome) in [
             (TaskEnd::Succeeded, Status::Succeeded, "is done after"),
             (TaskEnd::Failed, Status::Failed, "failed after"),
         ] {
@@ -170,7 +170,7 @@ mod tests {
             let task = tasks.find(&viewer("s"), &id).unwrap();
             task.command.ended().await;
             assert_eq!((task.status(), task.command.capture.read(0, 100).unwrap().1), (status, b"a word\n".to_vec()));
-            assert!(task.describe().starts_with(&format!("`{id}` (general: look) {told}")), "{}", task.describe());
+            assert!(task.describe().starts_with(&format!("`{id}` (general: look) {outcome}")), "{}", task.describe());
             let facts = serde_json::to_value(task.facts()).unwrap();
             assert_eq!((&facts["kind"], facts.get("pid"), facts.get("exit_code")), (&"agent".into(), None, None));
             assert!(tasks.find(&viewer("another"), &id).is_err());

@@ -50,7 +50,7 @@ fn time(answered: &AdapterInput<'_>) -> String {
 /// Returns the changes of a shell that were undone, and what was refused to it.
 fn undone(answered: &AdapterInput<'_>) -> Option<String> {
     let lines = answered.member("undone_or_refused")?.as_array()?.iter().filter_map(Value::as_str);
-    Some(lines.collect::<Vec<_>>().join(". ")).filter(|told| !told.is_empty())
+    Some(lines.collect::<Vec<_>>().join(". ")).filter(|text| !text.is_empty())
 }
 
 pub(super) fn output(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {

@@ -201,9 +201,9 @@ mod tests {
             (waited, "Wait condition met successfully"),
         ];
         for (answer, expected) in answers {
-            let told = said(answer, Ok(&news), false);
+            let reply = said(answer, Ok(&news), false);
             assert_eq!(
-                (told.text.as_str(), told.extra_block.as_deref(), told.is_error),
+                (reply.text.as_str(), reply.extra_block.as_deref(), reply.is_error),
                 (expected, Some(behind), false)
             );
             assert_eq!(said(answer, Ok(&facts(json!({}))), false).extra_block, None);
@@ -214,10 +214,10 @@ mod tests {
     #[test]
     fn a_page_that_is_cut_says_so_and_where_all_of_it_is() {
         let elements = json!([{"id": 1, "role": "button", "name": "Buy"}]);
-        let told = said(page, Ok(&facts(json!({"elements": elements, "left_out": 7, "handle": "o3"}))), false);
+        let answer = said(page, Ok(&facts(json!({"elements": elements, "left_out": 7, "handle": "o3"}))), false);
         let head = "URL: https://shop.example/\nTitle: Shop\nHTML Length: 25 characters\nTruncated: true";
-        assert_eq!(told.text, format!("{head}\n\n<button id=1>Buy</button>"));
-        assert!(told.extra_block.is_some_and(|beside| beside.contains("7 more") && beside.contains("`o3`")));
+        assert_eq!(answer.text, format!("{head}\n\n<button id=1>Buy</button>"));
+        assert!(answer.extra_block.is_some_and(|beside| beside.contains("7 more") && beside.contains("`o3`")));
         let whole = said(page, Ok(&facts(json!({"elements": []}))), false);
         assert!(whole.text.contains("Truncated: false") && whole.extra_block.is_none());
     }

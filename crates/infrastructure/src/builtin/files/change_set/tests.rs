@@ -161,9 +161,9 @@ fn a_link_is_not_deleted_and_nor_is_what_it_leads_to() {
             set.commit(recording, false)
         })
     };
-    let told = delete("link").unwrap_err();
-    assert_eq!(told.kind, ErrorKind::UnsupportedType);
-    assert!(told.text().contains("is a symbolic link (it leads to"), "{}", told.text());
+    let message = delete("link").unwrap_err();
+    assert_eq!(message.kind, ErrorKind::UnsupportedType);
+    assert!(message.text().contains("is a symbolic link (it leads to"), "{}", message.text());
     assert_eq!(delete("missing").unwrap_err().kind, ErrorKind::NotFound);
     assert_eq!(bench.get("dir/a"), b"1");
     delete("folder/a").unwrap();
@@ -261,8 +261,8 @@ fn a_path_below_another_and_one_with_very_many_folders_are_refused() {
         assert!(bench.names(".").is_empty() && bench.journal().entries().is_empty());
         failure.unwrap_err().text()
     };
-    let told = refused(&["a", "ab", "a/b"]);
-    assert!(told.starts_with("`a/b` is below `a`, which cannot be a file and a folder at once"), "{told}");
+    let message = refused(&["a", "ab", "a/b"]);
+    assert!(message.starts_with("`a/b` is below `a`, which cannot be a file and a folder at once"), "{message}");
     let deep = format!("{}file", "d/".repeat(33));
     assert!(refused(&[&deep]).contains("are missing, and at most 32 are created at once"));
 }

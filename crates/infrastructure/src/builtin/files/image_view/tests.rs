@@ -151,22 +151,22 @@ fn what_cannot_be_shown_is_told_with_what_to_do() {
     bench.put("cut.jpg", &jpeg[..jpeg.len() / 2]);
     let failure = |arguments: Value| bench.call("read_file", arguments).unwrap_err();
     for name in ["cut.png", "cut.jpg"] {
-        let told = failure(json!({"path": name}));
-        assert_eq!(told.kind, ErrorKind::UnsupportedType);
-        assert!(told.text().contains("image and could not be decoded: it ends too early"), "{}", told.text());
+        let answer = failure(json!({"path": name}));
+        assert_eq!(answer.kind, ErrorKind::UnsupportedType);
+        assert!(answer.text().contains("image and could not be decoded: it ends too early"), "{}", answer.text());
     }
-    let told = failure(json!({"path": "bomb.png"}));
+    let answer = failure(json!({"path": "bomb.png"}));
     assert_eq!(
-        (told.kind, told.text().as_str()),
+        (answer.kind, answer.text().as_str()),
         (
             ErrorKind::TooLarge,
             "the image `bomb.png` has 30000×30000 pixels, and at most 100000000 are decoded. Make a smaller copy of it \
              with a program for images, and read that."
         )
     );
-    let told = failure(json!({"path": "a.png", "crop": {"x": 40, "y": 0, "width": 1, "height": 1}}));
+    let answer = failure(json!({"path": "a.png", "crop": {"x": 40, "y": 0, "width": 1, "height": 1}}));
     assert_eq!(
-        (told.kind, told.text().as_str()),
+        (answer.kind, answer.text().as_str()),
         (
             ErrorKind::InvalidInput,
             "the part at (40, 0) is outside of `a.png`. The image has 40×30 pixels, counted from 0 at the upper left."

@@ -94,8 +94,8 @@ fn what_was_taken_back_while_somebody_was_asked_is_not_taken_back_twice() {
         let undo = JournalEntry { call: samples::call_id(29), reverts: Some(last.call), ..last };
         bench.journal().record(undo, Vec::new()).now_or_never().unwrap().unwrap();
     });
-    let told = numbered(&failure.unwrap_err().text());
-    assert_eq!(told, "the call #2 has been undone meanwhile by the call #29. Nothing was changed; call again.");
+    let message = numbered(&failure.unwrap_err().text());
+    assert_eq!(message, "the call #2 has been undone meanwhile by the call #29. Nothing was changed; call again.");
     assert_eq!(bench.get("a"), b"2");
 }
 
@@ -173,9 +173,9 @@ fn a_file_that_was_deleted_or_made_since_is_told() {
     let remove = "*** Begin Patch\n*** Delete File: a\n*** End Patch";
     bench.call("apply_patch", json!({"patch": remove})).unwrap();
     bench.put("a", "mine\n");
-    let (kind, told) = failed(&bench, "undo", json!({}));
+    let (kind, answer) = failed(&bench, "undo", json!({}));
     assert_eq!(kind, ErrorKind::StaleFile);
-    assert!(told.contains("since:\n`a`: it exists again\nNothing was changed."), "{told}");
+    assert!(answer.contains("since:\n`a`: it exists again\nNothing was changed."), "{answer}");
 
     let bench = Bench::new();
     bench.put("b", "1\n");
@@ -184,10 +184,10 @@ fn a_file_that_was_deleted_or_made_since_is_told() {
         .call("apply_patch", json!({"patch": "*** Begin Patch\n*** Update File: b\n*** Move to: c\n*** End Patch"}))
         .unwrap();
     let first = bench.journal().entries()[0].call.to_string();
-    let (_, told) = failed(&bench, "undo", json!({"call": first}));
+    let (_, answer) = failed(&bench, "undo", json!({"call": first}));
     assert!(
-        told.contains("have changed since:\n`b`: it was deleted, or is too large\nNothing was changed. Revert the"),
-        "{told}"
+        answer.contains("have changed since:\n`b`: it was deleted, or is too large\nNothing was changed. Revert the"),
+        "{answer}"
     );
 }
 
@@ -197,12 +197,12 @@ fn a_call_is_named_by_its_id_or_its_beginning() {
     write(&bench, "a", "1");
     write(&bench, "a", "2");
     let ids: Vec<String> = bench.journal().entries().iter().map(|entry| entry.call.to_string()).collect();
-    let (kind, told) = failed(&bench, "undo", json!({"call": &ids[0][..8]}));
+    let (kind, answer) = failed(&bench, "undo", json!({"call": &ids[0][..8]}));
     let expected = format!(
         "the ids of 2 calls begin or end with `{}`. Give more digits:\n#2 write_file (a)\n#1 write_file (a)",
         &ids[0][..8]
     );
-    assert_eq!((kind, told), (ErrorKind::AmbiguousMatch, expected));
+    assert_eq!((kind, answer), (ErrorKind::AmbiguousMatch, expected));
     let expected = "`zwei` is not a valid id of a call. An id has 32 hexadecimal digits, of which the first or the last 8 or more are enough. The last changes of this session, newest first:\n#2 write_file (a)\n#1 write_file (a)";
     assert_eq!(failed(&bench, "undo", json!({"call": "zwei"})), (ErrorKind::InvalidInput, expected.to_owned()));
     let expected = "no change by the call `00000000` is known: it changed no file, the change is too old, or another principal made it. The last changes of this session, newest first:\n#2 write_file (a)\n#1 write_file (a)";
@@ -211,8 +211,8 @@ fn a_call_is_named_by_its_id_or_its_beginning() {
     bench.call("undo", json!({"call": &ids[1][..18]})).unwrap();
     assert_eq!(bench.get("a"), b"1");
     let expected = "the call #2 is already undone, by the call #6. To redo it, use `redo` with the same id.";
-    let (kind, told) = failed(&bench, "undo", json!({"call": ids[1]}));
-    assert_eq!((kind, told.as_str()), (ErrorKind::InvalidInput, expected));
+    let (kind, answer) = failed(&bench, "undo", json!({"call": ids[1]}));
+    assert_eq!((kind, answer.as_str()), (ErrorKind::InvalidInput, expected));
     let expected = "the call #1 is not undone, so there is nothing to redo. To undo it, use `undo` with the same id.";
     assert_eq!(failed(&bench, "redo", json!({"call": ids[0]})), (ErrorKind::InvalidInput, expected.to_owned()));
     bench.call("redo", json!({"call": &ids[1][ids[1].len() - 8..]})).unwrap();
@@ -247,8 +247,8 @@ fn a_call_that_changed_nothing_is_known_as_that_and_no_older_one_is_taken_back_f
         let goes_on = format!("{nothing} Another `undo` without an id undoes the change before it.");
         assert_eq!(text(&bench, "undo", json!({"call": id})), goes_on, "{arguments}");
         bench.put("a", "new\n");
-        let told = text(&bench, "undo", json!({}));
-        assert!(told.starts_with("Undid `write_file`, the call #1:"), "{told}");
+        let answer = text(&bench, "undo", json!({}));
+        assert!(answer.starts_with("Undid `write_file`, the call #1:"), "{answer}");
         assert_eq!(bench.get("a"), b"old\n");
     }
     let bench = Bench::new();
@@ -256,8 +256,8 @@ fn a_call_that_changed_nothing_is_known_as_that_and_no_older_one_is_taken_back_f
     write(&bench, "a", "1");
     assert!(text(&bench, "undo", json!({})).starts_with("Nothing to undo: the call #2 changed nothing."));
     assert_eq!(bench.get("a"), b"1");
-    let (_, told) = failed(&bench, "undo", json!({"call": "00000000"}));
-    assert!(told.contains("#2 write_file (a, changed nothing)\n#1 write_file (a)"), "{told}");
+    let (_, answer) = failed(&bench, "undo", json!({"call": "00000000"}));
+    assert!(answer.contains("#2 write_file (a, changed nothing)\n#1 write_file (a)"), "{answer}");
 }
 
 #[test]
@@ -290,9 +290,9 @@ fn a_session_undoes_its_own_changes_and_those_of_its_principal_by_name() {
     let id = bench.last_call().to_string();
 
     let bench = bench.in_session(Principal::token("other"), "test");
-    let (kind, told) = failed(&bench, "undo", json!({"call": id}));
+    let (kind, answer) = failed(&bench, "undo", json!({"call": id}));
     assert_eq!(kind, ErrorKind::NotFound);
-    assert!(told.ends_with("or another principal made it. This session has changed no files."), "{told}");
+    assert!(answer.ends_with("or another principal made it. This session has changed no files."), "{answer}");
 
     let bench = bench.in_session(Principal::local(), "another");
     assert_eq!(failed(&bench, "undo", json!({})).0, ErrorKind::NotFound);
@@ -301,10 +301,13 @@ fn a_session_undoes_its_own_changes_and_those_of_its_principal_by_name() {
 
     // The first session finds that nothing is left to do, and selects the change before.
     let bench = bench.in_session(Principal::local(), "test");
-    let told = text(&bench, "undo", json!({}));
-    assert!(told.starts_with("Nothing to undo: the files already have their content from before the call"), "{told}");
-    let (_, told) = failed(&bench, "undo", json!({}));
-    assert!(told.starts_with("all changes of this session are already undone"), "{told}");
+    let answer = text(&bench, "undo", json!({}));
+    assert!(
+        answer.starts_with("Nothing to undo: the files already have their content from before the call"),
+        "{answer}"
+    );
+    let (_, answer) = failed(&bench, "undo", json!({}));
+    assert!(answer.starts_with("all changes of this session are already undone"), "{answer}");
 }
 
 #[test]
@@ -315,9 +318,9 @@ fn a_redo_of_another_session_is_not_undone_by_a_redo() {
     bench.call("redo", json!({})).unwrap();
     let redo = bench.last_call().to_string();
     let bench = bench.in_session(Principal::local(), "another");
-    let (kind, told) = failed(&bench, "redo", json!({"call": redo}));
+    let (kind, answer) = failed(&bench, "redo", json!({"call": redo}));
     assert_eq!(kind, ErrorKind::InvalidInput);
-    assert!(told.contains("is not undone, so there is nothing to redo"), "{told}");
+    assert!(answer.contains("is not undone, so there is nothing to redo"), "{answer}");
     assert_eq!(bench.get("a"), b"1");
 }
 
@@ -351,10 +354,10 @@ fn other_names_that_keep_the_content_are_told() {
     bench.put("a", "1");
     write(&bench, "a", "2");
     bench.hard_link("a", "b");
-    let told = text(&bench, "undo", json!({}));
+    let answer = text(&bench, "undo", json!({}));
     assert!(
-        told.contains("`a` has its former content again. The file had 1 other name (hard link), which still"),
-        "{told}"
+        answer.contains("`a` has its former content again. The file had 1 other name (hard link), which still"),
+        "{answer}"
     );
 }
 

@@ -132,11 +132,11 @@ async fn messages_hide_nothing_and_look_like_no_calls() {
         ("gmail_read", json!({"message_id": "m1", "format": "html"}), ["/subject", "/body"]),
     ] {
         let result = mail.call(tool, arguments).await.unwrap();
-        let (told, text) = (result.structured_content().unwrap(), result.joined_text());
+        let (outcome, text) = (result.structured_content().unwrap(), result.joined_text());
         for place in texts {
-            assert!(told.pointer(place).unwrap().as_str().unwrap().starts_with(shown), "{tool} {place}: {told}");
+            assert!(outcome.pointer(place).unwrap().as_str().unwrap().starts_with(shown), "{tool} {place}: {outcome}");
         }
-        assert_eq!(told["invisible_characters_removed"], 4, "{tool}");
+        assert_eq!(outcome["invisible_characters_removed"], 4, "{tool}");
         assert!(text.starts_with("[4 invisible characters were removed.]\n"), "{text}");
         assert!(text.contains(shown) && !text.contains("<system-reminder"), "{text}");
         let following = text.split_once("3 lines follow.\n\n").map(|(_, body)| body.lines().count());
@@ -172,9 +172,9 @@ async fn attachments_are_listed_and_kept_under_handles_on_wish() {
     assert_eq!(mail.server.requests().len(), 1);
 
     let kept = mail.call("gmail_read", json!({"message_id": "m1", "include_attachments": "save"})).await.unwrap();
-    let told = kept.structured_content().unwrap();
-    let handle = told["attachments"][0]["handle"].as_str().unwrap().parse().unwrap();
-    assert_eq!((&told["attachments"][1]["handle"], told["notes"].as_array().unwrap().len()), (&Value::Null, 1));
+    let outcome = kept.structured_content().unwrap();
+    let handle = outcome["attachments"][0]["handle"].as_str().unwrap().parse().unwrap();
+    assert_eq!((&outcome["attachments"][1]["handle"], outcome["notes"].as_array().unwrap().len()), (&Value::Null, 1));
     let mut content = Vec::new();
     let stored = mail.run.outputs().open(&Principal::local(), handle).await.unwrap().unwrap();
     { stored }.read_to_end(&mut content).unwrap();

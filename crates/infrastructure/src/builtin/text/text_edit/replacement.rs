@@ -120,8 +120,8 @@ mod tests {
     #[test]
     fn a_group_that_does_not_exist_is_refused_and_never_nothing() {
         let check = |new: &str, expected: &str| {
-            let told = replaced("a foo b", "(?<word>foo)", new).unwrap_err();
-            assert!(told.starts_with(expected), "{new}: {told}");
+            let message = replaced("a foo b", "(?<word>foo)", new).unwrap_err();
+            assert!(message.starts_with(expected), "{new}: {message}");
         };
         check(
             "cost $5",
@@ -134,8 +134,8 @@ mod tests {
         check("$99999999999999999999999", "`new_text` refers to the group `$9999");
         check("${word", "`new_text` has a `${` without a `}`. Nothing was changed; write `$$`");
         check("$word", "`new_text` has `$word`, which is neither clearly");
-        let told = replaced("a", "a", "$1").unwrap_err();
-        assert!(told.contains("the regular expression has no groups. Nothing was changed; write `$$`"), "{told}");
+        let message = replaced("a", "a", "$1").unwrap_err();
+        assert!(message.contains("the regular expression has no groups. Nothing was changed; write `$$`"), "{message}");
     }
 
     proptest! {

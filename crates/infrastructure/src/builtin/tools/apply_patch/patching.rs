@@ -339,11 +339,11 @@ fn with_execution(mode: u32, executable: bool) -> u32 {
 
 /// Gives the reason for hunks that do not fit: the file changed since it was read.
 fn stale_hunks(wrong: Vec<PatchProblem>, path: &str) -> Vec<PatchProblem> {
-    let told = |PatchProblem { kind, text }| {
+    let with_advice = |PatchProblem { kind, text }| {
         let failure = stale(ToolFailure::new(kind, text), path);
         PatchProblem { kind: failure.kind, text: failure.message }
     };
-    wrong.into_iter().map(told).collect()
+    wrong.into_iter().map(with_advice).collect()
 }
 
 /// Decodes content for a diff; `None` if it is binary.

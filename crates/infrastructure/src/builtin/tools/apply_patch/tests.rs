@@ -296,7 +296,7 @@ fn files_that_cannot_be_changed_so_are_told() {
     bench.put("target", "");
     bench.put("binary", b"a\0b");
     bench.put("latin", b"sch\xf6ne gr\xfc\xdfe\n");
-    let told = |body: &str| {
+    let text_of = |body: &str| {
         let failure = bench.call("apply_patch", envelope(body)).unwrap_err();
         let text = failure.text().replace(&*bench.path("").to_string_lossy(), "/");
         let text = text.split_once("In the patch:\n").map_or(text.clone(), |(_, text)| text.to_owned());
@@ -346,7 +346,7 @@ fn files_that_cannot_be_changed_so_are_told() {
             "line 2: `/thera` does not exist. In the same folder there is `there`.\nline 3: `there` exists already. Use `*** Update File`, or delete it in the same patch first.",
         ),
     ] {
-        assert_eq!(told(body), (kind, expected.to_owned()), "{body}");
+        assert_eq!(text_of(body), (kind, expected.to_owned()), "{body}");
     }
     let failure = bench.call("apply_patch", json!({"patch": "hello"})).unwrap_err();
     assert_eq!(failure.kind, ErrorKind::InvalidInput);

@@ -40,16 +40,16 @@ async fn called(arguments: Value, said: Result<Value, NotAnswered>) -> (TestRun,
     let caller = RecordingCaller::answering([said.map(InputResponse)]);
     let run = TestRun::of_tools(all(), &folder).with_caller(caller);
     let result = run.call("ask_user", arguments).await;
-    let told = result.map(|result| result.structured_content().unwrap().clone()).map_err(|failure| failure.kind);
-    (run, told)
+    let outcome = result.map(|result| result.structured_content().unwrap().clone()).map_err(|failure| failure.kind);
+    (run, outcome)
 }
 
 #[track_caller]
 fn check(arguments: Value, content: Value, expected: Value) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let said = Ok(json!({"action": "accept", "content": content}));
-    let (_, told) = runtime.block_on(called(arguments, said));
-    assert_eq!(told, Ok(json!({"outcome": "answered", "answers": expected})));
+    let (_, outcome) = runtime.block_on(called(arguments, said));
+    assert_eq!(outcome, Ok(json!({"outcome": "answered", "answers": expected})));
 }
 
 #[test]
@@ -75,8 +75,8 @@ fn what_the_person_chose_and_said_is_the_answer_and_nothing_else() {
 #[tokio::test]
 async fn who_does_not_answer_is_heard_and_no_answer_is_made_up() {
     for (action, outcome) in [("decline", "declined"), ("cancel", "cancelled")] {
-        let (_, told) = called(one(), Ok(json!({"action": action}))).await;
-        assert_eq!(told, Ok(json!({"outcome": outcome, "answers": {}})));
+        let (_, answer) = called(one(), Ok(json!({"action": action}))).await;
+        assert_eq!(answer, Ok(json!({"outcome": outcome, "answers": {}})));
     }
     for (said, kind) in [
         (Err(NotAnswered::TimedOut), ErrorKind::Timeout),
@@ -89,8 +89,8 @@ async fn who_does_not_answer_is_heard_and_no_answer_is_made_up() {
         // No user is available, and there is no store for questions.
         (Err(NotAnswered::Unsupported), ErrorKind::Unavailable),
     ] {
-        let (_, told) = called(one(), said.clone()).await;
-        assert_eq!(told, Err(kind), "{said:?}");
+        let (_, answer) = called(one(), said.clone()).await;
+        assert_eq!(answer, Err(kind), "{said:?}");
     }
 }
 
@@ -108,8 +108,8 @@ async fn questions_that_cannot_be_told_apart_are_not_asked() {
     let mut both = one();
     both["resume"] = "q1".into();
     for arguments in [twice, options, few, long, both, json!({}), json!({"questions": []})] {
-        let (run, told) = called(arguments.clone(), Ok(json!({"action": "accept", "content": {}}))).await;
-        assert_eq!((told, run.caller().questions().len()), (Err(ErrorKind::InvalidInput), 0), "{arguments}");
+        let (run, answer) = called(arguments.clone(), Ok(json!({"action": "accept", "content": {}}))).await;
+        assert_eq!((answer, run.caller().questions().len()), (Err(ErrorKind::InvalidInput), 0), "{arguments}");
     }
 }
 

@@ -83,7 +83,7 @@ impl Report<'_> {
         output.duration_ms = milliseconds(end.after);
         output.timed_out = end.cause == EndCause::TimedOut;
         output.meaning = meaning;
-        output.undone_or_refused.clone_from(&end.told);
+        output.undone_or_refused.clone_from(&end.notes);
         let is_silent = shown.text.is_empty();
         let mut said = remarks(&end, self.run.environment().processes().programs().settings().kept_bytes);
         if self.is_reduced {
@@ -133,7 +133,7 @@ impl Report<'_> {
             (None, Some(_)) => "runs, and no line matches `ready_when` yet".into(),
             (None, None) => "runs in the background".into(),
         };
-        let told = format!(
+        let notice = format!(
             "[`{id}` (process {}) {state}. task_output {{\"task_id\": \"{id}\"}} shows what it prints from here on, \
              task_wait waits for its end, task_stop ends it.{}]",
             command.process,
@@ -145,7 +145,7 @@ impl Report<'_> {
         output.pid = Some(command.process);
         output.ready_line = ready_line;
         let between = if shown.text.is_empty() || shown.text.ends_with('\n') { "" } else { "\n" };
-        let mut result = ToolResult::text(format!("{}{between}{told}", shown.text));
+        let mut result = ToolResult::text(format!("{}{between}{notice}", shown.text));
         shown.noted_in(&mut result);
         Ok(result.with_structured_content(self.structured(output)?))
     }

@@ -52,8 +52,11 @@ fn output_and_exit_code_are_told() {
     let failed = run(&Bench::new(), "echo out; echo err >&2; exit 3");
     assert!(failed.is_error() && failed.error_kind() == Some(ErrorKind::ExecutionFailed));
     assert!(failed.joined_text().contains("The command ended with exit code 3"), "{}", failed.joined_text());
-    let told = structured(&failed);
-    assert_eq!((&told["stdout"], &told["stderr"], &told["exit_code"]), (&json!("out\n"), &json!("err\n"), &json!(3)));
+    let outcome = structured(&failed);
+    assert_eq!(
+        (&outcome["stdout"], &outcome["stderr"], &outcome["exit_code"]),
+        (&json!("out\n"), &json!("err\n"), &json!(3))
+    );
     let killed = run(&Bench::new(), "kill -9 $$");
     assert!(killed.is_error() && structured(&killed)["signal"] == 9, "{}", killed.joined_text());
 }
@@ -70,8 +73,8 @@ fn both_streams_stand_in_the_order_in_which_they_came() {
 fn the_streams_can_be_shown_apart() {
     let bench = Bench::new();
     let script = "echo one; echo two >&2; echo three";
-    let told = bench.text("bash", json!({"command": script, "merge_stderr": false}));
-    assert_eq!(told, "one\nthree\n[standard error]\ntwo\n");
+    let answer = bench.text("bash", json!({"command": script, "merge_stderr": false}));
+    assert_eq!(answer, "one\nthree\n[standard error]\ntwo\n");
     assert_eq!(bench.text("bash", json!({"command": "printf one", "merge_stderr": false})), "one");
     let silent = bench.text("bash", json!({"command": "true", "merge_stderr": false}));
     assert_eq!(silent, "The command succeeded and printed nothing.");
@@ -98,8 +101,8 @@ fn the_streams_can_be_shown_apart() {
     let task = start(&bench, json!({"command": "echo a; echo b >&2; echo c", "background": true}));
     bench.call("task_wait", json!({"task_ids": [task]})).unwrap();
     for (stream, expected) in [("stdout", "a\nc\n["), ("stderr", "b\n[")] {
-        let told = bench.text("task_output", json!({"task_id": task, "since": 0, "stream": stream}));
-        assert!(told.starts_with(expected), "{stream}: {told}");
+        let answer = bench.text("task_output", json!({"task_id": task, "since": 0, "stream": stream}));
+        assert!(answer.starts_with(expected), "{stream}: {answer}");
     }
 }
 
@@ -227,9 +230,13 @@ fn a_long_output_is_shown_by_its_ends_and_kept_whole() {
     let result = run(&bench, "seq 1 100000; echo the end >&2");
     let text = result.joined_text();
     assert!(text.chars().count() <= 30_000 && text.starts_with("1\n2\n") && text.ends_with("100000\nthe end\n"));
-    let told = structured(&result);
-    assert!(told.to_string().chars().count() <= 30_000 && told["truncated"] == true && told["stderr"] == "the end\n");
-    let handle = told["output"].as_str().unwrap();
+    let outcome = structured(&result);
+    assert!(
+        outcome.to_string().chars().count() <= 30_000
+            && outcome["truncated"] == true
+            && outcome["stderr"] == "the end\n"
+    );
+    let handle = outcome["output"].as_str().unwrap();
     assert!(text.contains(&format!("all of it is `{handle}`")), "{}", &text[10_000..13_000]);
     let middle = bench.text("read_file", json!({"path": handle, "offset": 55_555, "limit": 1}));
     assert!(middle.contains("\t55555\n") || middle.contains("\t55555"), "{middle}");
@@ -292,10 +299,10 @@ fn programs_find_an_environment_without_secrets_in_which_nothing_waits_for_a_per
 fn variables_are_judged_with_the_command_unless_they_are_harmless() {
     let bench = Bench::new();
     let judged = |arguments: Value| bench.call_unchecked("bash", arguments).unwrap()[0].to_string();
-    let told = judged(json!({"command": "make", "env": {"LD_PRELOAD": "it's", "TZ": "UTC"}}));
-    assert!(told.starts_with(r"run export LD_PRELOAD='it'\''s' (LD_PRELOAD changes"), "{told}");
-    let told = judged(json!({"command": "make", "env": {"DEBIAN_FRONTEND": "x; y"}}));
-    assert!(told.starts_with("run export DEBIAN_FRONTEND='x; y' (DEBIAN_FRONTEND may change"), "{told}");
+    let answer = judged(json!({"command": "make", "env": {"LD_PRELOAD": "it's", "TZ": "UTC"}}));
+    assert!(answer.starts_with(r"run export LD_PRELOAD='it'\''s' (LD_PRELOAD changes"), "{answer}");
+    let answer = judged(json!({"command": "make", "env": {"DEBIAN_FRONTEND": "x; y"}}));
+    assert!(answer.starts_with("run export DEBIAN_FRONTEND='x; y' (DEBIAN_FRONTEND may change"), "{answer}");
     assert!(judged(json!({"command": "make", "env": {"LC_ALL": "C"}})).starts_with("run make"));
 }
 
@@ -440,11 +447,11 @@ fn the_end_of_a_task_is_told_once_with_the_next_result() {
     let next = || bench.call("echo", json!({"message": "x"})).unwrap().joined_text();
     // The task may end before the call that started it returns.
     let first = bench.call("bash", json!({"command": "exit 7", "background": true})).unwrap();
-    let (mut told, started) = (first.joined_text(), Instant::now());
-    while !told.contains("ended with exit code 7") && started.elapsed() < Duration::from_secs(120) {
-        told = next();
+    let (mut outcome, started) = (first.joined_text(), Instant::now());
+    while !outcome.contains("ended with exit code 7") && started.elapsed() < Duration::from_secs(120) {
+        outcome = next();
     }
-    assert!(told.contains("`task_1` (exit 7) ended with exit code 7"), "{told}");
+    assert!(outcome.contains("`task_1` (exit 7) ended with exit code 7"), "{outcome}");
     assert_eq!(next(), "Echo: x");
     let listed = bench.call("task_list", json!({"status": "failed"})).unwrap();
     assert_eq!(structured(&listed)["tasks"][0]["exit_code"], 7);
@@ -512,14 +519,14 @@ fn a_task_that_prints_more_than_is_kept_goes_on_and_loses_the_oldest() {
 #[test]
 fn a_command_with_a_terminal_has_its_size_and_reads_what_is_typed() {
     let bench = Bench::new();
-    let told = |arguments: Value| bench.call("bash", arguments).unwrap().joined_text();
+    let text_of = |arguments: Value| bench.call("bash", arguments).unwrap().joined_text();
     assert_eq!(
-        told(json!({"command": "stty size; test -t 0 && test -t 1 && echo both", "tty": true})),
+        text_of(json!({"command": "stty size; test -t 0 && test -t 1 && echo both", "tty": true})),
         "24 80\nboth\n"
     );
-    let read = told(json!({"command": "stty -echo; cat; echo end", "tty": true, "stdin": "typed"}));
+    let read = text_of(json!({"command": "stty -echo; cat; echo end", "tty": true, "stdin": "typed"}));
     assert!(read.contains("typed") && read.ends_with("end\n"), "{read}");
-    assert!(told(json!({"command": "cat; echo end", "tty": true})).ends_with("end\n"));
+    assert!(text_of(json!({"command": "cat; echo end", "tty": true})).ends_with("end\n"));
     let task = start(
         &bench,
         json!({"command": "read line; echo got $line; cat; echo end", "tty": true, "background": true, "stdin": ""}),
@@ -556,11 +563,11 @@ fn what_was_undone_of_a_task_is_told_with_its_end() {
     assert!(stopped.contains("`.mcp.json.refused`"), "{stopped}");
     // Without a query for the task, the next result reports it.
     let bench = Bench::new();
-    let (mut told, started) = (bench.text("bash", begin), Instant::now());
-    while !told.contains("ended with exit code 0") && started.elapsed() < Duration::from_secs(120) {
-        told = bench.text("echo", json!({"message": "x"}));
+    let (mut outcome, started) = (bench.text("bash", begin), Instant::now());
+    while !outcome.contains("ended with exit code 0") && started.elapsed() < Duration::from_secs(120) {
+        outcome = bench.text("echo", json!({"message": "x"}));
     }
-    assert!(told.contains("`.mcp.json.refused`"), "{told}");
+    assert!(outcome.contains("`.mcp.json.refused`"), "{outcome}");
 }
 
 #[test]

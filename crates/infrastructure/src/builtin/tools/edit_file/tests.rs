@@ -184,13 +184,13 @@ fn a_new_file_is_created_with_an_empty_old_text() {
     bench.call("edit_file", json!({"path": "empty", "old_text": "", "new_text": "y"})).unwrap();
     assert_eq!(bench.get("empty"), b"y");
     refused("x", json!({"old_text": "", "new_text": "y"}), ErrorKind::InvalidInput, "`old_text` is empty");
-    let told = bench.call("edit_file", json!({"path": "emty", "old_text": "a", "new_text": "b"})).unwrap_err().text();
-    assert!(told.contains("`empty`"), "{told}");
+    let answer = bench.call("edit_file", json!({"path": "emty", "old_text": "a", "new_text": "b"})).unwrap_err().text();
+    assert!(answer.contains("`empty`"), "{answer}");
 }
 
 /// Checks the whole text that a model reads when an edit is refused. The file is untouched.
 #[track_caller]
-fn told(before: &str, arguments: Value, expected: &str) {
+fn check_answer(before: &str, arguments: Value, expected: &str) {
     let bench = Bench::new();
     bench.put("f", before);
     let mut arguments = arguments;
@@ -201,69 +201,73 @@ fn told(before: &str, arguments: Value, expected: &str) {
 
 #[test]
 fn a_text_that_stands_elsewhere_or_often_is_told_where() {
-    told(
+    check_answer(
         "a\nb\na\n",
         json!({"old_text": "a", "new_text": "c"}),
         "`old_text` occurs in 2 places of `f`: lines 1, 3. Give more of the lines around it to make it unique, or set \
          `replace_all`.",
     );
     refused("aaa", json!({"old_text": "aa", "new_text": "c"}), ErrorKind::AmbiguousMatch, "2 places");
-    told(
+    check_answer(
         "a a",
         json!({"old_text": "a", "new_text": "c", "count": 3}),
         "`old_text` occurs in 2 places of `f`, and `count` is 3. Nothing was changed.",
     );
-    told(
+    check_answer(
         "a\na\n",
         json!({"old_text": "a", "new_text": "c", "expected_count": 3}),
         "`old_text` occurs in 2 places of `f`, and `expected_count` is 3: lines 1, 2. Nothing was changed. Correct the \
          count, or give more of the lines around the text.",
     );
     check("a\na\n", json!({"old_text": "a", "new_text": "c", "expected_count": 2}), "c\nc\n");
-    told(
+    check_answer(
         "fn one() {}\nlet value  = 1;\n",
         json!({"old_text": "let value = 1;", "new_text": "x"}),
         "`old_text` does not occur in `f`; these lines differ from it only in white space or quotation marks:\n     \
          2\tlet value  = 1;\nNothing was changed; copy them exactly, without the line numbers.",
     );
-    told(
+    check_answer(
         "fn one() {}\nfn calculate(a: u32) {}\n",
         json!({"old_text": "fn calculate(b: u32) {}", "new_text": "x"}),
         "`old_text` does not occur in `f`; the nearest to it is around line 2:\n     1\tfn one() {}\n     2\tfn \
          calculate(a: u32) {}\n     3\t\nNothing was changed; copy the text exactly as in the file, without the line numbers.",
     );
-    told(
+    check_answer(
         "let done = true;\n",
         json!({"old_text": "old", "new_text": "let done"}),
         "`old_text` does not occur in `f`, but `new_text` does, at line 1. The edit was probably made already; read \
          the file to make sure.",
     );
-    told(
+    check_answer(
         "a\nb\n",
         json!({"old_text": "a", "new_text": "c", "start_line": 2}),
         "`old_text` occurs in line 1 of `f`, not between `start_line` and `end_line`. Nothing was changed; leave them \
          out, or correct them.",
     );
-    told("a\n", json!({"old_text": "a", "new_text": "c", "start_line": 9}), "`f` has 1 line; `start_line` is 9");
-    told(
+    check_answer(
+        "a\n",
+        json!({"old_text": "a", "new_text": "c", "start_line": 9}),
+        "`f` has 1 line; `start_line` is 9",
+    );
+    check_answer(
         "zzz\n",
         json!({"old_text": "q", "new_text": "c"}),
         "`old_text` does not occur in `f`, and nothing in its 1 line is like it. Nothing was changed; read the file \
          again, or use `grep` to find the text elsewhere.",
     );
-    told(
+    check_answer(
         "fn a() {\n    b();\n}\n",
         json!({"old_text": "     1\tfn a() {\n     2\t    b();", "new_text": "     1\tfn a() {"}),
         "`old_text` occurs in `f` without the line numbers that `read_file` adds. Nothing was changed; \
          give both texts without the numbers.",
     );
-    told(
+    check_answer(
         "a\nb\nc\n",
         json!({"old_text": "a\nb", "new_text": "a\n// ... existing code ...\nB"}),
         "`new_text` has a placeholder for omitted text, `// ... existing code ...`, which would be written literally. \
          Nothing was changed; give the whole text, or make a smaller edit for each part that changes.",
     );
-    told(
+    check_answer(
         "a\n",
         json!({"old_text": "a", "new_text": "A", "multiline": true}),
         "`multiline` needs `regex`: a plain `old_text` may have several lines anyway",

@@ -54,11 +54,11 @@ fn one_fact_alone_is_given_as_it_is() {
     bench.put("b", b"a\0b");
     assert_eq!(bench.text("file_info", json!({"path": "a.txt", "only": "lines"})), "3");
     assert_eq!(bench.text("file_info", json!({"path": "a.txt", "only": "mime"})), "text/plain");
-    let told = bench.call("file_info", json!({"path": "b", "only": "lines"})).unwrap_err().text();
-    assert_eq!(told, "`b` has no lines: it is binary data. Omit `only` to see what is known about it.");
+    let output = bench.call("file_info", json!({"path": "b", "only": "lines"})).unwrap_err().text();
+    assert_eq!(output, "`b` has no lines: it is binary data. Omit `only` to see what is known about it.");
     bench.put("d/x", "");
-    let told = bench.call("file_info", json!({"path": "d", "only": "mime"})).unwrap_err().text();
-    assert!(told.starts_with("`d` has no media type: it is a folder."), "{told}");
+    let output = bench.call("file_info", json!({"path": "d", "only": "mime"})).unwrap_err().text();
+    assert!(output.starts_with("`d` has no media type: it is a folder."), "{output}");
 }
 
 #[test]
@@ -68,6 +68,6 @@ fn counting_ends_with_the_time() {
     let result = bench.call_within(std::time::Duration::ZERO, "file_info", json!({"path": "a.txt"})).unwrap();
     assert!(result.joined_text().ends_with("[the time ran out before all lines were counted; call again to continue]"));
     assert_eq!(result.structured_content().unwrap().get("lines"), None);
-    let told = bench.call_within(std::time::Duration::ZERO, "file_info", json!({"path": "a.txt", "only": "lines"}));
-    assert_eq!(told.unwrap_err().kind, ErrorKind::Timeout);
+    let output = bench.call_within(std::time::Duration::ZERO, "file_info", json!({"path": "a.txt", "only": "lines"}));
+    assert_eq!(output.unwrap_err().kind, ErrorKind::Timeout);
 }

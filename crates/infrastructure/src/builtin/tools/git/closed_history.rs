@@ -114,9 +114,9 @@ impl HistoryWorktrees {
             Some(128) if fault.starts_with("fatal: not a git repository") => return Ok(None),
             _ => return Err(closed(&format!("git cannot determine the top of the repository: {}", fault.trim_end()))),
         }
-        let told = asked.capture.ends(Stream::Stdout);
-        let told = told.complete_bytes().and_then(|told| str::from_utf8(told).ok()).unwrap_or_default();
-        let ["true", top, common, own, prefix] = told.lines().collect::<Vec<_>>()[..] else {
+        let output = asked.capture.ends(Stream::Stdout);
+        let output = output.complete_bytes().and_then(|output| str::from_utf8(output).ok()).unwrap_or_default();
+        let ["true", top, common, own, prefix] = output.lines().collect::<Vec<_>>()[..] else {
             return Err(closed("git did not report where the history of this folder is stored"));
         };
         let (kept, is_linked) = (Path::new(common), common != own);
@@ -179,11 +179,13 @@ fn is_of_submodule(kept: &Path) -> bool {
 async fn lenders(repository: &Repository<'_>) -> Result<Vec<PathBuf>, ToolFailure> {
     // git reports all the repositories that it uses, including those from which a lender borrows.
     let (asked, done) = repository.git(["count-objects", "-v"].map(str::to_owned).into()).await?;
-    let told = asked.capture.ends(Stream::Stdout);
-    let told = told.complete_bytes().filter(|_| done.exit_code == Some(0)).and_then(|told| str::from_utf8(told).ok());
-    let told = told.ok_or_else(|| closed("git did not report the repositories that this one borrows objects from"))?;
+    let output = asked.capture.ends(Stream::Stdout);
+    let output =
+        output.complete_bytes().filter(|_| done.exit_code == Some(0)).and_then(|output| str::from_utf8(output).ok());
+    let output =
+        output.ok_or_else(|| closed("git did not report the repositories that this one borrows objects from"))?;
     let mut tops = Vec::new();
-    for objects in told.lines().filter_map(|line| line.strip_prefix("alternate: ")) {
+    for objects in output.lines().filter_map(|line| line.strip_prefix("alternate: ")) {
         let path = repository.run.environment().access(objects).await?;
         let grant = &repository.run.context().grant;
         let top = path

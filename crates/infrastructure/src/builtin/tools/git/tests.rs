@@ -160,8 +160,8 @@ fn history_shows_nothing_of_what_rules_close() {
         for content in [object.trim(), "HEAD~1^{tree}"] {
             for arguments in [show(content), json!({"operation": "diff", "range": format!("{content}..HEAD")})] {
                 let refused = bench.call("git", arguments.clone()).unwrap_err();
-                let told = refused.into_result().joined_text();
-                assert!(told.contains("fatal") && !told.contains("topsecret"), "{arguments}: {told}");
+                let outcome = refused.into_result().joined_text();
+                assert!(outcome.contains("fatal") && !outcome.contains("topsecret"), "{arguments}: {outcome}");
             }
         }
         let refused = bench.call("git", json!({"operation": "log", "dir": ".git"})).unwrap_err();
@@ -177,8 +177,8 @@ fn nothing_is_shown_where_not_all_that_would_be_shown_is_known() {
         outside(&bench, "tree=$(git rev-parse HEAD~2^{tree}); rm -f .git/objects/${tree:0:2}/${tree:2}");
         let refused = bench.call("git", json!({"operation": "show", "range": "HEAD~3..HEAD"})).unwrap_err();
         assert_eq!(refused.kind, ErrorKind::PermissionDenied);
-        let told = refused.into_result().joined_text();
-        assert!(told.contains("git did not list all") && !told.contains("topsecret"), "{told}");
+        let outcome = refused.into_result().joined_text();
+        assert!(outcome.contains("git did not list all") && !outcome.contains("topsecret"), "{outcome}");
     }
 }
 
@@ -289,12 +289,12 @@ fn contents_that_are_taken_from_what_may_not_be_judged_are_not_shown_where_rules
     for (script, rule) in [(moved, "Read(other)"), (hidden, "Read(main/.git/**)")] {
         let bench = beside_each_other(script).with_rule(Effect::Deny, rule);
         let call = json!({"operation": "show", "dir": "far", "commit": "HEAD"});
-        let told = match bench.call("git", call) {
+        let answer = match bench.call("git", call) {
             Ok(result) => result.joined_text(),
             Err(refused) => refused.into_result().joined_text(),
         };
-        assert!(!told.contains("open") && !told.contains("topsecret"), "{script}: {told}");
-        assert!(script == hidden || told.contains("objects/info/alternates"), "{script}: {told}");
+        assert!(!answer.contains("open") && !answer.contains("topsecret"), "{script}: {answer}");
+        assert!(script == hidden || answer.contains("objects/info/alternates"), "{script}: {answer}");
     }
 }
 
@@ -321,9 +321,9 @@ fn contents_that_lie_behind_a_link_are_not_shown_where_rules_close_files() {
 
 #[test]
 fn a_folder_without_a_repository_is_told_under_rules_as_well() {
-    let told = |bench: Bench| bench.text("git", json!({"operation": "log"}));
-    let told = [told(Bench::new()), told(Bench::with_deny(&["Read(secret/**)"]))];
-    assert!(told.iter().all(|told| told.contains("fatal: not a git repository")), "{told:?}");
+    let text_of = |bench: Bench| bench.text("git", json!({"operation": "log"}));
+    let text_of = [text_of(Bench::new()), text_of(Bench::with_deny(&["Read(secret/**)"]))];
+    assert!(text_of.iter().all(|text_of| text_of.contains("fatal: not a git repository")), "{text_of:?}");
 }
 
 #[test]

@@ -46,8 +46,8 @@ fn an_absolute_pattern_begins_where_it_says() {
     let bench = bench();
     let pattern = bench.path("src").join("**/*.rs");
     assert_eq!(bench.text("glob", json!({"pattern": pattern})), "src/new.rs\nsrc/deep/mid.rs");
-    let told = bench.call("glob", json!({"pattern": "/etc/*"})).unwrap_err().text();
-    assert!(told.contains("outside of the workspace"), "{told}");
+    let answer = bench.call("glob", json!({"pattern": "/etc/*"})).unwrap_err().text();
+    assert!(answer.contains("outside of the workspace"), "{answer}");
 }
 
 #[test]
@@ -105,9 +105,9 @@ fn a_pattern_that_cannot_match_is_refused() {
     for (pattern, expected) in
         [("../*", "`..` is not followed"), ("a[", "unclosed"), ("*/../x", "match nothing"), ("a/", "")]
     {
-        let told =
+        let answer =
             bench.call("glob", json!({"pattern": pattern})).map_or_else(|failure| failure.text(), |_| String::new());
-        assert!(told.contains(expected), "{pattern}: {told}");
+        assert!(answer.contains(expected), "{pattern}: {answer}");
     }
     let failure = bench.call("glob", json!({"pattern": "a\0"})).unwrap_err().text();
     assert!(failure.contains("it contains a NUL character"), "{failure}");

@@ -118,8 +118,8 @@ fn a_blank_in_a_glob_is_a_part_of_the_name() {
     assert_eq!(found("e f*"), "e f.txt");
     assert_eq!(found("a\\,b"), "a,b");
     assert_eq!(found("*.txt !e*"), "f.txt");
-    let told = "Nothing matches `hit` in `.`.\n`glob` has a space, which is part of the name; separate several patterns by commas.";
-    assert_eq!(found("*.rs Makefile"), told);
+    let message = "Nothing matches `hit` in `.`.\n`glob` has a space, which is part of the name; separate several patterns by commas.";
+    assert_eq!(found("*.rs Makefile"), message);
 }
 
 #[test]
@@ -164,8 +164,8 @@ fn few_matches_are_shown_with_what_stands_around_them() {
     check(json!({"pattern": "main", "context": 0}), "old.rs:1:fn main() {");
     check(json!({"pattern": "e", "path": "old.rs"}), "old.rs-1-fn main() {\nold.rs:2:    one();\nold.rs-3-}");
     let result = bench().call("grep", json!({"pattern": "main"})).unwrap();
-    let told = result.structured_content().unwrap();
-    assert_eq!((&told["mode"], &told["matches"][0]["line"]), (&json!("files_with_matches"), &json!(1)));
+    let outcome = result.structured_content().unwrap();
+    assert_eq!((&outcome["mode"], &outcome["matches"][0]["line"]), (&json!("files_with_matches"), &json!(1)));
     let bench = Bench::new();
     bench.put("many", "x\n".repeat(4));
     assert_eq!(bench.text("grep", json!({"pattern": "x"})), "many", "four are not few");
@@ -188,8 +188,8 @@ fn a_stored_output_is_searched_like_a_file() {
     assert_eq!(bench.text("grep", json!({"pattern": "t.*e", "path": &handle})), few, "no file is shown for it");
     let nothing = bench.text("grep", json!({"pattern": "four", "path": &handle}));
     assert_eq!(nothing, format!("Nothing matches `four` in `{handle}`."));
-    let told = bench.call("grep", json!({"pattern": "x", "path": "o99"})).unwrap_err().text();
-    assert!(told.contains("there is no stored output `o99`"), "{told}");
+    let answer = bench.call("grep", json!({"pattern": "x", "path": "o99"})).unwrap_err().text();
+    assert!(answer.contains("there is no stored output `o99`"), "{answer}");
 }
 
 #[test]
@@ -209,19 +209,19 @@ fn where_nothing_is_found_it_is_told_what_ignored_and_hidden_paths_hold() {
     bench.put(".gitignore", "build/\n");
     bench.put("build/out", "hit\nhit\n");
     bench.put(".hidden", "hit\n");
-    let told = |arguments| bench.text("grep", arguments);
+    let text_of = |arguments| bench.text("grep", arguments);
     assert_eq!(
-        told(json!({"pattern": "hit", "show_hidden": false})),
+        text_of(json!({"pattern": "hit", "show_hidden": false})),
         "Nothing matches `hit` in `.`.\nBut 3 lines match in 2 files in ignored or hidden paths: set `no_ignore` and \
          `show_hidden` to search them, too."
     );
     assert_eq!(
-        told(json!({"pattern": "hit", "glob": "out"})),
+        text_of(json!({"pattern": "hit", "glob": "out"})),
         "Nothing matches `hit` in `.`.\nBut 2 lines match in 1 file in ignored or hidden paths: set `no_ignore` to \
          search them, too."
     );
-    assert_eq!(told(json!({"pattern": "miss"})), "Nothing matches `miss` in `.`.");
-    assert_eq!(told(json!({"pattern": "hit", "path": "build"})), "build/out:1:hit\nbuild/out:2:hit");
+    assert_eq!(text_of(json!({"pattern": "miss"})), "Nothing matches `miss` in `.`.");
+    assert_eq!(text_of(json!({"pattern": "hit", "path": "build"})), "build/out:1:hit\nbuild/out:2:hit");
 }
 
 #[test]
@@ -316,8 +316,8 @@ fn what_cannot_be_searched_for_is_told_with_what_to_do() {
         (json!({"pattern": "x", "path": "nowhere"}), "does not exist"),
         (json!({"pattern": "x{1000}{1000}{1000}"}), "size limit"),
     ] {
-        let told = bench.call("grep", arguments).unwrap_err().text();
-        assert!(told.contains(expected), "{told}");
+        let answer = bench.call("grep", arguments).unwrap_err().text();
+        assert!(answer.contains(expected), "{answer}");
     }
 }
 

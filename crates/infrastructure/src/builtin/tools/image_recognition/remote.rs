@@ -23,8 +23,8 @@ const TIME: Duration = Duration::from_secs(30);
 /// `unsupported_type` if the server declares another media type, `too_large` beyond 5 MiB, `not_found` if there is no
 /// image, `upstream_http` for a redirect or another error status, and every failure of a request.
 pub(super) async fn fetch(url: &Url, run: &ToolContext<'_>) -> Result<Bytes, ToolFailure> {
-    let told = ask(Method::HEAD, url, run).await?;
-    let header = |name| told.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or_default();
+    let head = ask(Method::HEAD, url, run).await?;
+    let header = |name| head.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or_default();
     let content_type = header(header::CONTENT_TYPE);
     if !content_type.to_ascii_lowercase().starts_with("image/") {
         let shown: String = content_type.chars().take(MAX_CONTENT_TYPE).flat_map(char::escape_debug).collect();

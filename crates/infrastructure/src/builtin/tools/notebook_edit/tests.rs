@@ -303,15 +303,15 @@ fn what_is_no_notebook_is_left_alone() {
     );
     let bench = Bench::new();
     bench.put("n.ipynb", b"{\xff}");
-    let told = |path: &str| {
+    let text_of = |path: &str| {
         bench.call("notebook_edit", json!({"path": path, "cell_index": 0, "new_source": ""})).unwrap_err().text()
     };
-    assert_eq!(told("n.ipynb"), "`n.ipynb` cannot be edited: notebooks are in UTF-8, and byte 1 is not");
+    assert_eq!(text_of("n.ipynb"), "`n.ipynb` cannot be edited: notebooks are in UTF-8, and byte 1 is not");
     assert_eq!(
-        told("n.txt"),
+        text_of("n.txt"),
         "`n.txt` is not a notebook: its name does not end in .ipynb. Use `edit_file` for other files."
     );
-    assert!(told("m.ipynb").contains("does not exist. In the same folder there is `n.ipynb`"));
+    assert!(text_of("m.ipynb").contains("does not exist. In the same folder there is `n.ipynb`"));
 }
 
 #[test]

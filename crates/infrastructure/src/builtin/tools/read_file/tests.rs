@@ -78,11 +78,11 @@ fn every_carriage_return_is_marked_where_ends_are_shown() {
 
 #[test]
 fn lines_that_end_in_carriage_returns_alone_are_lines() {
-    let told = |text: &str| format!("{text}\n[line endings: CR alone]");
+    let text_of = |text: &str| format!("{text}\n[line endings: CR alone]");
     check(
         b"a\rb\rc",
         json!({}),
-        &told("     1\ta\n     2\tb\n     3\tc"),
+        &text_of("     1\ta\n     2\tb\n     3\tc"),
         json!({"content": "a\rb\rc", "total_lines": 3, "line_ending": "cr", "truncated": false}),
     );
     check(
@@ -123,21 +123,21 @@ proptest! {
         let text = if by_returns { text.replace(['\n', '\r'], "\r") } else { text };
         let bench = Bench::new();
         bench.put("f", &text);
-        let told = |tool: &str, arguments: Value| bench.call(tool, arguments).unwrap().structured_content().unwrap().clone();
-        let read = told("read_file", json!({"path": "f"}));
+        let text_of = |tool: &str, arguments: Value| bench.call(tool, arguments).unwrap().structured_content().unwrap().clone();
+        let read = text_of("read_file", json!({"path": "f"}));
         let total = read["total_lines"].clone();
         prop_assert_eq!(&read["content"], &json!(text));
-        prop_assert_eq!(&told("file_info", json!({"path": "f"}))["lines"], &total);
-        prop_assert_eq!(&told("write_file", json!({"path": "g", "content": text}))["lines"], &total);
+        prop_assert_eq!(&text_of("file_info", json!({"path": "f"}))["lines"], &total);
+        prop_assert_eq!(&text_of("write_file", json!({"path": "g", "content": text}))["lines"], &total);
         // The last line contains the end of the text.
         let last = text.chars().last().unwrap().to_string();
         let edit = json!({"path": "f", "old_text": last, "new_text": "x", "replace_all": true, "start_line": total});
-        let lines = told("edit_file", edit)["lines"].as_array().unwrap().clone();
+        let lines = text_of("edit_file", edit)["lines"].as_array().unwrap().clone();
         prop_assert_eq!(lines.last(), Some(&total));
         let past = bench.call("edit_file", json!({"path": "f", "old_text": "x", "new_text": "y",
             "start_line": total.as_u64().unwrap() + 1}));
-        let (told, expected) = (past.unwrap_err().text(), format!("`f` has {total} line"));
-        prop_assert!(told.contains(&expected), "{}", told);
+        let (text_of, expected) = (past.unwrap_err().text(), format!("`f` has {total} line"));
+        prop_assert!(text_of.contains(&expected), "{}", text_of);
     }
 }
 
@@ -202,8 +202,8 @@ fn other_encodings_are_decoded_and_named() {
     );
     let bench = Bench::new();
     bench.put("f", "x");
-    let told = bench.call("read_file", json!({"path": "f", "encoding": "klingon"})).unwrap_err().text();
-    assert!(told.starts_with("`klingon` is not a known encoding"), "{told}");
+    let answer = bench.call("read_file", json!({"path": "f", "encoding": "klingon"})).unwrap_err().text();
+    assert!(answer.starts_with("`klingon` is not a known encoding"), "{answer}");
 }
 
 #[test]
@@ -270,13 +270,16 @@ fn parameters_of_other_kinds_of_files_are_refused_with_what_it_is() {
     let bench = Bench::new();
     bench.put("f", "text");
     bench.put("b", b"a\0b");
-    let told = |arguments: Value| bench.call("read_file", arguments).unwrap_err().text();
+    let text_of = |arguments: Value| bench.call("read_file", arguments).unwrap_err().text();
     assert_eq!(
-        told(json!({"path": "f", "pages": "1"})),
+        text_of(json!({"path": "f", "pages": "1"})),
         "`pages` is for documents, and `f` is a text. Leave it out; `offset` and `limit` choose the lines of a text."
     );
     let crop = json!({"x": 0, "y": 0, "width": 1, "height": 1});
-    assert_eq!(told(json!({"path": "b", "crop": crop})), "`crop` is for images, and `b` is binary data. Leave it out.");
+    assert_eq!(
+        text_of(json!({"path": "b", "crop": crop})),
+        "`crop` is for images, and `b` is binary data. Leave it out."
+    );
 }
 
 #[test]
@@ -330,10 +333,10 @@ fn pipes_and_files_of_the_kernel_are_refused() {
     let bench = Bench::new();
     rustix::fs::mknodat(rustix::fs::CWD, bench.path("pipe"), rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0)
         .unwrap();
-    let told = bench.call("read_file", json!({"path": "pipe"})).unwrap_err().text();
-    assert!(told.contains("is a named pipe, not a file"), "{told}");
-    let told = bench.call("read_file", json!({"path": "/proc/self/mem"})).unwrap_err().text();
-    assert!(told.contains("outside of the workspace"), "{told}");
+    let answer = bench.call("read_file", json!({"path": "pipe"})).unwrap_err().text();
+    assert!(answer.contains("is a named pipe, not a file"), "{answer}");
+    let answer = bench.call("read_file", json!({"path": "/proc/self/mem"})).unwrap_err().text();
+    assert!(answer.contains("outside of the workspace"), "{answer}");
 }
 
 #[test]
@@ -350,10 +353,10 @@ fn what_cannot_be_read_is_told_with_what_to_do() {
     let bench = Bench::with_deny(&["Read(secret.txt)"]);
     bench.put("secret.txt", "s");
     bench.put("dir/x.txt", "x");
-    let told = |path: &str| bench.call("read_file", json!({"path": path})).unwrap_err().text();
-    assert!(told("secret.txt").contains("Read(secret.txt)"), "the rule is named");
-    assert!(told("dir/y.txt").contains("there is `x.txt`"));
-    assert!(told("/etc/passwd").contains("outside of the workspace"));
+    let text_of = |path: &str| bench.call("read_file", json!({"path": path})).unwrap_err().text();
+    assert!(text_of("secret.txt").contains("Read(secret.txt)"), "the rule is named");
+    assert!(text_of("dir/y.txt").contains("there is `x.txt`"));
+    assert!(text_of("/etc/passwd").contains("outside of the workspace"));
 }
 
 proptest! {

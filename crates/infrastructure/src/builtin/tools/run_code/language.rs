@@ -92,8 +92,8 @@ impl Language {
     }
 
     /// Returns the line of the code in the last error location of a text: that of the innermost frame.
-    pub(super) fn line_of_failure(self, told: &str) -> Option<u64> {
-        told.lines().rev().find_map(|line| {
+    pub(super) fn line_of_failure(self, output: &str) -> Option<u64> {
+        output.lines().rev().find_map(|line| {
             let rest = match self {
                 Self::Python => line.trim_start().strip_prefix("File \"code.py\", line "),
                 Self::Javascript => line.strip_prefix("code.mjs:"),

@@ -105,7 +105,7 @@ impl Report<'_> {
             timed_out: end.cause == EndCause::TimedOut,
             truncated: shown.is_cut || stdout_cut || stderr_cut,
             output: shown.handle.map(|handle| handle.to_string()),
-            undone_or_refused: end.told.clone(),
+            undone_or_refused: end.notes.clone(),
         }
     }
 }

@@ -68,10 +68,10 @@ fn what_fails_is_told_with_the_line_of_the_code() {
         ("shell", "x=1\nif x\n)", 2, 3, "syntax error"),
     ] {
         let failed = run(language, code);
-        let told = failed.structured_content().unwrap();
+        let outcome = failed.structured_content().unwrap();
         let text = failed.joined_text();
-        assert_eq!((told["exit_code"].as_i64(), failed.is_error()), (Some(exit_code), true), "{code}: {text}");
-        assert_eq!(told.get("error_line").and_then(Value::as_u64).unwrap_or_default(), line, "{code}: {text}");
+        assert_eq!((outcome["exit_code"].as_i64(), failed.is_error()), (Some(exit_code), true), "{code}: {text}");
+        assert_eq!(outcome.get("error_line").and_then(Value::as_u64).unwrap_or_default(), line, "{code}: {text}");
         assert!(text.contains(part), "{code}: {text}");
         assert!(!text.contains("<tools>") && !text.contains("tools.js") && !text.contains("[eval"), "{code}: {text}");
     }

@@ -111,15 +111,15 @@ mod tests {
     #[test]
     fn a_task_asks_what_its_server_may_and_says_nothing_in_our_words() {
         let may_ask = Map::from_iter([("elicitation".to_owned(), json!({}))]);
-        let told = |key: &str, question: Value| {
+        let text_of = |key: &str, question: Value| {
             let task = json!({"status": "input_required", "inputRequests": {key: question}});
             let task = task.as_object().cloned().unwrap_or_default();
             checked(task, TaskMethod::Get, &may_ask).map(|task| task["inputRequests"].clone())
         };
         let form = |meta: Value| json!({"method": "elicitation/create", "params": {"message": "m", "_meta": meta}});
-        let taken = told("q", form(json!({"Toolstead/x": 1, "a": 2})));
+        let taken = text_of("q", form(json!({"Toolstead/x": 1, "a": 2})));
         assert_eq!(taken, Ok(json!({"q": form(json!({"a": 2}))})));
-        assert!(told("toolstead/approval", form(json!({}))).is_err());
-        assert!(told("q", json!({"method": "sampling/createMessage", "params": {}})).is_err());
+        assert!(text_of("toolstead/approval", form(json!({}))).is_err());
+        assert!(text_of("q", json!({"method": "sampling/createMessage", "params": {}})).is_err());
     }
 }

@@ -513,14 +513,14 @@ mod tests {
         report(2.0);
         call.push_log(log("two"));
         report(3.0);
-        let told = [
+        let message = [
             Notice::Log(log("one")),
             Notice::Progress(progress(1.0)),
             Notice::Progress(progress(2.0)),
             Notice::Log(log("two")),
             Notice::Progress(progress(3.0)),
         ];
-        for expected in told {
+        for expected in message {
             assert_eq!(call.notice(false).await, expected);
         }
         assert_eq!(call.ready_notice(), None);
@@ -535,8 +535,8 @@ mod tests {
             assert!(in_flight.progress(&Id::Number(call.id), progress(at.into())));
         }
         assert_eq!(call.notice(false).await, Notice::Log(log("first")));
-        let told: Vec<Notice> = std::iter::from_fn(|| call.ready_notice()).collect();
-        assert_eq!((told.len(), told.last()), (WAITING_NOTICES - 1, Some(&Notice::Progress(progress(1000.0)))));
+        let output: Vec<Notice> = std::iter::from_fn(|| call.ready_notice()).collect();
+        assert_eq!((output.len(), output.last()), (WAITING_NOTICES - 1, Some(&Notice::Progress(progress(1000.0)))));
     }
 
     #[test]

@@ -429,8 +429,8 @@ mod tests {
         );
         peer.handle_message(log(json!({"level": "loud", "data": 1})), None);
         let Some(Notice::Log(message)) = call.ready_notice() else { panic!() };
-        let told = json!({"level": "error", "logger": "db", "data": {"a": 1}, "_meta": {"a/b": null}, "x": 1});
-        assert_eq!((Value::Object(message.into_params()), call.ready_notice()), (told, None));
+        let answer = json!({"level": "error", "logger": "db", "data": {"a": 1}, "_meta": {"a/b": null}, "x": 1});
+        assert_eq!((Value::Object(message.into_params()), call.ready_notice()), (answer, None));
         let _other = peer.in_flight.begin(CALL).unwrap();
         peer.handle_message(log(json!({"level": "error", "data": 1})), None);
         assert_eq!(call.ready_notice(), None);

@@ -124,19 +124,21 @@ mod tests {
     #[test]
     fn what_a_server_may_not_ask_is_refused_and_what_the_client_cannot_is_not_judged_here() {
         let server = ServerName::parse("s").unwrap();
-        let told = |method: &str, client: Value| {
+        let text_of = |method: &str, client: Value| {
             let request = InputRequest { method: method.into(), params: json!({}) };
             let required = InputRequired { requests: [("k".to_owned(), request)].into(), state: None };
             check(&required, client.as_object().unwrap(), &server, &[QuestionKind::Elicitation])
                 .map_err(|failure| failure.text())
         };
         let all = || json!({"elicitation": {}, "sampling": {}, "roots": {}});
-        assert_eq!(told("elicitation/create", all()), Ok(()));
+        assert_eq!(text_of("elicitation/create", all()), Ok(()));
         assert!(
-            told("sampling/createMessage", all()).unwrap_err().contains("add \"sampling\" to `mcp_servers.s.may_ask`")
+            text_of("sampling/createMessage", all())
+                .unwrap_err()
+                .contains("add \"sampling\" to `mcp_servers.s.may_ask`")
         );
-        assert!(told("roots/list", all()).is_err());
-        assert_eq!(told("roots/list", json!({"elicitation": {}})), Ok(()));
+        assert!(text_of("roots/list", all()).is_err());
+        assert_eq!(text_of("roots/list", json!({"elicitation": {}})), Ok(()));
     }
 
     #[test]

@@ -72,8 +72,8 @@ pub(in crate::mcp::client) async fn listen(connection: &Connection, watched: &Re
 fn filter(card: &ServerCard, uris: &BTreeSet<String>) -> Map<String, Value> {
     let lists =
         [("tools", "toolsListChanged"), ("prompts", "promptsListChanged"), ("resources", "resourcesListChanged")];
-    let told = lists.into_iter().filter(|(what, _)| card.can(what, "listChanged"));
-    let mut filter: Map<String, Value> = told.map(|(_, name)| (name.to_owned(), true.into())).collect();
+    let supported = lists.into_iter().filter(|(what, _)| card.can(what, "listChanged"));
+    let mut filter: Map<String, Value> = supported.map(|(_, name)| (name.to_owned(), true.into())).collect();
     if !uris.is_empty() && card.can("resources", "subscribe") {
         filter.insert("resourceSubscriptions".into(), json!(uris));
     }

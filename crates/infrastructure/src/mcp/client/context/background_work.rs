@@ -128,8 +128,8 @@ async fn sync_log_level(beside: &ContextState, connection: &Connection) {
         let level = *wanted.borrow_and_update();
         if level != set {
             // A level cannot be unset; the highest severity comes closest.
-            let told = level.unwrap_or(LogLevel::Emergency);
-            let params = Map::from_iter([("level".to_owned(), told.as_str().into())]);
+            let requested = level.unwrap_or(LogLevel::Emergency);
+            let params = Map::from_iter([("level".to_owned(), requested.as_str().into())]);
             let request = connection.transport.request(&connection.writer, "logging/setLevel", &params);
             if let Ok(Err(error)) = timeout(Duration::from_secs(10), request).await {
                 tracing::debug!(server = %connection.transport.peer().server, %error, "the log level was not set");

@@ -20,12 +20,12 @@ use toolstead_domain::{ProtocolVersion, error_kind::ErrorKind};
 #[tokio::test]
 async fn a_server_is_listed_called_and_closed_in_a_few_lines() {
     let ended = Arc::new(Notify::new());
-    let told = ended.clone();
+    let outcome = ended.clone();
     let transport = line_server(move |_, mut end| {
-        let told = told.clone();
+        let outcome = outcome.clone();
         Box::pin(async move {
             end.serve_plainly().await;
-            told.notify_one();
+            outcome.notify_one();
         })
     });
     let client = McpClient::connect(transport).await.unwrap();

@@ -111,9 +111,9 @@ impl Rich {
         let (heard, news): (Arc<Mutex<Vec<Value>>>, Arc<Notify>) = Default::default();
         let (orders, waiting) = mpsc::unbounded_channel::<Value>();
         let waiting = Arc::new(tokio::sync::Mutex::new(waiting));
-        let (noted, told) = (heard.clone(), news.clone());
+        let (noted, outcome) = (heard.clone(), news.clone());
         let transport = line_server(move |_, end| {
-            let (noted, told, waiting) = (noted.clone(), told.clone(), waiting.clone());
+            let (noted, outcome, waiting) = (noted.clone(), outcome.clone(), waiting.clone());
             Box::pin(async move {
                 let (here, orders) = mpsc::unbounded_channel();
                 let passing = async {
@@ -126,7 +126,7 @@ impl Rich {
                     }
                 };
                 tokio::select! {
-                    () = serve(end, orders, noted, told, is_modern) => {}
+                    () = serve(end, orders, noted, outcome, is_modern) => {}
                     () = passing => {}
                 }
             })

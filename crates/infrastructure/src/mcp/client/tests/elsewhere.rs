@@ -89,8 +89,8 @@ async fn what_a_call_that_cannot_be_asked_changes_is_listed_and_told() {
     assert_eq!(server.status().connections, 2);
     // The first notification may have arrived before the subscription on the new connection.
     call(&server, "grow", json!({})).await.unwrap();
-    let told = timeout(SOON, server.notice()).await.expect("it is told");
-    assert_eq!(told, ContextNotice::ResourceUpdated { uri: "a://one".into() });
+    let message = timeout(SOON, server.notice()).await.expect("it is told");
+    assert_eq!(message, ContextNotice::ResourceUpdated { uri: "a://one".into() });
 }
 
 #[tokio::test(start_paused = true)]

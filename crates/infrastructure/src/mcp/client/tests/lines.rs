@@ -562,7 +562,7 @@ async fn a_list_that_never_ends_is_cut_off_and_its_tools_work() {
         config.limits.pages = pages;
         let server = start(config);
         let status = until_ready(&server).await;
-        assert!(status.notes.iter().any(|told| told.contains(note)), "{:?}", status.notes);
+        assert!(status.notes.iter().any(|one| one.contains(note)), "{:?}", status.notes);
         assert!(status.tools >= Some(2) && call(&server, "t0", json!({})).await.is_ok(), "{status:?}");
     }
 }

@@ -44,9 +44,9 @@ type Watched = Arc<watch::Sender<Seen>>;
 /// Returns a server up to 2025-11-25. Its calls may `ask`, `hold` until the gate opens, `die`, or `never` end.
 fn old_server(gate: watch::Receiver<bool>) -> (McpTransport, Watched) {
     let seen = Watched::new(watch::Sender::new(Seen::default()));
-    let told = seen.clone();
+    let outcome = seen.clone();
     let transport = line_server(move |connection, mut end| {
-        let (seen, mut gate) = (told.clone(), gate.clone());
+        let (seen, mut gate) = (outcome.clone(), gate.clone());
         Box::pin(async move {
             while let Some(message) = end.hear().await {
                 let arguments = &message["params"]["arguments"];
@@ -231,9 +231,9 @@ async fn a_call_takes_the_connection_of_the_lists_where_it_declared_what_its_cal
 /// answered first.
 fn side_by_side(gate: watch::Receiver<bool>) -> (McpTransport, Watched) {
     let seen = Watched::new(watch::Sender::new(Seen::default()));
-    let told = seen.clone();
+    let outcome = seen.clone();
     let transport = line_server(move |connection, mut end| {
-        let (seen, mut gate) = (told.clone(), gate.clone());
+        let (seen, mut gate) = (outcome.clone(), gate.clone());
         Box::pin(async move {
             let mut asking = BTreeMap::new();
             while let Some(message) = end.hear().await {

@@ -334,8 +334,8 @@ fn the_top_of_a_schema_is_an_object_and_what_is_taken_off_is_told() {
     };
     let definition =
         odd(json!({"oneOf": [{"required": ["a"]}, {"required": ["b"]}], "properties": {"a": {"anyOf": [true]}}}));
-    let told = r#"Fits exactly one of: {"required":["a"]}; {"required":["b"]}."#;
-    let expected = json!({"properties": {"a": {"anyOf": [true]}}, "type": "object", "description": told});
+    let message = r#"Fits exactly one of: {"required":["a"]}; {"required":["b"]}."#;
+    let expected = json!({"properties": {"a": {"anyOf": [true]}}, "type": "object", "description": message});
     assert_eq!(definition["input_schema"], expected);
     assert_eq!(odd(json!(true))["input_schema"], json!({"type": "object", "properties": {}}));
 }
@@ -344,8 +344,8 @@ fn the_top_of_a_schema_is_an_object_and_what_is_taken_off_is_told() {
 fn check_thinking(tokens: Option<u64>, effort: Option<&str>, messages: Vec<Message>, expected: Value) {
     let settings = ModelSettings { thinking_tokens: tokens, reasoning_effort: effort.map(str::to_owned), ..settings() };
     let body: Value = serde_json::from_str(&text_of_body(&settings, messages, Vec::new())).unwrap();
-    let told = json!([body["thinking"], body["output_config"], body["temperature"]]);
-    assert_eq!(told, expected, "{tokens:?} {effort:?}");
+    let answer = json!([body["thinking"], body["output_config"], body["temperature"]]);
+    assert_eq!(answer, expected, "{tokens:?} {effort:?}");
 }
 
 #[test]
@@ -408,13 +408,13 @@ fn check_stop(reason: &str, arguments: &str, calls: &[&str], expected: StopReaso
         stop(2),
     ];
     events.extend(end(reason));
-    let told = read_events(&events).unwrap();
-    let ids: Vec<&str> = blocks(&told)
+    let output = read_events(&events).unwrap();
+    let ids: Vec<&str> = blocks(&output)
         .into_iter()
         .filter_map(|block| if let Block::ToolUse(call) = block { Some(call.id.as_str()) } else { None })
         .collect();
     assert_eq!(ids, calls, "{reason} {arguments}");
-    let Some(ModelEvent::Finished { stop, usage }) = told.last() else { panic!("{told:?}") };
+    let Some(ModelEvent::Finished { stop, usage }) = output.last() else { panic!("{output:?}") };
     assert_eq!((*stop, usage.output_tokens), (expected, 5), "{reason}");
 }
 
@@ -446,8 +446,8 @@ fn thoughts_that_were_cut_off_bear_no_signature_and_are_in_no_block() {
         .chain([start(1, json!({"type": "text", "text": "b"})), stop(1)])
         .chain(end("end_turn"))
         .collect();
-    let told = read_events(&unsigned).unwrap();
-    let [Block::Sealed(block), Block::Text { .. }] = blocks(&told)[..] else { panic!("{told:?}") };
+    let output = read_events(&unsigned).unwrap();
+    let [Block::Sealed(block), Block::Text { .. }] = blocks(&output)[..] else { panic!("{output:?}") };
     assert_eq!(block.raw, r#"{"type":"thinking","thinking":"hm"}"#);
 }
 
@@ -457,12 +457,12 @@ fn no_two_calls_have_one_id_whatever_the_server_says() {
     let mut decoder = Anthropic.decoder(&earlier);
     let ids = ["t1", "t2", "t2", "", "a b"];
     let calls = ids.iter().zip(0..).flat_map(|(id, index)| [start(index, tool_use(id)), stop(index)]);
-    let mut told = Vec::new();
+    let mut output = Vec::new();
     for event in calls.chain(end("tool_use")) {
-        told.extend(decoder.event(&SseEvent { event: String::new(), data: event.to_string().into_bytes() }).unwrap());
+        output.extend(decoder.event(&SseEvent { event: String::new(), data: event.to_string().into_bytes() }).unwrap());
     }
     let id = |block: &Block| if let Block::ToolUse(call) = block { Some(call.id.clone()) } else { None };
-    let ids: Vec<String> = blocks(&told).into_iter().filter_map(id).collect();
+    let ids: Vec<String> = blocks(&output).into_iter().filter_map(id).collect();
     assert_eq!(ids, ["call_2_1", "t2", "call_2_2", "call_2_3", "call_2_4"]);
 }
 
@@ -475,10 +475,10 @@ fn an_error_within_the_stream_ends_it() {
     ] {
         let error = json!({"type": "error", "error": {"type": kind, "message": "Overloaded"}});
         let events = [start(0, json!({"type": "text", "text": "a"})), error.clone()];
-        let told = read_events(&events).unwrap_err();
-        assert_eq!(told.kind(), expected);
-        assert!(told.to_string().contains("Overloaded"), "{told}");
-        assert_eq!(decoder().decode_document(error.to_string().as_bytes()).unwrap_err(), told);
+        let message = read_events(&events).unwrap_err();
+        assert_eq!(message.kind(), expected);
+        assert!(message.to_string().contains("Overloaded"), "{message}");
+        assert_eq!(decoder().decode_document(error.to_string().as_bytes()).unwrap_err(), message);
     }
 }
 
@@ -488,13 +488,13 @@ fn a_document_is_read_as_its_stream_would_be_with_its_bytes_kept() {
     let document = format!(
         r#"{{"type":"message","content":[{thinking},{{"type":"text","text":"a"}},{{"type":"tool_use","id":"t1","name":"files_read","input":{{"path":"a.txt"}}}},{{"type":"new"}}],"stop_reason":"tool_use","usage":{{"input_tokens":1,"output_tokens":2}}}}"#
     );
-    let told = decoder().decode_document(document.as_bytes()).unwrap();
-    let [Block::Sealed(block), Block::Text { .. }, Block::ToolUse(call)] = blocks(&told)[..] else {
-        panic!("{told:?}")
+    let outcome = decoder().decode_document(document.as_bytes()).unwrap();
+    let [Block::Sealed(block), Block::Text { .. }, Block::ToolUse(call)] = blocks(&outcome)[..] else {
+        panic!("{outcome:?}")
     };
     assert_eq!((block.raw.as_str(), call.name.as_str()), (thinking, "files.read"));
     let usage = Usage { input_tokens: 1, output_tokens: 2, ..Usage::default() };
-    assert_eq!(told.last(), Some(&ModelEvent::Finished { stop: StopReason::ToolUse, usage }));
+    assert_eq!(outcome.last(), Some(&ModelEvent::Finished { stop: StopReason::ToolUse, usage }));
 }
 
 #[test]
@@ -504,8 +504,8 @@ fn a_stream_that_means_harm_is_an_error() {
         format!(r#"{{"type":"content_block_start","index":0,"content_block":{{"type":"thinking","x":{deep}}}}}"#);
     for data in ["", "no JSON", "[]", "{\"type\":7}", "\u{0}", &deep, &deep_block, r#"{"type":"content_block_stop"}"#] {
         let event = SseEvent { event: "x".into(), data: data.as_bytes().to_vec() };
-        let told = decoder().event(&event);
-        assert!(matches!(told, Err(ModelError::Protocol(_))), "{}: {told:?}", &data[..data.len().min(40)]);
+        let outcome = decoder().event(&event);
+        assert!(matches!(outcome, Err(ModelError::Protocol(_))), "{}: {outcome:?}", &data[..data.len().min(40)]);
     }
     let text = || start(0, json!({"type": "text", "text": ""}));
     let json = |text: &str| json!({"type": "input_json_delta", "partial_json": text});
@@ -519,8 +519,8 @@ fn a_stream_that_means_harm_is_an_error() {
         vec![json!({"type": "content_block_stop", "index": -1})],
         vec![json!({"type": "content_block_stop", "index": 1e300})],
     ] {
-        let told = read_events(&events);
-        assert!(matches!(told, Err(ModelError::Protocol(_))), "{events:?}: {told:?}");
+        let outcome = read_events(&events);
+        assert!(matches!(outcome, Err(ModelError::Protocol(_))), "{events:?}: {outcome:?}");
     }
     let mut endless = decoder();
     let event = |event: Value| SseEvent { event: String::new(), data: event.to_string().into_bytes() };
@@ -528,8 +528,8 @@ fn a_stream_that_means_harm_is_an_error() {
     assert!(many.find(Result::is_err).is_some());
     // Arguments that are nested too deeply are rejected, and the call reports it.
     let written = [start(0, tool_use("t1")), delta(0, json(&deep)), stop(0)];
-    let told = read_events(&written.into_iter().chain(end("tool_use")).collect::<Vec<_>>()).unwrap();
-    let [Block::ToolUse(call)] = blocks(&told)[..] else { panic!("{told:?}") };
+    let outcome = read_events(&written.into_iter().chain(end("tool_use")).collect::<Vec<_>>()).unwrap();
+    let [Block::ToolUse(call)] = blocks(&outcome)[..] else { panic!("{outcome:?}") };
     assert!(matches!(call.arguments, ToolArguments::Malformed(_)));
 }
 
@@ -538,12 +538,12 @@ fn counts_of_tokens_stand_for_all_before_them() {
     let began = json!({"type": "message_start", "message": {"usage": {"input_tokens": 7, "output_tokens": 1}}});
     let so_far = |output: u64| json!({"type": "message_delta", "delta": {}, "usage": {"output_tokens": output}});
     let events: Vec<Value> = [began, so_far(3), so_far(4)].into_iter().chain(end("end_turn")).collect();
-    let told = read_events(&events).unwrap();
+    let printed = read_events(&events).unwrap();
     let usage = Usage { input_tokens: 7, output_tokens: 5, ..Usage::default() };
-    assert_eq!(told.last(), Some(&ModelEvent::Finished { stop: StopReason::EndTurn, usage }));
+    assert_eq!(printed.last(), Some(&ModelEvent::Finished { stop: StopReason::EndTurn, usage }));
     let huge = json!({"type": "message_delta", "usage": {"input_tokens": u64::MAX, "output_tokens": u64::MAX}});
-    let told = read_events(&[huge, json!({"type": "message_stop"})]).unwrap();
-    let Some(ModelEvent::Finished { usage, .. }) = told.last() else { panic!("{told:?}") };
+    let printed = read_events(&[huge, json!({"type": "message_stop"})]).unwrap();
+    let Some(ModelEvent::Finished { usage, .. }) = printed.last() else { panic!("{printed:?}") };
     assert!(usage.total() < 1 << 42);
 }
 
@@ -577,18 +577,18 @@ proptest! {
     #[test]
     fn whatever_comes_the_blocks_that_are_told_can_be_sent_again(events in proptest::collection::vec(any_event(), 0..30)) {
         let mut decoder = decoder();
-        let mut told = Vec::new();
+        let mut output = Vec::new();
         for event in &events {
             let event = SseEvent { event: String::new(), data: event.to_string().into_bytes() };
             let Ok(more) = decoder.event(&event) else { break };
-            told.extend(more);
-            if matches!(told.last(), Some(ModelEvent::Finished { .. })) {
+            output.extend(more);
+            if matches!(output.last(), Some(ModelEvent::Finished { .. })) {
                 break;
             }
         }
-        let finished = told.iter().filter(|event| matches!(event, ModelEvent::Finished { .. })).count();
+        let finished = output.iter().filter(|event| matches!(event, ModelEvent::Finished { .. })).count();
         prop_assert!(finished <= 1);
-        let said: Vec<Block> = blocks(&told).into_iter().cloned().collect();
+        let said: Vec<Block> = blocks(&output).into_iter().cloned().collect();
         let kept = said.iter().filter(|block| matches!(block, Block::ToolUse(_) | Block::Text { .. })).count();
         let body = body(vec![Message::user("a"), assistant(said), Message::user("b")]);
         let sent = body["messages"].as_array().unwrap().iter().filter(|message| message["role"] == "assistant");

@@ -84,10 +84,10 @@ fn a_description_that_is_too_long_goes_on_with_the_parameters() {
     let long = "wörd ".repeat(400);
     let mut tool = tool("long", json!({"type": "object", "description": "Whole.", "properties": {}}));
     tool.description = long.clone();
-    let told = OpenAiChat.definitions(&[tool]).remove(0);
-    let beginning = told["function"]["description"].as_str().unwrap();
+    let outcome = OpenAiChat.definitions(&[tool]).remove(0);
+    let beginning = outcome["function"]["description"].as_str().unwrap();
     assert!(beginning.chars().count() <= 1024, "{beginning}");
-    let rest = told["function"]["parameters"]["description"].as_str().unwrap();
+    let rest = outcome["function"]["parameters"]["description"].as_str().unwrap();
     assert!(rest.ends_with("wörd\n\nWhole."), "{rest}");
     assert_eq!(format!("{beginning}{rest}").matches("wörd").count(), 400);
 }
@@ -156,9 +156,9 @@ fn check_calls(pieces: Value, finish_reason: &str, expected: &[(&str, &str, &str
     // Some servers do not send the last event.
     for last in [DONE, ""] {
         let events = read(&OpenAiChat, &conversation(), &stream_of(&documents, last)).unwrap();
-        let told = calls(&events);
-        let told: Vec<_> = told.iter().map(|(id, name, arguments)| (&**id, &**name, &**arguments)).collect();
-        assert_eq!(told, expected);
+        let outcome = calls(&events);
+        let outcome: Vec<_> = outcome.iter().map(|(id, name, arguments)| (&**id, &**name, &**arguments)).collect();
+        assert_eq!(outcome, expected);
     }
 }
 
@@ -196,8 +196,8 @@ fn many_pieces_of_one_call_cost_no_more_than_few() {
         decoder.event(&SseEvent { event: String::new(), data: event.to_string().into_bytes() }).unwrap();
     }
     let done = SseEvent { event: String::new(), data: b"[DONE]".to_vec() };
-    let told = calls(&decoder.event(&done).unwrap());
-    assert_eq!((told.len(), told[0].2.len()), (1, r#"{"a":""}"#.len() + 200 * 20_000));
+    let outcome = calls(&decoder.event(&done).unwrap());
+    assert_eq!((outcome.len(), outcome[0].2.len()), (1, r#"{"a":""}"#.len() + 200 * 20_000));
 }
 
 #[test]

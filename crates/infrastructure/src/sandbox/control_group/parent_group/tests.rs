@@ -62,7 +62,7 @@ fn group(offered: &str, enabled: &str) -> (tempfile::TempDir, OwnedFd) {
 
 #[test]
 fn what_is_offered_and_not_there_yet_is_enabled_and_what_is_missing_is_told() {
-    for (offered, enabled, written, told) in [
+    for (offered, enabled, written, outcome) in [
         ("cpu io memory pids\n", "memory pids\n", "memory pids\n", None),
         // In a file, one write covers the other.
         ("cpu memory pids\n", "", "+pidsry", None),
@@ -71,7 +71,7 @@ fn what_is_offered_and_not_there_yet_is_enabled_and_what_is_missing_is_told() {
         ("hugetlb\n", "", "", Some("there is no `memory`")),
     ] {
         let (folder, opened) = group(offered, enabled);
-        assert_eq!(enable(&opened).as_deref(), told, "{offered}");
+        assert_eq!(enable(&opened).as_deref(), outcome, "{offered}");
         assert_eq!(fs::read_to_string(folder.path().join(ENABLED)).unwrap(), written, "{offered}");
     }
     let (folder, opened) = group("memory pids\n", "");

@@ -102,7 +102,7 @@ fn what_is_not_this_users_alone_holds_no_locks_and_the_next_place_is_taken() {
         let locks = PathLocks::new(vec![at(place)]);
         assert!(locks.lock(Path::new("/a"), &now()).unwrap().file.is_none(), "{place}");
     }
-    let told = PathLocks::new(vec![at("open")]).folder().unwrap_err();
+    let message = PathLocks::new(vec![at("open")]).folder().unwrap_err();
     let expected = format!("`{}` is open to others (mode 0755): `chmod 700` it, or remove it", at("open").display());
-    assert_eq!(told, expected);
+    assert_eq!(message, expected);
 }

@@ -270,25 +270,25 @@ impl Folder {
     }
 
     /// Moves an entry that a command created under a protected name to a name without effect, or removes it.
-    pub(super) fn set_aside(&self, name: impl AsRef<OsStr>, told: &mut CleanupReport) {
+    pub(super) fn set_aside(&self, name: impl AsRef<OsStr>, report: &mut CleanupReport) {
         let name = name.as_ref();
         let path = shown(&self.path.join(name));
         match self.rename(name) {
-            Ok(aside) => told.undone(format!(
+            Ok(aside) => report.undone(format!(
                 "`{path}` is protected and was made by this command; it is now `{}`",
                 shown(Path::new(&aside))
             )),
             // It is a mount that existed before the command: its content may be the user's.
-            Err(reason) if reason.kind() == io::ErrorKind::ResourceBusy => told.left(format!(
+            Err(reason) if reason.kind() == io::ErrorKind::ResourceBusy => report.left(format!(
                 "`{path}` may contain files of this command, and could not be moved aside ({reason}): do not trust \
                  it; check it before you use git or an agent there"
             )),
             Err(reason) => match self.remove(name, REMOVED_DEPTH, &mut REMOVED_ENTRIES.clone()) {
-                Ok(()) => told.undone(format!(
+                Ok(()) => report.undone(format!(
                     "`{path}` is protected and was made by this command; it was removed, because it could not be \
                      moved aside ({reason})"
                 )),
-                Err(error) => told.left(format!(
+                Err(error) => report.left(format!(
                     "`{path}` was made by this command and still exists, because it could be neither moved aside \
                      ({reason}) nor removed ({error}): do not trust it; remove it before you use git or an agent \
                      there"
@@ -299,13 +299,13 @@ impl Folder {
 
     /// Removes a link from a list of folders. With another name it would still be in the list, and disturb the next
     /// run.
-    pub(super) fn remove_link(&self, name: &OsStr, told: &mut CleanupReport) {
+    pub(super) fn remove_link(&self, name: &OsStr, report: &mut CleanupReport) {
         match unlinkat(&self.handle, name, AtFlags::empty()) {
-            Ok(()) => told.undone(format!(
+            Ok(()) => report.undone(format!(
                 "`{}` is protected and was made by this command; it was removed, because it led elsewhere",
                 shown(&self.path.join(name))
             )),
-            Err(_) => self.set_aside(name, told),
+            Err(_) => self.set_aside(name, report),
         }
     }
 
@@ -373,12 +373,12 @@ mod tests {
 
     #[test]
     fn what_can_be_neither_renamed_nor_removed_is_told_as_not_to_be_trusted() {
-        let mut told = CleanupReport::default();
+        let mut outcome = CleanupReport::default();
         let own = format!("/proc/{}", std::process::id());
-        folder(Path::new(&own)).set_aside("status", &mut told);
-        assert_eq!(told.undone, [""; 0]);
-        assert!(told.left[0].contains(&format!("`{own}/status`")), "{:?}", told.left);
-        assert!(told.left[0].contains("do not trust it"), "{:?}", told.left);
+        folder(Path::new(&own)).set_aside("status", &mut outcome);
+        assert_eq!(outcome.undone, [""; 0]);
+        assert!(outcome.left[0].contains(&format!("`{own}/status`")), "{:?}", outcome.left);
+        assert!(outcome.left[0].contains("do not trust it"), "{:?}", outcome.left);
     }
 
     #[test]

@@ -26,7 +26,7 @@ fn of(payload: Value) -> Message {
 }
 
 /// The pieces, as `text:…`, `html:…` and `forwarded:subject`.
-fn told(message: &Message) -> Vec<String> {
+fn lines_of(message: &Message) -> Vec<String> {
     let text = |content: &Content| match content {
         Content::Here { bytes, .. } => content.text(bytes),
         Content::Elsewhere { id, .. } => format!("at {id}"),
@@ -41,7 +41,7 @@ fn told(message: &Message) -> Vec<String> {
 
 #[track_caller]
 fn check(payload: Value, expected: &[&str]) {
-    assert_eq!(told(&of(payload)), expected);
+    assert_eq!(lines_of(&of(payload)), expected);
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn character_sets_and_missing_padding_are_read() {
     ] {
         let kind = format!("text/plain; charset={charset}");
         let message = of(part("text/plain", "", &[("content-type", &kind)], bytes));
-        assert_eq!(told(&message), [format!("text:{expected}")], "{charset}");
+        assert_eq!(lines_of(&message), [format!("text:{expected}")], "{charset}");
     }
     for text in ["", "a", "ab", "abc", "Hello?>"] {
         assert_eq!(decoded(&URL_SAFE.encode(text)).unwrap(), text.as_bytes());
@@ -149,7 +149,7 @@ fn messages_within_a_message_are_read_where_they_stand() {
     let inner = json!({"mimeType": "message/rfc822", "filename": "", "headers": [{"name": "Subject", "value": "Inner"}],
         "body": {"size": 0}, "parts": [many("multipart/mixed", vec![plain("within"), part("image/png", "a.png", &[], "x")])]});
     let message = of(many("multipart/mixed", vec![plain("outer"), inner, plain("end")]));
-    assert_eq!(told(&message), ["text:outer", "forwarded:Inner", "text:within", "text:end"]);
+    assert_eq!(lines_of(&message), ["text:outer", "forwarded:Inner", "text:within", "text:end"]);
     assert_eq!(message.attachments[0].name, "a.png");
 
     let deepest = "Subject: deepest\r\n\r\nbottom";
@@ -160,7 +160,7 @@ fn messages_within_a_message_are_read_where_they_stand() {
          --b\r\nContent-Type: message/rfc822\r\n\r\n{deepest}\r\n--b--\r\n"
     );
     let message = of(many("multipart/mixed", vec![part("message/rfc822", "mail.eml", &[], &raw)]));
-    assert_eq!(told(&message), ["forwarded:Räw", "html:<p>ü", "forwarded:deepest", "text:bottom"]);
+    assert_eq!(lines_of(&message), ["forwarded:Räw", "html:<p>ü", "forwarded:deepest", "text:bottom"]);
     let names: Vec<&str> = message.attachments.iter().map(|one| one.name.as_str()).collect();
     assert_eq!(names, ["mail.eml", "x.pdf"]);
 }

@@ -8,7 +8,7 @@ fn rule(text: &str) -> PermissionRule {
 }
 
 /// Returns the remark about the rule on commands with this pattern.
-fn told(pattern: &str) -> Option<String> {
+fn note_for(pattern: &str) -> Option<String> {
     let rule = rule(&format!("Bash({pattern})"));
     Some(IneffectivePattern::of(&rule.outline()?)?.describe(&rule))
 }
@@ -48,15 +48,15 @@ fn a_wildcard_that_covers_no_command_is_told() {
         ("! *", "covers no command: "),
         ("# *", "covers no command: "),
     ] {
-        let told = told(pattern).unwrap();
-        assert!(told.contains(says), "{pattern}: {told}");
+        let answer = note_for(pattern).unwrap();
+        assert!(answer.contains(says), "{pattern}: {answer}");
     }
 }
 
 #[test]
 fn nothing_is_told_of_a_rule_without_wildcards_or_with_an_open_program() {
     for pattern in ["npx tsc", "sudo ls", "* --help", "sud*", "g*"] {
-        assert_eq!(told(pattern), None, "{pattern}");
+        assert_eq!(note_for(pattern), None, "{pattern}");
     }
     for other in ["Bash", "Read(//x/**)", "npx_tool", "WebFetch(domain:*.example.com)"] {
         assert_eq!(rule(other).outline(), None, "{other}");
@@ -189,8 +189,8 @@ fn no_beginning_of_a_command_and_no_gap_in_one_that_a_wildcard_covers_is_told_as
                 &PatternBase::default(),
             ) {
                 assert!(rule.meets(&[Access::RunCommand(command.clone())], &Default::default()), "{pattern}: {line}");
-                let told = told(&pattern).filter(|told| !told.contains("no command but questions"));
-                assert_eq!(told, None, "{pattern} covers {line}");
+                let message = note_for(&pattern).filter(|message| !message.contains("no command but questions"));
+                assert_eq!(message, None, "{pattern} covers {line}");
                 tried += 1;
             }
         }

@@ -132,9 +132,9 @@ fn no_preparation_keeps_what_was_planted() {
                 assert_eq!(format!("{:o}", reopened(&world.work().join(name))), mode, "{script}");
             }
             assert_eq!(done.exit, Exit::Code(0), "{script}: {}", done.stderr);
-            let told = done.undone.join("\n");
-            assert!(told.contains(said), "{script}: {told}");
-            assert!(done.left.is_empty() && told.len() < 16 << 10, "{script}: {:?}", done.left);
+            let message = done.undone.join("\n");
+            assert!(message.contains(said), "{script}: {message}");
+            assert!(done.left.is_empty() && message.len() < 16 << 10, "{script}: {:?}", done.left);
             for name in gone.split(' ').filter(|name| !name.is_empty()) {
                 assert!(!world.has(name), "{script}: {name}");
             }
@@ -212,8 +212,8 @@ fn repositories_within_a_repository_are_put_right() {
                 reopened(&world.work().join(name));
             }
             assert_eq!(done.exit, Exit::Code(0), "{script}: {}", done.stderr);
-            let told = done.undone.join("\n");
-            assert!(told.contains(said), "{script}: {told}");
+            let message = done.undone.join("\n");
+            assert!(message.contains(said), "{script}: {message}");
             assert_eq!(done.left, [""; 0], "{script}");
             for name in gone.split_whitespace() {
                 assert!(!world.has(name), "{script}: {name}");
@@ -785,8 +785,8 @@ fn start_files_are_protected_in_the_users_home_whatever_the_run_calls_home() {
         spec.policy.write_roots = vec![home.clone()];
         let done = world.run(spec).await;
         assert_eq!(done.stdout, "closed\n", "{}", done.stderr);
-        let told = done.undone.join("\n");
-        assert!(told.contains(".bashrc.refused") && told.contains("`git.refused`"), "{told}");
+        let message = done.undone.join("\n");
+        assert!(message.contains(".bashrc.refused") && message.contains("`git.refused`"), "{message}");
         assert!(home.join(".config/x").exists());
         assert_eq!(fs::read_to_string(home.join(".profile")).unwrap(), "old");
     });
