@@ -14,7 +14,6 @@ use crate::config::{
         source_file::read_bounded,
     },
 };
-use programs::ProgramDigests;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::{
@@ -61,14 +60,6 @@ impl Config {
             true => set_with_gates(&self.folders, &file.path, &file.text, self.hooks.hold_gate(&file.path)),
             false => set(&self.folders, &file.path, None),
         }
-    }
-
-    /// Trusts the content that these server programs had when their digests were computed.
-    ///
-    /// # Errors
-    /// A [`Problem`] if the list of trusted files cannot be written.
-    pub fn trust_programs(&self, programs: &ProgramDigests) -> Result<(), Problem> {
-        programs.trust(&self.folders)
     }
 
     /// Revokes the trust in the file at this path, which need not exist anymore. Returns `true` if it was trusted.

@@ -5,6 +5,7 @@
 //! is not started until the user trusts the new content, because the change may have been made in another way.
 
 use crate::config::{
+    Config,
     hooks::executable::{lines_within, run_by},
     layers::{LayerKind, environment::Environment, folders::Folders},
     servers::{
@@ -67,9 +68,15 @@ impl ProgramDigests {
     pub fn existing(&self) -> impl Iterator<Item = &Path> {
         self.0.iter().filter(|(_, digest)| digest.is_some()).map(|(path, _)| path.as_path())
     }
+}
 
-    pub(in crate::config) fn trust(&self, folders: &Folders) -> Result<(), Problem> {
-        trust::set_programs(folders, self.0.clone())
+impl Config {
+    /// Trusts the content that these server programs had when their digests were computed.
+    ///
+    /// # Errors
+    /// A [`Problem`] if the list of trusted files cannot be written.
+    pub fn trust_programs(&self, programs: &ProgramDigests) -> Result<(), Problem> {
+        trust::set_programs(&self.folders, programs.0.clone())
     }
 }
 
