@@ -34,6 +34,9 @@ pub struct OmittedTool {
     pub tool: String,
 }
 
+/// Forms in which one dialect shows a tool.
+type DialectForms = OnceLock<Vec<Arc<RegisteredTool>>>;
+
 /// A tool with its provider, and values that are derived from its definition on first use.
 pub struct RegisteredTool {
     /// The tool as clients see it: `own`, or its form in a dialect.
@@ -45,7 +48,8 @@ pub struct RegisteredTool {
     input: OnceLock<Result<ToolInputSchema, InvalidSchema>>,
     output: OnceLock<Option<ToolInputSchema>>,
     wire: OnceLock<Box<RawValue>>,
-    dialect_forms: OnceLock<Vec<(Dialect, Vec<Arc<Self>>)>>,
+    /// Forms by dialect, each made when a caller first uses the dialect.
+    dialect_forms: OnceLock<Vec<(Dialect, DialectForms)>>,
 }
 
 /// The reason why a name does not lead to exactly one tool.
@@ -243,8 +247,8 @@ fn is_disguised(tool: &Tool, others: &[Arc<RegisteredTool>]) -> bool {
 
 impl RegisteredTool {
     pub(crate) fn new(tool: Arc<Tool>, provider: Arc<dyn ToolProvider>) -> Self {
-        let (input, output, wire, faces) = Default::default();
-        Self { own: tool.clone(), tool, provider, input, output, wire, dialect_forms: faces }
+        let (input, output, wire, dialect_forms) = Default::default();
+        Self { own: tool.clone(), tool, provider, input, output, wire, dialect_forms }
     }
 
     /// Returns the tool in another form. Rules still apply to its own definition.
@@ -254,20 +258,20 @@ impl RegisteredTool {
 
     /// Returns the forms in which a dialect shows the tool; none if the dialect has no adapter for it.
     fn dialect_forms(&self, dialect: Dialect) -> &[Arc<Self>] {
-        let faces = self.dialect_forms.get_or_init(|| {
+        let dialects = self.dialect_forms.get_or_init(|| {
             let mut dialects: Vec<Dialect> = Vec::new();
             for alias in &self.tool.aliases {
                 if alias.adapter.is_some() && !dialects.contains(&alias.dialect) {
                     dialects.push(alias.dialect);
                 }
             }
-            let as_shown = |face: Tool| Arc::new(self.shown_as(face));
-            let shown = dialects.into_iter().filter_map(|dialect| {
-                Some((dialect, self.tool.shown_in(dialect)?.into_iter().map(as_shown).collect()))
-            });
-            shown.collect()
+            dialects.into_iter().map(|dialect| (dialect, DialectForms::new())).collect()
         });
-        faces.iter().find(|(one, _)| *one == dialect).map_or(&[], |(_, faces)| faces)
+        let Some((_, forms)) = dialects.iter().find(|(one, _)| *one == dialect) else { return &[] };
+        forms.get_or_init(|| {
+            let shown = self.tool.shown_in(dialect).into_iter().flatten();
+            shown.map(|form| Arc::new(self.shown_as(form))).collect()
+        })
     }
 
     /// Returns the compiled input schema. A tool of a server without a schema, or with `null`, accepts any arguments.
