@@ -19,13 +19,7 @@ use async_trait::async_trait;
 use clap::Args;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use std::{
-    io::Read,
-    os::unix::ffi::OsStrExt,
-    path::Path,
-    sync::Arc,
-    time::Duration,
-};
+use std::{io::Read, os::unix::ffi::OsStrExt, path::Path, sync::Arc, time::Duration};
 use toolstead_application::{CancelSignal, ExecuteToolCommand, ExecuteToolError};
 use toolstead_domain::{
     CallOutcome, Caller, CancelReason, ClientProfile, InputRequest, InputResponse, LogLevel, LogMessage, NotAnswered,

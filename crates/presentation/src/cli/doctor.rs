@@ -75,7 +75,9 @@ fn kernel_findings() -> Vec<Finding> {
     };
     let features = kernel::features();
     let landlock = match features.landlock_abi {
-        Some(version) => Finding { verdict: Verdict::Good, what: "Landlock", said: format!("available, ABI {version}") },
+        Some(version) => {
+            Finding { verdict: Verdict::Good, what: "Landlock", said: format!("available, ABI {version}") }
+        }
         None => Finding {
             verdict: Verdict::Worth,
             what: "Landlock",
