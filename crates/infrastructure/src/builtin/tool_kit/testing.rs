@@ -39,7 +39,7 @@ const TIME: Duration = Duration::from_secs(600);
 ///
 /// ```
 /// # use toolstead_domain::{category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult};
-/// # use toolstead_infrastructure::builtin::{built_in_tool::BuiltInTool, tool_context::ToolContext, testing::TestRun};
+/// # use toolstead_infrastructure::builtin::{BuiltInTool, ToolContext, testing::TestRun};
 /// # #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// # struct Input { name: String }
 /// # struct Greet;
