@@ -117,7 +117,7 @@ fn a_schema_without_a_bound_ends_its_own_call_and_nothing_else() {
     let hidden = call(&mut pipe, 12, "hiding", &json!({}));
     assert_eq!(hidden["error"]["data"]["kind"], "unavailable", "{hidden}");
     let suggestion = hidden["error"]["data"]["_meta"]["toolstead/suggestion"].as_str().unwrap();
-    assert!(suggestion.contains("U+202E in `description`"), "{hidden}");
+    assert!(suggestion.contains("U+202E") && suggestion.contains("in `description`"), "{hidden}");
     pipe.send(json!({"jsonrpc": "2.0", "id": 13, "method": "tools/list"}).to_string());
     let listed = pipe.answer(13).to_string();
     assert!(listed.contains("mcp__s__fine") && !listed.contains("mcp__s__hiding"));

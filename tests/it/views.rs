@@ -423,6 +423,8 @@ fn a_view_limits_its_open_calls() {
 async fn the_server_serves_configured_views_beside_all_tools() {
     let home = Home::new();
     let server = Server::start(&home, CONFIG);
+    // Another test may have installed it.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let names = async |path: &str| {
         let request = modern(1, "tools/list", json!({}));

@@ -6,6 +6,7 @@
 mod encoded;
 mod foreign_phrases;
 mod hidden;
+mod kinds;
 mod names;
 mod parameters;
 mod phrases;
@@ -119,7 +120,7 @@ fn scan_text(place: &str, text: &str, findings: &mut Vec<ScanFinding>) {
     };
     add(true, encoded::find(text));
     add(false, hidden::concealed_text(text));
-    for what in phrases::find(text) {
+    for what in phrases::find_phrases(text) {
         add(false, Some(what.to_owned()));
     }
 }

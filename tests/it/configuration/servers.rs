@@ -401,8 +401,8 @@ fn keys_of_other_clients_that_narrow_a_server_count_or_leave_it_out() {
 
     for (keys, reason) in [
         (r#""hiddenTools": ["env"]"#, "`hiddenTools` is unknown here and may restrict the server"),
-        (r#""toolFilter": {"mode": "read"}"#, "`toolFilter` may narrow"),
-        (r#""readOnly": true"#, "`readOnly` may narrow"),
+        (r#""toolFilter": {"mode": "read"}"#, "`toolFilter` is unknown here and may restrict the server"),
+        (r#""readOnly": true"#, "`readOnly` is unknown here and may restrict the server"),
         (r#""disabled": false, "enabled": false"#, "two of its keys mean `disabled`: keep one"),
         (r#""includeTools": ["a"], "tool_white_list": ["b"]"#, "two of its keys mean `only_tools`"),
         (r#""tool_white_list": "tool""#, "mcp_servers.up.only_tools"),

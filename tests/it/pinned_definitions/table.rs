@@ -381,7 +381,7 @@ fn check_launch(on_change: &str, column: &mut Column) {
     bench.config = bench.home.config(&other);
     let shown = bench.see();
     assert_eq!(shown.contains("launch: launch\n") && shown.contains("@@ args @@"), on_change != "pass", "{shown}");
-    let has_note = bench.run(&["servers"]).1.contains("it is started or reached in another way");
+    let has_note = bench.run(&["servers"]).1.contains("the server is not started or reached in the approved way");
     let effect = match (bench.called("add").as_str(), has_note) {
         ("runs", false) => "served",
         ("runs", true) => "served, with a note",

@@ -290,6 +290,6 @@ fn selection(agent: &AgentDefinition, depth: u32, calls: &dyn Calls) -> ToolSele
 
 impl fmt::Debug for SubagentPorts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Agents").field("own", &self.own.len()).finish_non_exhaustive()
+        f.debug_struct("SubagentPorts").field("own", &self.own.len()).finish_non_exhaustive()
     }
 }

@@ -45,8 +45,9 @@ pub(super) fn rank(query: &SearchQuery, documents: &[Arc<DefinitionWords>], syno
         (1.0 + (count - known + 0.5) / (known + 0.5)).ln()
     };
     let terms = query.stems.iter().map(|stem| {
-        let others = synonyms.of(stem).iter().map(|other| (other, SYNONYM * rarity(other)));
-        std::iter::once((stem, rarity(stem))).chain(others).collect()
+        let own = rarity(stem);
+        let others = synonyms.of(stem).iter().map(|other| (other, SYNONYM * rarity(other).min(own)));
+        std::iter::once((stem, own)).chain(others).collect()
     });
     let terms: Vec<Vec<(&String, f64)>> = terms.collect();
     let score = |words: &DefinitionWords| -> f64 {

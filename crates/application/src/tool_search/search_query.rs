@@ -13,10 +13,30 @@ pub(super) struct SearchQuery {
     pub(super) text: String,
     /// Different stems of all words.
     pub(super) stems: Vec<String>,
-    /// Stems that must occur in a definition.
-    pub(super) required: Vec<String>,
+    /// Words that a definition must have.
+    pub(super) required: Vec<RequiredWord>,
     /// Words as written, which may be names of tools.
     names: Vec<String>,
+}
+
+/// Word that a definition must have: all stems of its parts, or that of the whole.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct RequiredWord {
+    parts: Vec<String>,
+    /// Stems of a word with hyphens as one word: `e-mail` is also `email`.
+    joined: Vec<String>,
+}
+
+impl RequiredWord {
+    fn of(word: &str) -> Self {
+        let joined = if word.contains('-') { stems(&word.replace('-', "")) } else { Vec::new() };
+        Self { parts: stems(&word.replace('-', " ")), joined }
+    }
+
+    fn is_in(&self, words: &DefinitionWords) -> bool {
+        let has_all = |stems: &[String]| stems.iter().all(|stem| words.occurrences.contains_key(stem));
+        has_all(&self.parts) || !self.joined.is_empty() && has_all(&self.joined)
+    }
 }
 
 impl SearchQuery {
@@ -28,7 +48,7 @@ impl SearchQuery {
             let plain = word.strip_prefix('+').unwrap_or(word);
             let found = stems(plain);
             if plain.len() < word.len() {
-                query.required.extend(found.iter().cloned());
+                query.required.push(RequiredWord::of(plain));
             }
             query.stems.extend(found.into_iter().filter(|stem| !query.stems.contains(stem)).collect::<Vec<_>>());
             let name = plain.trim_matches(|c: char| !c.is_alphanumeric() && c != '_');
@@ -41,7 +61,7 @@ impl SearchQuery {
 
     /// Returns `true` if the definition contains all required words.
     pub(super) fn is_met_by(&self, words: &DefinitionWords) -> bool {
-        self.required.iter().all(|stem| words.occurrences.contains_key(stem))
+        self.required.iter().all(|word| word.is_in(words))
     }
 
     /// Returns `true` if a word of the query is a name of the tool that cannot be an ordinary word: it has several
@@ -69,9 +89,11 @@ mod tests {
         let query = SearchQuery::parse("+pull requests of `git_log`, +listRequests");
         assert_eq!(query.text, "pull requests of `git_log`, listRequests");
         assert_eq!(query.stems, ["pull", "request", "git", "log", "list"]);
-        assert_eq!(query.required, ["pull", "list", "request"]);
+        let parts: Vec<&[String]> = query.required.iter().map(|word| &word.parts[..]).collect();
+        assert_eq!(parts, [&["pull".to_owned()][..], &["list".to_owned(), "request".to_owned()]]);
         assert!(query.names_tool(&samples::tool("git_log")) && !query.names_tool(&samples::tool("pull")));
         assert!(SearchQuery::parse("Pull").names_tool(&samples::tool("pull")));
-        assert_eq!(SearchQuery::parse(" + "), SearchQuery { text: String::new(), ..SearchQuery::default() });
+        let empty = SearchQuery::parse(" + ");
+        assert!(empty.text.is_empty() && empty.required == [RequiredWord::default()]);
     }
 }

@@ -1,7 +1,7 @@
 //! Phrases of other languages that direct a model: to set instructions aside, to hide something from the user, and to act
 //! without approval.
 
-use super::phrases::{ADDRESSES, APPROVES, CONCEALS, DIRECTS, OVERRIDES};
+use super::kinds::{ADDRESSES, APPROVES, CONCEALS, DIRECTS, OVERRIDES};
 
 /// Patterns by language. Russian, Korean and Turkish words are prefixes because of their endings, and each character of
 /// Chinese and Japanese is a word.
@@ -9,8 +9,8 @@ use super::phrases::{ADDRESSES, APPROVES, CONCEALS, DIRECTS, OVERRIDES};
 pub(super) const FOREIGN: &[(&str, &str)] = &[
     // German
     (OVERRIDES, "ignorier*|vergiss|vergessen|missachte*|verwirf ~4 anweisung*|instruktion*|vorgaben|regeln|richtlinien|systemprompt"),
-    (CONCEALS, "nicht|nie|niemals|ohne|nichts ~4 erwähn*|verrat*|mitteil*|sag|sage|sagen|erzähl*|informier*|offenleg*|zeig*|anzeig*|hinweis*|wissen|erfahren|merken"),
-    (CONCEALS, "erwähn*|verrat*|verrate|sag|sage|erzähl*|informier*|zeig*|teile ~6 nicht|niemals|nie|nichts"),
+    (CONCEALS, "nicht|nie|niemals|ohne|nichts ~4 erwähn*|verrat*|mitteil*|sag|sage|sagen|erzähl*|informier*|offenleg*|zeig*|anzeig*|hinweis*|wissen|erfahren|merken ~4 nutzer*|benutzer*|anwender*|niemand*|davon|dies|es"),
+    (CONCEALS, "erwähn*|verrat*|verrate|sag|sage|erzähl*|informier*|zeig*|teile ~4 nutzer*|benutzer*|anwender*|niemand*|es|dies|das ~3 nicht|niemals|nie|nichts"),
     (CONCEALS, "verheimlich*|verschweig*|verberge*|heimlich|unbemerkt"),
     (ADDRESSES, "hinweis|achtung|anweisung|wichtig|mitteilung ~1 für|an ~1 den|die|das|alle ~1 assistent*|ki|modell*|agent*|sprachmodell*"),
     (APPROVES, "nicht|nie|keine ~3 bestätigung|freigabe|zustimmung|erlaubnis ~2 frag*|bitte*|einhol*|warte*"),
@@ -18,10 +18,10 @@ pub(super) const FOREIGN: &[(&str, &str)] = &[
     (APPROVES, "ohne ~2 nachfrage|rückfrage|zustimmung|bestätigung|freigabe|genehmigung|einwilligung|erlaubnis"),
     (APPROVES, "ohne ~3 benutzer*|nutzer*|anwender* ~2 fragen|bestätig*|zu"),
     // French
-    (OVERRIDES, "ignor*|oubli*|néglig* ~3 consignes|instructions|règles|directives"),
-    (CONCEALS, "ne|n|sans|jamais ~3 mentionn*|révél*|dis|dites|dire|inform*|parl*|signal*|divulgu*|montr*|affich*|prévien*|prévenir ~6 utilisateur|utilisateurs|personne|rien|pas|jamais"),
+    (OVERRIDES, "ignor*|oubli*|néglig* ~1 les|vos|tes|ces|toutes|des|aux ~2 consignes|instructions|règles|directives"),
+    (CONCEALS, "ne|n|sans|jamais ~3 mentionn*|révél*|dis|dites|dire|inform*|parl*|signal*|divulgu*|montr*|affich*|prévien*|prévenir ~5 utilisateur|utilisateurs|personne"),
     (CONCEALS, "discrètement|secrètement|silencieusement|insu"),
-    (ADDRESSES, "note|attention|consigne|instruction ~2 assistant|ia|modèle|agent"),
+    (ADDRESSES, "note|attention|consigne|instruction ~1 à|pour|au|aux ~2 assistant|ia|modèle|agent"),
     (APPROVES, "ne|n|pas|jamais ~2 demand* ~3 confirmation|autorisation|approbation|accord"),
     (DIRECTS, "avant ~1 chaque|tout|toute ~2 appel|réponse|outil"),
     (APPROVES, "sans ~3 confirmation|autorisation|approbation|accord|consentement|demander"),

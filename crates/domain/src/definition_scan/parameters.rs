@@ -1,6 +1,6 @@
 //! Names of parameters by which a tool asks for what only the model knows.
 
-use super::{ScanFinding, phrases::SECRETS};
+use super::{ScanFinding, kinds::SECRETS};
 use serde_json::Value;
 
 /// Parts of names of files with secrets, without separators.

@@ -2,19 +2,10 @@
 
 use super::{
     foreign_phrases::FOREIGN,
-    words::{Pattern, is_negation, other_readings, sentences, words},
+    kinds::{ADDRESSES, APPROVES, COMMANDS, CONCEALS, DIRECTS, MARKUP, OVERRIDES, SECRETS, SENDS},
+    words::{Pattern, is_negated, other_readings, sentences, words},
 };
 use std::sync::LazyLock;
-
-pub(super) const OVERRIDES: &str = "it directs the model to set its instructions aside";
-pub(super) const CONCEALS: &str = "it directs the model to hide something from the user";
-pub(super) const ADDRESSES: &str = "it addresses the model like its user or developer";
-pub(super) const SECRETS: &str = "it asks for secrets or private data";
-const SENDS: &str = "it sends data to an address that it names";
-pub(super) const DIRECTS: &str = "it directs the use of other tools";
-pub(super) const APPROVES: &str = "it directs the model to act without approval";
-const MARKUP: &str = "it has the markup of a conversation with a model";
-const COMMANDS: &str = "it has a command line that downloads, decodes or deletes";
 
 /// Patterns that are also searched for in disguised words.
 const STRONG: &[(&str, &str)] = &[
@@ -434,7 +425,7 @@ fn parsed(patterns: &[(&'static str, &'static str)]) -> Vec<(&'static str, Patte
 }
 
 /// Returns the findings about a text, each once.
-pub(super) fn find(text: &str) -> Vec<&'static str> {
+pub(super) fn find_phrases(text: &str) -> Vec<&'static str> {
     let mut found = Vec::new();
     let mut add = |what| {
         if !found.contains(&what) {
@@ -462,7 +453,12 @@ pub(super) fn find(text: &str) -> Vec<&'static str> {
     let lower = text.to_lowercase();
     let has = |parts: &[&str], text: &str| parts.iter().any(|part| text.contains(part));
     // Markup in code is an example. A command line in code counts if the text asks to run it.
-    let without_code: String = lower.split('`').step_by(2).collect();
+    let parts: Vec<&str> = lower.split('`').collect();
+    let mut without_code: String = parts.iter().copied().step_by(2).collect();
+    // The text after a mark without its counterpart is no code.
+    if parts.len() % 2 == 0 {
+        without_code.push_str(parts[parts.len() - 1]);
+    }
     if has(MARKS, &without_code) {
         add(MARKUP);
     }
@@ -473,14 +469,16 @@ pub(super) fn find(text: &str) -> Vec<&'static str> {
         add(COMMANDS);
     }
     let directs = |sentence: &[String], verbs: &[&str], markers: &[&str]| {
-        let has_one = |listed: &[&str]| sentence.iter().any(|word| listed.contains(&word.as_str()));
-        has_one(verbs) && has_one(markers)
+        let is_one_of = |word: &String, listed: &[&str]| listed.contains(&word.as_str());
+        let mut words = sentence.iter().enumerate();
+        words.any(|(at, word)| is_one_of(word, verbs) && !is_negated(sentence, at))
+            && sentence.iter().any(|word| is_one_of(word, markers))
     };
     // Public keys are not secret.
     let files: Vec<&str> = lower.split(' ').filter(|word| !word.contains(".pub")).collect();
     let asks_for_file = files.join(" ").split(['\n', ';']).flat_map(|line| line.split(". ")).any(|sentence| {
         let read = words(sentence);
-        has(PRIVATE_FILES, sentence) && !read.iter().any(|word| is_negation(word)) && directs(&read, DIRECTING, MARKERS)
+        has(PRIVATE_FILES, sentence) && directs(&read, DIRECTING, MARKERS)
     });
     if asks_for_file {
         add(SECRETS);

@@ -4,11 +4,22 @@
 const STOP: &str = ".";
 
 /// Words before a direction that turn it into its opposite.
-const NEGATIONS: &[&str] = &["not", "never", "dont", "avoid", "mustnt", "shouldnt"];
+const NEGATIONS: &[&str] = &[
+    "not", "never", "dont", "avoid", "mustnt", "shouldnt", "nothing", "nichts", "rien", "nada", "nulla", "niente", "ничего",
+];
+/// Words after a negation that keep the instruction: "do not forget to".
+const DOUBLE_NEGATIONS: &[&str] = &["forget", "fail", "hesitate", "skip", "omit", "worry", "neglect"];
+/// Articles and particles of French and Italian that end in an apostrophe.
+const ELISIONS: &[&str] =
+    &["l", "d", "n", "s", "c", "j", "m", "t", "qu", "un", "all", "dell", "nell", "dall", "sull", "quell"];
 
-/// Returns `true` if the word turns a direction after it into its opposite.
-pub(super) fn is_negation(word: &str) -> bool {
-    NEGATIONS.contains(&word)
+/// Returns `true` if one of the three words before this position negates it.
+pub(super) fn is_negated(words: &[String], at: usize) -> bool {
+    let start = at.saturating_sub(3);
+    (start..at).rev().take_while(|before| words[*before] != STOP).any(|before| {
+        let next = words.get(before + 1).map_or("", String::as_str);
+        NEGATIONS.contains(&words[before].as_str()) && !DOUBLE_NEGATIONS.contains(&next)
+    })
 }
 
 /// Returns the words of a text in lower case, with [`STOP`] between sentences. Letters that look Latin become Latin,
@@ -22,12 +33,17 @@ pub(super) fn words(text: &str) -> Vec<String> {
         let folded = fold(character);
         match folded {
             // The dot above, which remains of a Turkish capital in lower case.
-            '\'' | '’' | '\u{307}' => {}
+            '\u{307}' => {}
+            '\'' | '’' => {
+                if ELISIONS.contains(&word.as_str()) {
+                    push(&mut words, &mut word);
+                }
+            }
             folded if is_han_or_kana(folded) => {
                 push(&mut words, &mut word);
                 words.push(folded.to_string());
             }
-            folded if folded.is_alphanumeric() => word.extend(folded.to_lowercase()),
+            folded if folded.is_alphanumeric() => word.extend(folded.to_lowercase().filter(|c| *c != '\u{307}')),
             _ => {
                 push(&mut words, &mut word);
                 if matches!(character, '.' | '!' | '?' | ';') && is_last
@@ -154,10 +170,7 @@ impl Pattern {
 
     /// Returns `true` if the pattern matches where none of the three words before it negates it.
     pub(super) fn matches_affirmed(&self, words: &[String]) -> bool {
-        (0..words.len()).any(|at| {
-            let before = words[at.saturating_sub(3)..at].iter().rev().take_while(|word| *word != STOP);
-            follows(&self.0, &words[at..], 0) && !before.into_iter().any(|word| is_negation(word))
-        })
+        (0..words.len()).any(|at| follows(&self.0, &words[at..], 0) && !is_negated(words, at))
     }
 }
 

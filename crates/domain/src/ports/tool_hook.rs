@@ -39,10 +39,10 @@ impl<T: Into<String>> From<T> for HookContext {
 /// Response of a hook before a call.
 ///
 /// ```
-/// use toolstead_domain::ports::tool_hook::{BeforeCall, HookVerdict};
+/// use toolstead_domain::ports::tool_hook::{BeforeCallResponse, HookVerdict};
 ///
-/// assert_eq!(BeforeCall::deny("not on Fridays").verdict, HookVerdict::Deny("not on Fridays".into()));
-/// assert_eq!(BeforeCall::proceed().verdict, HookVerdict::Continue);
+/// assert_eq!(BeforeCallResponse::deny("not on Fridays").verdict, HookVerdict::Deny("not on Fridays".into()));
+/// assert_eq!(BeforeCallResponse::proceed().verdict, HookVerdict::Continue);
 /// assert!(HookVerdict::Ask("why".into()) < HookVerdict::Deny("why".into()));
 /// ```
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -140,7 +140,7 @@ impl Default for HookTimeout {
 /// use async_trait::async_trait;
 /// use toolstead_domain::{
 ///     access::Access,
-///     ports::tool_hook::{AfterCall, BeforeCall, EndedCall, ToolHook},
+///     ports::tool_hook::{AfterCallResponse, BeforeCallResponse, EndedCall, ToolHook},
 ///     tool_call::ToolCall,
 /// };
 ///
@@ -152,15 +152,15 @@ impl Default for HookTimeout {
 ///         "no_force"
 ///     }
 ///
-///     async fn before<'s, 'c, 'a>(&'s self, call: &'c ToolCall, _: Option<&'a [Access]>) -> BeforeCall {
+///     async fn before<'s, 'c, 'a>(&'s self, call: &'c ToolCall, _: Option<&'a [Access]>) -> BeforeCallResponse {
 ///         match call.arguments.contains_key("force") {
-///             true => BeforeCall::deny("`force` is not allowed here"),
-///             false => BeforeCall::proceed(),
+///             true => BeforeCallResponse::deny("`force` is not allowed here"),
+///             false => BeforeCallResponse::proceed(),
 ///         }
 ///     }
 ///
-///     async fn after<'s, 'e>(&'s self, _: EndedCall<'e>) -> AfterCall {
-///         AfterCall::default()
+///     async fn after<'s, 'e>(&'s self, _: EndedCall<'e>) -> AfterCallResponse {
+///         AfterCallResponse::default()
 ///     }
 /// }
 ///

@@ -168,7 +168,7 @@ impl AppBuilder {
         self
     }
 
-    /// Sets the suggestions that users of this application get with a refusal. The default is [`DefaultSuggestions`],
+    /// Sets the suggestions that users of this application get with a refusal. The default is [`DefaultSuggestions`](toolstead_domain::DefaultSuggestions),
     /// which name no command.
     #[must_use]
     pub fn suggestions(mut self, formatter: Arc<dyn SuggestionFormatter>) -> Self {

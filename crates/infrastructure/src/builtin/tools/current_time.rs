@@ -69,7 +69,7 @@ impl BuiltInTool for CurrentTime {
     const BRIEF: &str = "Returns the date and time.";
     const CATEGORY: Category = Category::System;
     const TAGS: &[&str] = &["time"];
-    const KEYWORDS: &str = "clock day hour now timestamp timezone today weekday";
+    const KEYWORDS: &str = "clock day hour timestamp timezone today weekday";
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
     const EXAMPLE: &str = r#"{"zone": "Europe/Berlin", "style": "text"}"#;
     type Input = Input;

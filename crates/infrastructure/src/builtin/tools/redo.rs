@@ -21,7 +21,7 @@ impl BuiltInTool for Redo {
     const BRIEF: &str = "Repeats what `undo` reverted.";
     const CATEGORY: Category = Category::File;
     const TAGS: &[&str] = &["redo", "write"];
-    const KEYWORDS: &str = "again reapply restore";
+    const KEYWORDS: &str = "reapply restore repeat";
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::WRITING;
     const EXAMPLE: &str = r#"{}"#;
     type Input = Input;

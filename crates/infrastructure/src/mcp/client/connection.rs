@@ -40,7 +40,7 @@ use toolstead_domain::{Generation, Principal, ProtocolVersion, ProviderIdentity}
 
 /// Reason for the failure of a child-process server in an application without a launcher.
 const NO_LAUNCHER: &str = "this program cannot start servers: build `toolstead-infrastructure` with the feature \
-                           `mcp-stdio` and set `McpServerDeps::launcher`, or reach the server by HTTP";
+                           `mcp-stdio` and set `UpstreamDeps::launcher`, or reach the server by HTTP";
 
 /// Dependencies for connections to servers.
 #[derive(Debug, Clone)]

@@ -26,7 +26,7 @@ pub struct HtmlPage {
 
 impl fmt::Debug for HtmlPage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PageOrder").field("url", &self.url.as_str()).field("form", &self.form).finish_non_exhaustive()
+        f.debug_struct("HtmlPage").field("url", &self.url.as_str()).field("form", &self.form).finish_non_exhaustive()
     }
 }
 
