@@ -148,16 +148,14 @@ impl DefinitionPins {
         let items = latest_items(&versions, &kinds);
         let offer = OfferedDefinitions { kinds: &kinds, items: &items, other_names: &BTreeSet::new() };
         let review = review(&versions, offer, pinning.on_change, self.clock.now());
-        // A stored tool has the definition that was served, which may have been replaced by an approval since.
+        // A stored tool has the definition that was served, which may have been replaced by an approval since. One
+        // without a version that its server offered last has no state, so it is not served until the server lists it.
         let mut latest: BTreeMap<ItemKey, Value> = items.into_iter().map(|item| (item.key, item.definition)).collect();
-        let offered = |tool: Tool| {
-            let Some(key) = key_of(&tool) else { return tool };
-            match latest.remove(&key) {
-                Some(Value::Object(members)) => as_offered(&tool, members),
-                Some(_) | None => as_offered(&tool, tool.definition().clone()),
-            }
+        let offered = |tool: Tool| match latest.remove(&key_of(&tool)?) {
+            Some(Value::Object(members)) => Some(as_offered(&tool, members)),
+            Some(_) | None => None,
         };
-        Ok(serve_tools(tools.into_iter().map(offered).collect(), &review))
+        Ok(serve_tools(tools.into_iter().filter_map(offered).collect(), &review))
     }
 
     /// Records what a server offers beside tools, and returns it as it is served. Until `is_listed`, the stored
@@ -231,7 +229,7 @@ impl DefinitionPins {
         }
         Err(StoreError {
             operation: format!("record the definitions of `{}`", pinning.server.name),
-            source: "other processes record versions at the same time".into(),
+            source: "other processes kept recording versions; try again".into(),
         })
     }
 }
@@ -242,12 +240,7 @@ fn log_unapproved(server: &PinnedServer, added: &[DefinitionVersion]) {
     if number > 0 {
         let first: Vec<String> = unapproved.take(LOGGED_ITEMS).map(|added| added.key.to_string()).collect();
         let (server, first) = (&server.name, first.join(", "));
-        tracing::warn!(
-            server,
-            number,
-            first,
-            "definitions are not approved; the differences are shown with the servers"
-        );
+        tracing::warn!(server, number, first, "definitions are not approved: `toolstead servers diff` shows them");
     }
 }
 

@@ -21,6 +21,10 @@ use std::{collections::BTreeSet, fmt};
 
 /// Maximum nesting of members in a reported path.
 const MAX_DEPTH: usize = 16;
+/// Maximum length of a text to scan, in bytes. A longer one is no description, and a hard finding.
+const MAX_TEXT_BYTES: usize = 64 << 10;
+/// Maximum number of findings of a definition, the hard ones first.
+const MAX_FINDINGS: usize = 64;
 
 /// Finding about one text of a definition, or about its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,7 +66,9 @@ pub fn scan(key: &ItemKey, definition: &Value, other_names: &BTreeSet<String>) -
         return findings;
     }
     scan_text("name", &key.name, &mut findings);
-    in_value(&mut vec![], definition, &mut findings);
+    // The key has the names of tools and prompts. Those of resources are texts, because their keys are URIs.
+    let skips_name = matches!(key.kind, ItemKind::Tool | ItemKind::Prompt);
+    in_value(&mut vec![], definition, skips_name, &mut findings);
     if key.kind == ItemKind::Tool {
         findings.extend(names::find(&key.name, other_names));
         findings.extend(parameters::find(definition));
@@ -71,16 +77,17 @@ pub fn scan(key: &ItemKey, definition: &Value, other_names: &BTreeSet<String>) -
     let mut seen = BTreeSet::new();
     findings.retain(|finding: &ScanFinding| seen.insert(finding.what.clone()));
     findings.sort_by_key(|finding| !finding.is_hard);
+    findings.truncate(MAX_FINDINGS);
     findings
 }
 
-fn in_value(path: &mut Vec<String>, value: &Value, findings: &mut Vec<ScanFinding>) {
+fn in_value(path: &mut Vec<String>, value: &Value, skips_name: bool, findings: &mut Vec<ScanFinding>) {
     match value {
         Value::String(text) => scan_text(&path.join("."), text, findings),
-        Value::Array(items) => items.iter().for_each(|item| in_value(path, item, findings)),
+        Value::Array(items) => items.iter().for_each(|item| in_value(path, item, skips_name, findings)),
         Value::Object(members) => {
             for (name, value) in members {
-                let is_name = path.is_empty() && name == "name";
+                let is_name = skips_name && path.is_empty() && name == "name";
                 let is_image = path.first().is_some_and(|first| first == "icons") && name == "src";
                 if is_name {
                     continue;
@@ -97,10 +104,10 @@ fn in_value(path: &mut Vec<String>, value: &Value, findings: &mut Vec<ScanFindin
                 scan_text(&path.join("."), name, findings);
                 if path.len() < MAX_DEPTH {
                     path.push(name.chars().filter(|c| !hidden::is_hidden(*c)).take(40).collect());
-                    in_value(path, value, findings);
+                    in_value(path, value, skips_name, findings);
                     path.pop();
                 } else {
-                    in_value(path, value, findings);
+                    in_value(path, value, skips_name, findings);
                 }
             }
         }
@@ -114,6 +121,11 @@ fn scan_hidden(place: &str, text: &str, findings: &mut Vec<ScanFinding>) {
 }
 
 fn scan_text(place: &str, text: &str, findings: &mut Vec<ScanFinding>) {
+    if text.len() > MAX_TEXT_BYTES {
+        let what = format!("it has a text of more than {} KiB, which is not scanned", MAX_TEXT_BYTES >> 10);
+        findings.push(ScanFinding { is_hard: true, what, place: place.to_owned() });
+        return;
+    }
     scan_hidden(place, text, findings);
     let mut add = |is_hard, what: Option<String>| {
         findings.extend(what.map(|what| ScanFinding { is_hard, what, place: place.to_owned() }));

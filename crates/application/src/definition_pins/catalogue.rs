@@ -42,7 +42,7 @@ pub(super) fn serve_tools(offered: Vec<Tool>, review: &Review) -> PinnedTools {
     PinnedTools { tools: tools.collect(), notes: review.notes.clone() }
 }
 
-/// Returns a stored tool with this definition, and without what was added to it when it was served.
+/// Returns a stored tool with this definition, and without the changes made for serving it.
 pub(super) fn as_offered(tool: &Tool, definition: Map<String, Value>) -> Tool {
     let mut offered = Tool::new(tool.name().clone(), definition, tool.category, tool.source().clone());
     offered.tags.clone_from(&tool.tags);

@@ -91,10 +91,10 @@ mod tests {
 
     #[test]
     fn a_decision_that_is_alike_for_all_calls_is_put_into_words_once() {
-        let outcome = DecisionTextCache::default();
+        let cache = DecisionTextCache::default();
         let made = Cell::new(0);
         let tell = |accesses: &[Access], decision: &Decision| {
-            let texts = outcome.of(accesses, decision, || {
+            let texts = cache.of(accesses, decision, || {
                 made.set(made.get() + 1);
                 let recorded = RecordedDecision {
                     verdict: "allow".into(),

@@ -238,7 +238,7 @@ impl Record {
 
     fn decision_texts(&self, accesses: &[Access], decision: &Decision) -> DecisionTexts {
         let bare;
-        let redacted = match self.keep {
+        let recorded = match self.keep {
             RecordedArguments::None => {
                 bare = without_arguments(decision);
                 &bare
@@ -249,9 +249,9 @@ impl Record {
             accesses: accesses.iter().map(|access| self.access(access)).collect(),
             decision: RecordedDecision {
                 verdict: decision.verdict.as_str().to_owned(),
-                reason: self.text(&redacted.reason(), LOOKED_AT),
+                reason: self.text(&recorded.reason(), LOOKED_AT),
                 approved_by: None,
-                trace: self.trace(decision, redacted),
+                trace: self.trace(decision, recorded),
             },
         }
     }

@@ -34,16 +34,17 @@ pub(super) fn without_calls(messages: Vec<Message>) -> Vec<Message> {
     if !messages.iter().flat_map(|message| &message.blocks).any(is_call) {
         return messages;
     }
-    let to_text = |block: Block| match block {
+    let to_text_block = |block: Block| match block {
         Block::ToolUse(call) => vec![Block::text(call_text(&call))],
         Block::ToolResult(result) => result_blocks(result),
         Block::Sealed(_) => Vec::new(),
         other => vec![other],
     };
-    let to_text = messages
-        .into_iter()
-        .map(|message| Message { role: message.role, blocks: message.blocks.into_iter().flat_map(to_text).collect() });
-    to_text.filter(|message| !message.blocks.is_empty()).collect()
+    let without_calls = messages.into_iter().map(|message| Message {
+        role: message.role,
+        blocks: message.blocks.into_iter().flat_map(to_text_block).collect(),
+    });
+    without_calls.filter(|message| !message.blocks.is_empty()).collect()
 }
 
 /// Returns a call as text.

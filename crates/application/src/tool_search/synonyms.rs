@@ -1,4 +1,4 @@
-//! Words of similar meaning, since people name a task in other words than a definition does.
+//! Synonyms, because users describe a task in other words than definitions do.
 
 use super::stems::stems;
 use std::collections::HashMap;

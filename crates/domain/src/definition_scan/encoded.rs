@@ -2,6 +2,8 @@
 
 /// Minimum length of a Base64 text.
 const BASE64_CHARACTERS: usize = 24;
+/// Maximum length of the number of a character reference with its semicolon.
+const ENTITY_BYTES: usize = 8;
 /// Minimum number of encoded bytes of the other encodings.
 const BYTES: usize = 10;
 
@@ -95,7 +97,9 @@ fn escapes(text: &str) -> Option<(&'static str, String)> {
         Some((u8::try_from(u32::from_str_radix(number, 16).ok()?).ok()?, &rest[digits..]))
     }
     let entity: Read = |rest| {
-        let (number, after) = rest.strip_prefix("&#")?.split_once(';')?;
+        let rest = rest.strip_prefix("&#")?;
+        let end = rest.bytes().take(ENTITY_BYTES).position(|byte| byte == b';')?;
+        let (number, after) = (rest.get(..end)?, rest.get(end + 1..)?);
         let number = match number.strip_prefix('x') {
             Some(hex) => u32::from_str_radix(hex, 16).ok()?,
             None => number.parse().ok()?,

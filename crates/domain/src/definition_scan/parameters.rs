@@ -1,4 +1,4 @@
-//! Names of parameters by which a tool asks for what only the model knows.
+//! Parameter names that request the context of the model or files with secrets.
 
 use super::{ScanFinding, kinds::SECRETS};
 use serde_json::Value;
@@ -33,8 +33,8 @@ pub(super) fn find(definition: &Value) -> Option<ScanFinding> {
         CONTEXT_NAMES.iter().any(|known| plain.starts_with(known))
             || SECRET_FILES.iter().any(|part| plain.contains(part))
     };
-    let asked = parameters.keys().filter(is_context).count();
-    (asked >= 2).then(|| ScanFinding {
+    let count = parameters.keys().filter(is_context).count();
+    (count >= 2).then(|| ScanFinding {
         is_hard: false,
         what: SECRETS.to_owned(),
         place: "inputSchema.properties".to_owned(),

@@ -107,3 +107,14 @@ fn check(sets: &[&str], expected: (usize, usize), max_false_positives: f64) {
     assert!(recall >= 0.90, "recall {recall}: {}", missed.concat());
     assert!(false_positives <= max_false_positives, "false positives {false_positives}: {}", alarms.concat());
 }
+
+#[test]
+fn names_of_resources_and_texts_that_are_too_long_are_hard_findings() {
+    let none = BTreeSet::new();
+    let resource = ItemKey::new(ItemKind::Resource, "a://1");
+    let found = scan(&resource, &serde_json::json!({"uri": "a://1", "name": "a\u{e0041}"}), &none);
+    assert!(found.iter().any(|finding| finding.is_hard), "{found:?}");
+    let long = serde_json::json!({"description": "&#".repeat(40_000)});
+    let found = scan(&ItemKey::new(ItemKind::Tool, "t"), &long, &none);
+    assert!(found.iter().any(|finding| finding.is_hard && finding.what.contains("64 KiB")), "{found:?}");
+}

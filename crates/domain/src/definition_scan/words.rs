@@ -3,9 +3,21 @@
 /// Marks the end of a sentence in a list of words.
 const STOP: &str = ".";
 
-/// Words before a direction that turn it into its opposite.
+/// Words that negate the instruction after them.
 const NEGATIONS: &[&str] = &[
-    "not", "never", "dont", "avoid", "mustnt", "shouldnt", "nothing", "nichts", "rien", "nada", "nulla", "niente", "ничего",
+    "not",
+    "never",
+    "dont",
+    "avoid",
+    "mustnt",
+    "shouldnt",
+    "nothing",
+    "nichts",
+    "rien",
+    "nada",
+    "nulla",
+    "niente",
+    "ничего",
 ];
 /// Words after a negation that keep the instruction: "do not forget to".
 const DOUBLE_NEGATIONS: &[&str] = &["forget", "fail", "hesitate", "skip", "omit", "worry", "neglect"];

@@ -7,6 +7,9 @@ use std::collections::BTreeSet;
 
 /// Maximum length of a line of a text, in characters. Longer ones are wrapped.
 const LINE_CHARACTERS: usize = 400;
+/// Length of a difference by member from which the definitions are compared as a whole. Each changed member repeats its
+/// path, so nested members with long names would make a difference far larger than the definitions.
+const MAX_BYTES: usize = 256 << 10;
 
 /// Returns the whole difference from `old` to `new`: an approver must see every change. Invisible characters are shown
 /// as escapes.
@@ -22,8 +25,12 @@ const LINE_CHARACTERS: usize = 400;
 pub fn diff(key: &ItemKey, old: Option<&Value>, new: Option<&Value>) -> String {
     let covered = |definition: Option<&Value>| definition.map(|definition| fingerprinted(key.kind, definition));
     let (old, new) = (covered(old), covered(new));
-    let mut lines = Vec::new();
-    compare("", old.as_ref(), new.as_ref(), &mut lines);
+    let mut difference = Difference::default();
+    compare("", old.as_ref(), new.as_ref(), &mut difference);
+    let lines = match difference.is_full() {
+        true => whole(old.as_ref(), new.as_ref()),
+        false => difference.lines,
+    };
     let name = match key.kind {
         ItemKind::Launch | ItemKind::Instructions => key.kind.as_str().to_owned(),
         ItemKind::Tool | ItemKind::Prompt | ItemKind::Resource | ItemKind::Template => shown(&key.name),
@@ -37,22 +44,48 @@ pub fn diff(key: &ItemKey, old: Option<&Value>, new: Option<&Value>) -> String {
     text
 }
 
-fn compare(path: &str, old: Option<&Value>, new: Option<&Value>, lines: &mut Vec<String>) {
-    if old == new {
+/// Lines of a difference by member.
+#[derive(Default)]
+struct Difference {
+    lines: Vec<String>,
+    bytes: usize,
+}
+
+impl Difference {
+    fn add(&mut self, line: String) {
+        self.bytes += line.len();
+        self.lines.push(line);
+    }
+
+    fn is_full(&self) -> bool {
+        self.bytes > MAX_BYTES
+    }
+}
+
+/// Returns the difference of the definitions as compact JSON.
+fn whole(old: Option<&Value>, new: Option<&Value>) -> Vec<String> {
+    let text = |value: Option<&Value>| value.map_or_else(Vec::new, |value| wrapped(&value.to_string()));
+    let mut difference = Difference { lines: vec!["@@ definition @@".to_owned()], bytes: 0 };
+    changed_lines(&text(old), &text(new), &mut difference);
+    difference.lines
+}
+
+fn compare(path: &str, old: Option<&Value>, new: Option<&Value>, difference: &mut Difference) {
+    if old == new || difference.is_full() {
         return;
     }
     let members = |value: Option<&Value>| value.and_then(Value::as_object).cloned();
     match (members(old), members(new)) {
-        (Some(before), Some(after)) => in_members(path, &before, &after, lines),
+        (Some(before), Some(after)) => in_members(path, &before, &after, difference),
         (Some(before), None) if new.is_none() && !before.is_empty() => {
-            in_members(path, &before, &Default::default(), lines)
+            in_members(path, &before, &Default::default(), difference)
         }
         (None, Some(after)) if old.is_none() && !after.is_empty() => {
-            in_members(path, &Default::default(), &after, lines)
+            in_members(path, &Default::default(), &after, difference)
         }
         _ => {
-            lines.push(format!("@@ {} @@", if path.is_empty() { "text" } else { path }));
-            changed_lines(&texts(old), &texts(new), lines);
+            difference.add(format!("@@ {} @@", if path.is_empty() { "text" } else { path }));
+            changed_lines(&texts(old), &texts(new), difference);
         }
     }
 }
@@ -61,23 +94,26 @@ fn in_members(
     path: &str,
     old: &serde_json::Map<String, Value>,
     new: &serde_json::Map<String, Value>,
-    lines: &mut Vec<String>,
+    difference: &mut Difference,
 ) {
     let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
     for name in names {
+        if difference.is_full() {
+            return;
+        }
         let below = if path.is_empty() { shown(name) } else { format!("{path}.{}", shown(name)) };
-        compare(&below, old.get(name), new.get(name), lines);
+        compare(&below, old.get(name), new.get(name), difference);
     }
 }
 
 /// Adds the lines that differ. Equal lines at both ends are left out.
-fn changed_lines(old: &[String], new: &[String], lines: &mut Vec<String>) {
+fn changed_lines(old: &[String], new: &[String], difference: &mut Difference) {
     let start = old.iter().zip(new).take_while(|(one, other)| one == other).count();
     let rest = |lines: &[String]| lines.len() - start;
     let end = old.iter().rev().zip(new.iter().rev()).take(rest(old).min(rest(new)));
     let end = end.take_while(|(one, other)| one == other).count();
-    lines.extend(old[start..old.len() - end].iter().map(|line| format!("-{line}")));
-    lines.extend(new[start..new.len() - end].iter().map(|line| format!("+{line}")));
+    old[start..old.len() - end].iter().for_each(|line| difference.add(format!("-{line}")));
+    new[start..new.len() - end].iter().for_each(|line| difference.add(format!("+{line}")));
 }
 
 /// Returns the lines of a value. Long lines are wrapped, not shortened.
@@ -87,7 +123,7 @@ fn texts(value: Option<&Value>) -> Vec<String> {
         Some(Value::String(text)) => text.clone(),
         Some(other) => other.to_string(),
     };
-    text.lines().flat_map(wrapped).collect()
+    text.split('\n').flat_map(wrapped).collect()
 }
 
 fn wrapped(line: &str) -> Vec<String> {
@@ -104,7 +140,7 @@ fn shown(text: &str) -> String {
     for character in text.chars() {
         match character {
             '\t' => line.push(' '),
-            character if is_invisible(character) || matches!(character, '\n' | '\u{2028}' | '\u{2029}') => {
+            character if is_invisible(character) || matches!(character, '\n' | '\r' | '\u{2028}' | '\u{2029}') => {
                 line.extend(character.escape_unicode());
             }
             character => line.push(character),
@@ -136,6 +172,18 @@ mod tests {
         let name = format!("{}_end", "x".repeat(1000));
         let text = diff(&key, None, Some(&json!({"inputSchema": {"properties": {name.as_str(): true}}})));
         assert!(text.contains(&format!("@@ inputSchema.properties.{name} @@\n+true\n")), "{text}");
+    }
+
+    #[test]
+    fn a_difference_is_bounded_by_the_definitions_and_complete() {
+        let key = ItemKey::new(ItemKind::Tool, "t");
+        let many: serde_json::Map<String, Value> = (0..5_000).map(|number| (number.to_string(), json!(1))).collect();
+        let name = "x".repeat(30_000);
+        let new = json!({"inputSchema": {"properties": {name.as_str(): many}}});
+        let text = diff(&key, None, Some(&new));
+        assert!(text.len() < 2 * new.to_string().len(), "{}", text.len());
+        let shown: String = text.lines().filter_map(|line| line.strip_prefix('+')).skip(1).collect();
+        assert!(shown.contains(&name) && shown.contains("\"4999\":1"), "{}", shown.len());
     }
 
     #[test]

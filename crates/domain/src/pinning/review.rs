@@ -77,6 +77,18 @@ pub fn review(
     }
     let known: BTreeSet<u8> = stored.keys().map(|key| listing(key.kind)).collect();
     let mut review = Review::default();
+    let marker = listed_marker();
+    if stored.remove(&marker).is_none() && offer.kinds.contains(&marker.kind) {
+        review.added.push(DefinitionVersion {
+            key: marker,
+            number: 1,
+            definition: Some(Value::Null),
+            seen_at: now,
+            approval: Some(VersionApproval { at: now, by: FIRST_SIGHT.to_owned() }),
+            findings: Vec::new(),
+            has_hard_finding: false,
+        });
+    }
     for item in offer.items {
         let history = stored.remove(&item.key).unwrap_or_default();
         let is_first_sight = !known.contains(&listing(item.key.kind));
@@ -108,6 +120,12 @@ pub fn review(
         }
     }
     review
+}
+
+/// Returns the key of the version that records that a server listed its prompts, resources and templates. Without it, the
+/// first one that a server without any adds later would count as first seen.
+pub fn listed_marker() -> ItemKey {
+    ItemKey::new(ItemKind::Template, "")
 }
 
 /// Returns a number for the listing that an item of this kind is part of. What a listing contains when it is first seen
@@ -435,5 +453,21 @@ mod tests {
         assert_eq!((definition, pending.number), (&base(), 2));
         assert_eq!(pending.reason, "its definition changed since it was approved (schema widened)");
         assert!(pending.diff.contains("@@ inputSchema.properties.cc.type @@\n+string\n"), "{}", pending.diff);
+    }
+
+    #[test]
+    fn the_first_prompt_of_a_server_that_listed_none_is_a_change() {
+        let (kinds, none) = ([ItemKind::Prompt, ItemKind::Resource, ItemKind::Template], BTreeSet::new());
+        let prompt = OfferedItem { key: ItemKey::new(ItemKind::Prompt, "p"), definition: json!({"name": "p"}) };
+        let mut versions: Vec<DefinitionVersion> = Vec::new();
+        let mut list = |items: &[OfferedItem]| {
+            let offer = OfferedDefinitions { kinds: &kinds, items, other_names: &none };
+            let review = review(&versions, offer, ChangePolicy::Quarantine, Timestamp(1));
+            versions.extend(review.added);
+            review.states
+        };
+        assert!(list(&[]).is_empty());
+        let states = list(std::slice::from_ref(&prompt));
+        assert!(matches!(&states[&prompt.key], ItemState::Unapproved(pending) if pending.is_withheld), "{states:?}");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{
     Effect,
-    kind::{AccessHead, access_head},
+    kind::{AccessRuleHead, access_head},
 };
 use crate::{
     access::AccessKind,
@@ -14,7 +14,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub(super) enum Head {
     /// Kind of access, of any tool.
-    Access(&'static AccessHead),
+    Access(&'static AccessRuleHead),
     /// Name of a tool, or a pattern of names.
     Tool(String),
 }

@@ -99,7 +99,7 @@ type RuleKindResult = Result<Arc<dyn RuleKind>, String>;
 
 /// Head that names a kind of access, of any tool.
 #[derive(Debug)]
-pub(super) struct AccessHead {
+pub(super) struct AccessRuleHead {
     pub(super) name: &'static str,
     pub(super) access: AccessKind,
     /// Part of a call that a rule without parentheses is compared with.
@@ -107,22 +107,22 @@ pub(super) struct AccessHead {
     pub(super) parse: fn(&str, Effect, &PatternBase) -> RuleKindResult,
 }
 
-const HEADS: &[AccessHead] = &[
-    AccessHead { name: "Read", access: AccessKind::Read, subject: RuleSubject::Path, parse: path::parse },
-    AccessHead { name: "Write", access: AccessKind::Write, subject: RuleSubject::Path, parse: path::parse },
-    AccessHead { name: "Edit", access: AccessKind::Write, subject: RuleSubject::Path, parse: path::parse },
-    AccessHead { name: "Bash", access: AccessKind::Run, subject: RuleSubject::Command, parse: command::parse },
-    AccessHead { name: "Agent", access: AccessKind::Agent, subject: RuleSubject::Name, parse: name::parse },
-    AccessHead { name: "Task", access: AccessKind::Agent, subject: RuleSubject::Name, parse: name::parse },
-    AccessHead { name: "Tools", access: AccessKind::Offer, subject: RuleSubject::Name, parse: name::parse },
-    AccessHead { name: "WebFetch", access: AccessKind::Reach, subject: RuleSubject::Host, parse: host::parse },
-    AccessHead {
+const HEADS: &[AccessRuleHead] = &[
+    AccessRuleHead { name: "Read", access: AccessKind::Read, subject: RuleSubject::Path, parse: path::parse },
+    AccessRuleHead { name: "Write", access: AccessKind::Write, subject: RuleSubject::Path, parse: path::parse },
+    AccessRuleHead { name: "Edit", access: AccessKind::Write, subject: RuleSubject::Path, parse: path::parse },
+    AccessRuleHead { name: "Bash", access: AccessKind::Run, subject: RuleSubject::Command, parse: command::parse },
+    AccessRuleHead { name: "Agent", access: AccessKind::Agent, subject: RuleSubject::Name, parse: name::parse },
+    AccessRuleHead { name: "Task", access: AccessKind::Agent, subject: RuleSubject::Name, parse: name::parse },
+    AccessRuleHead { name: "Tools", access: AccessKind::Offer, subject: RuleSubject::Name, parse: name::parse },
+    AccessRuleHead { name: "WebFetch", access: AccessKind::Reach, subject: RuleSubject::Host, parse: host::parse },
+    AccessRuleHead {
         name: "Resource",
         access: AccessKind::Resource,
         subject: RuleSubject::Resource,
         parse: request::parse_resource,
     },
-    AccessHead {
+    AccessRuleHead {
         name: "Prompt",
         access: AccessKind::Prompt,
         subject: RuleSubject::Prompt,
@@ -135,7 +135,7 @@ const HEADS: &[AccessHead] = &[
 const BEHIND_A_TOOL: &[fn(&str, Effect) -> Option<RuleKindResult>] = &[host::behind_a_tool, parameter::behind_a_tool];
 
 /// Returns the head with this name, if it names a kind of access.
-pub(super) fn access_head(name: &str) -> Option<&'static AccessHead> {
+pub(super) fn access_head(name: &str) -> Option<&'static AccessRuleHead> {
     HEADS.iter().find(|head| head.name == name)
 }
 

@@ -14,7 +14,7 @@ use crate::{
     services::calendar::{
         Calendar,
         draft::{EventDraft, SendUpdates, WrittenEvent},
-        times::{WrongTime, Zone},
+        times::{InvalidTime, Zone},
     },
 };
 use chrono::{DateTime, Utc};
@@ -165,7 +165,7 @@ async fn draft(input: Input, world: &ToolEnvironment) -> Result<EventDraft, Tool
     let invalid = |wrong: String| ToolFailure::new(ErrorKind::InvalidInput, wrong);
     on_blocking_thread(move || {
         let zone = match &input.time_zone {
-            Some(name) => Zone::parse(name, now).map_err(|wrong: WrongTime| invalid(wrong.to_string()))?,
+            Some(name) => Zone::parse(name, now).map_err(|wrong: InvalidTime| invalid(wrong.to_string()))?,
             None => Zone::system(now),
         };
         let written = WrittenEvent {

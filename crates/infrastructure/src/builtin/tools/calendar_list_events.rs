@@ -13,7 +13,7 @@ use crate::{
     },
     services::calendar::{
         Calendar, EventQuery, MAX_RESULTS,
-        times::{Moment, WrongTime, Zone, rfc3339},
+        times::{InvalidTime, Moment, Zone, rfc3339},
     },
 };
 use chrono::{DateTime, FixedOffset, Utc};
@@ -133,7 +133,7 @@ impl BuiltInTool for CalendarListEvents {
 }
 
 /// Returns the query that the arguments describe. Blocks for a short time.
-fn build_query(input: Input, now: DateTime<Utc>) -> Result<EventQuery, WrongTime> {
+fn build_query(input: Input, now: DateTime<Utc>) -> Result<EventQuery, InvalidTime> {
     let zone = match &input.time_zone {
         Some(name) => Zone::parse(name, now)?,
         None => Zone::system(now),

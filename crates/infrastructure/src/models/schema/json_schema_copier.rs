@@ -125,7 +125,7 @@ impl JsonSchemaCopier<'_> {
         value: &Value,
         depth: usize,
     ) {
-        let sentence_text = match (keyword, value) {
+        let text = match (keyword, value) {
             // These keywords would change the targets of references or the meaning of keywords.
             ("$schema" | "$id" | "id" | "$anchor" | "$dynamicAnchor" | "$recursiveAnchor" | "$vocabulary", _) => None,
             ("$ref", Value::String(name)) if reference::target(self.root, name).is_some() => {
@@ -165,8 +165,8 @@ impl JsonSchemaCopier<'_> {
                 },
             },
         };
-        if let Some(sentence_text) = sentence_text {
-            sentence::add(copy, &sentence_text);
+        if let Some(text) = text {
+            sentence::add(copy, &text);
         }
     }
 

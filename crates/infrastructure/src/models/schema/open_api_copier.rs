@@ -204,19 +204,19 @@ impl<'a> OpenApiCopier<'a> {
         if parts.iter().any(|part| is_null(&part)) {
             copy.insert("nullable".into(), true.into());
         }
-        let says_something = copy.keys().any(|name| !matches!(name.as_str(), "title" | "description" | "nullable"));
-        let description = parts.iter().filter(|part| !is_null(part));
-        let mut parts: Vec<Map<String, Value>> = description.map(|part| self.schema(part, depth + 1)).collect();
+        let has_other_keywords = copy.keys().any(|name| !matches!(name.as_str(), "title" | "description" | "nullable"));
+        let non_null_parts = parts.iter().filter(|part| !is_null(part));
+        let mut parts: Vec<Map<String, Value>> = non_null_parts.map(|part| self.schema(part, depth + 1)).collect();
         if parts.len() == 1 {
             return merge(copy, parts.remove(0));
         }
         if let Some(choice) = one_choice(&parts) {
             return merge(copy, choice);
         }
-        if says_something {
+        if has_other_keywords {
             let all: Vec<Value> = parts.iter().cloned().map(Value::from).collect();
-            if let Some(description) = sentence::alternatives(keyword, &all) {
-                sentence::add(copy, &description);
+            if let Some(text) = sentence::alternatives(keyword, &all) {
+                sentence::add(copy, &text);
             }
             // Members that only one of the alternatives has can also be given.
             for part in &mut parts {

@@ -1,7 +1,7 @@
 //! An event to be created. It is checked before approval is requested.
 
 use crate::services::{
-    calendar::times::{Moment, WrongTime, Zone, rfc3339},
+    calendar::times::{InvalidTime, Moment, Zone, rfc3339},
     mail_address,
 };
 use serde_json::{Map, Value, json};
@@ -76,7 +76,7 @@ pub struct EventDraft {
 pub enum UnfitEvent {
     /// A time cannot be parsed.
     #[error("`{0}`: {1}")]
-    Time(&'static str, WrongTime),
+    Time(&'static str, InvalidTime),
     /// One bound is a day, the other one a time.
     #[error("`start` and `end` differ in kind: use days for whole days (\"2026-01-05\"), or times for both")]
     Kinds,

@@ -38,7 +38,7 @@ pub enum Moment {
 
 /// The reason why a time is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum WrongTime {
+pub enum InvalidTime {
     /// It cannot be parsed.
     #[error(
         "{0:?} is not a time: write \"2026-01-05\" for a day, \"2026-01-05T14:00\" for a time in the time zone, or \"2026-01-05T14:00:00+01:00\""
@@ -84,9 +84,9 @@ impl Zone {
     /// Parses a name, an offset or `local`. Blocks briefly.
     ///
     /// # Errors
-    /// [`WrongTime::Zone`].
-    pub fn parse(text: &str, now: DateTime<Utc>) -> Result<Self, WrongTime> {
-        let unknown = || WrongTime::Zone(text.chars().take(64).collect());
+    /// [`InvalidTime::Zone`].
+    pub fn parse(text: &str, now: DateTime<Utc>) -> Result<Self, InvalidTime> {
+        let unknown = || InvalidTime::Zone(text.chars().take(64).collect());
         if text.eq_ignore_ascii_case("local") {
             return Ok(Self::system(now));
         }
@@ -157,9 +157,9 @@ impl Moment {
     /// Parses a day, a time with an offset, or a time on the clocks of the zone.
     ///
     /// # Errors
-    /// [`WrongTime`].
-    pub fn parse(text: &str, zone: &Zone) -> Result<Self, WrongTime> {
-        let unreadable = || WrongTime::Unreadable(text.chars().take(MAX_BYTES).collect());
+    /// [`InvalidTime`].
+    pub fn parse(text: &str, zone: &Zone) -> Result<Self, InvalidTime> {
+        let unreadable = || InvalidTime::Unreadable(text.chars().take(MAX_BYTES).collect());
         let trimmed = text.trim();
         // The year must have four digits; the formats would accept more.
         if trimmed.len() > MAX_BYTES
@@ -186,8 +186,10 @@ impl Moment {
             .find_map(|format| NaiveDateTime::parse_from_str(&time, format).ok());
         match zone.instants(local.ok_or_else(unreadable)?).as_slice() {
             [one] => Ok(Self::Instant(*one)),
-            [first, second, ..] => Err(WrongTime::Twice { text: time, first: rfc3339(first), second: rfc3339(second) }),
-            [] => Err(WrongTime::Skipped(time)),
+            [first, second, ..] => {
+                Err(InvalidTime::Twice { text: time, first: rfc3339(first), second: rfc3339(second) })
+            }
+            [] => Err(InvalidTime::Skipped(time)),
         }
     }
 

@@ -54,8 +54,8 @@ fn silent_engines(document: &Value) -> String {
         let part = |at| engine.get(at).and_then(Value::as_str).map(|text| one_line(&clean_text(text), 60));
         part(0).map(|name| part(1).map_or(name.clone(), |why| format!("{name} ({why})")))
     };
-    let engines_text: Vec<String> = engines.into_iter().flatten().filter_map(engine).take(10).collect();
-    engines_text.join(", ")
+    let names: Vec<String> = engines.into_iter().flatten().filter_map(engine).take(10).collect();
+    names.join(", ")
 }
 
 pub(super) fn refusal(refusal: &Refusal<'_>) -> WebSearchError {

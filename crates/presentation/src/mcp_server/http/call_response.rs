@@ -73,20 +73,20 @@ impl Drop for Work {
 impl Work {
     /// Moves the work to a task of its own. A response body is polled only while its client reads, and neither deadline
     /// nor cancellation may depend on that.
-    fn start(mut self) -> WorkTask {
+    fn start(mut self) -> CallTask {
         let future = self.future.take();
         let running = tokio::spawn(async move { future?.await });
-        WorkTask { running, on_disconnect: self.on_disconnect }
+        CallTask { running, on_disconnect: self.on_disconnect }
     }
 }
 
 /// Work in a task, which runs whether it is awaited or not.
-struct WorkTask {
+struct CallTask {
     running: JoinHandle<Option<Answer>>,
     on_disconnect: DisconnectBehavior,
 }
 
-impl Future for WorkTask {
+impl Future for CallTask {
     type Output = Option<Answer>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -95,7 +95,7 @@ impl Future for WorkTask {
     }
 }
 
-impl Drop for WorkTask {
+impl Drop for CallTask {
     fn drop(&mut self) {
         if self.on_disconnect == DisconnectBehavior::Ends {
             self.running.abort();
@@ -161,7 +161,7 @@ pub(super) fn pulse(period: Duration) -> Interval {
 }
 
 struct CallStream {
-    work: WorkTask,
+    work: CallTask,
     caller: Arc<ClientCaller>,
     /// Messages that are not sent yet.
     messages: Vec<Vec<u8>>,

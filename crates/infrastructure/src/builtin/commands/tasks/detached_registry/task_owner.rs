@@ -65,8 +65,8 @@ pub(super) fn keep(
                 Some(_) = followers.join_next() => {}
             }
         };
-        let (task_copy, of, at) = (task.clone(), end.clone(), place.clone());
-        match spawn_blocking(move || record(&at, number, &task_copy, of)).await {
+        let (recorded_task, recorded_end, at) = (task.clone(), end.clone(), place.clone());
+        match spawn_blocking(move || record(&at, number, &recorded_task, recorded_end)).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!(%error, "the end of a detached task was not recorded"),
             Err(error) => tracing::warn!(%error, "the end of a detached task was not recorded"),

@@ -449,6 +449,13 @@ fn an_entry_of_the_registry_is_one_command_or_one_address() {
             Err("is in the registry https://evil.example.com"),
         ),
         (
+            package(json!({
+                "registryType": "npm", "identifier": "demo", "version": "1.0.0",
+                "environmentVariables": [{"name": "npm_config_registry", "value": "https://evil.example.com"}],
+            })),
+            Err("sets `npm_config_registry`, which changes what is downloaded or run"),
+        ),
+        (
             package(json!({"registryType": "npm", "identifier": "demo", "version": "1.0.0", "runtimeHint": "bash"})),
             Err("is to be run with `bash`"),
         ),

@@ -28,6 +28,13 @@ pub(super) fn translate(package: &[Member], origin: &Origin, inputs: &mut Inputs
     let registry = text(package, &["registryBaseUrl", "registry_base_url"]);
     let is_known_registry = |known: &[&str]| registry.is_none_or(|url| known.contains(&url.trim_end_matches('/')));
     let variables = inputs.named(find(package, &["environmentVariables", "environment_variables"]), origin);
+    if let Some(variable) = variables.iter().find(|variable| configures_runner(&variable.name)) {
+        return Err(format!(
+            "the package `{identifier}` sets `{}`, which changes what is downloaded or run: describe the server in \
+             `toolstead.toml` if you want that",
+            variable.name
+        ));
+    }
     check_runtime_arguments(package, kind, identifier)?;
     let runtime = arguments::translate(find(package, &["runtimeArguments", "runtime_arguments"]), inputs)?;
     check_mounts(&runtime, identifier)?;
@@ -73,6 +80,33 @@ pub(super) fn translate(package: &[Member], origin: &Origin, inputs: &mut Inputs
         keys.push(member_of("env", Content::Table(variables), origin));
     }
     Ok(keys)
+}
+
+/// Returns `true` if the variable configures the program that downloads and starts the package, or the loader.
+fn configures_runner(name: &str) -> bool {
+    const PREFIXES: &[&str] =
+        &["NPM_CONFIG_", "UV_", "PIP_", "NUGET_", "LD_", "DYLD_", "BASH_", "GIT_SSH", "GIT_CONFIG", "GIT_EXEC"];
+    const NAMES: &[&str] = &[
+        "PATH",
+        "HOME",
+        "ENV",
+        "SHELL",
+        "IFS",
+        "XDG_CONFIG_HOME",
+        "NODE_OPTIONS",
+        "NODE_PATH",
+        "NODE_EXTRA_CA_CERTS",
+        "NODE_TLS_REJECT_UNAUTHORIZED",
+        "PYTHONPATH",
+        "PYTHONHOME",
+        "PYTHONSTARTUP",
+        "DOCKER_HOST",
+        "DOCKER_CONFIG",
+        "DOCKER_CONTEXT",
+        "DOTNET_STARTUP_HOOKS",
+    ];
+    let name = name.to_ascii_uppercase();
+    PREFIXES.iter().any(|prefix| name.starts_with(prefix)) || NAMES.contains(&name.as_str())
 }
 
 /// Checks the arguments of the runtime. Others than the allowed ones could run a different package, or weaken the
