@@ -21,7 +21,7 @@ use std::{collections::BTreeSet, fmt};
 
 /// Maximum nesting of members in a reported path.
 const MAX_DEPTH: usize = 16;
-/// Maximum length of a text to scan, in bytes. A longer one is no description, and a hard finding.
+/// Maximum length of a text to scan, in bytes. A longer text is a hard finding.
 const MAX_TEXT_BYTES: usize = 64 << 10;
 /// Maximum number of findings of a definition, the hard ones first.
 const MAX_FINDINGS: usize = 64;

@@ -28,7 +28,7 @@ pub fn diff(key: &ItemKey, old: Option<&Value>, new: Option<&Value>) -> String {
     let mut difference = Difference::default();
     compare("", old.as_ref(), new.as_ref(), &mut difference);
     let lines = match difference.is_full() {
-        true => whole(old.as_ref(), new.as_ref()),
+        true => whole_definitions(old.as_ref(), new.as_ref()),
         false => difference.lines,
     };
     let name = match key.kind {
@@ -63,7 +63,7 @@ impl Difference {
 }
 
 /// Returns the difference of the definitions as compact JSON.
-fn whole(old: Option<&Value>, new: Option<&Value>) -> Vec<String> {
+fn whole_definitions(old: Option<&Value>, new: Option<&Value>) -> Vec<String> {
     let text = |value: Option<&Value>| value.map_or_else(Vec::new, |value| wrapped(&value.to_string()));
     let mut difference = Difference { lines: vec!["@@ definition @@".to_owned()], bytes: 0 };
     changed_lines(&text(old), &text(new), &mut difference);

@@ -224,7 +224,8 @@ impl HostPattern {
         }
         let has_port = text.rsplit_once(':').is_some_and(|(_, port)| !port.contains(']'));
         if !text.contains('*') {
-            let (host, port) = parse_authority(text, Some(WEB_PORTS[0])).map_err(|error| wrong(error.reason.to_string()))?;
+            let (host, port) =
+                parse_authority(text, Some(WEB_PORTS[0])).map_err(|error| wrong(error.reason.to_string()))?;
             return Ok(Self { names: Names::One(host), port: has_port.then_some(port) });
         }
         // A star represents a part of a label, so replacing it must give a valid name.
