@@ -456,7 +456,7 @@ pub(super) fn find_phrases(text: &str) -> Vec<&'static str> {
     let parts: Vec<&str> = lower.split('`').collect();
     let mut without_code: String = parts.iter().copied().step_by(2).collect();
     // The text after a mark without its counterpart is no code.
-    if parts.len() % 2 == 0 {
+    if parts.len().is_multiple_of(2) {
         without_code.push_str(parts[parts.len() - 1]);
     }
     if has(MARKS, &without_code) {
