@@ -42,7 +42,7 @@ const RENEWAL_PAUSE: Duration = Duration::from_secs(60);
 ///
 /// ```
 /// # use std::sync::Arc;
-/// # use toolstead_domain::{Credentials, Principal, ports::credentials::Resource};
+/// # use toolstead_domain::{Credentials, Principal, ports::credentials::ProtectedResource};
 /// # use toolstead_infrastructure::{
 /// #     egress::{connector::SystemNetwork, host::HostPatterns}, system_clock::SystemClock, web::web_client::WebClient,
 /// # };
