@@ -18,7 +18,7 @@ use toolstead_domain::{
     Clock, ContextCatalogue, DefinitionStore, DefinitionVersion, ItemKey, ItemKind, OfferedItem, PinnedServer, Pinning,
     Prompt, ResourceTemplate, StoreError, Tool, ToolSource, VersionApproval,
     context::Resource,
-    pinning::review::{OfferedDefinitions, Review, approved_version, review},
+    pinning::review::{OfferedDefinitions, Review, approved_version, listed_marker, review},
 };
 
 /// Maximum number of times that an offer is compared again because another process recorded versions meanwhile.
@@ -71,6 +71,13 @@ impl DefinitionPins {
     /// # Errors
     /// [`StoreError`] if the store cannot be read.
     pub async fn history(&self, server: &PinnedServer) -> Result<Vec<DefinitionVersion>, StoreError> {
+        let mut versions = self.stored_versions(server).await?;
+        versions.retain(|version| version.key != listed_marker());
+        Ok(versions)
+    }
+
+    /// Returns the versions, with the marker of a server that listed its prompts and resources.
+    async fn stored_versions(&self, server: &PinnedServer) -> Result<Vec<DefinitionVersion>, StoreError> {
         let mut versions = self.store.versions(server).await?;
         versions.sort_by(|a, b| (&a.key, a.number).cmp(&(&b.key, b.number)));
         Ok(versions)
@@ -144,7 +151,7 @@ impl DefinitionPins {
     /// Returns stored tools as they are served until the server lists them. Records nothing.
     pub(crate) async fn stored_tools(&self, pinning: &Pinning, tools: Vec<Tool>) -> Result<PinnedTools, StoreError> {
         let kinds = [ItemKind::Launch, ItemKind::Tool];
-        let versions = self.history(&pinning.server).await?;
+        let versions = self.stored_versions(&pinning.server).await?;
         let items = latest_items(&versions, &kinds);
         let offer = OfferedDefinitions { kinds: &kinds, items: &items, other_names: &BTreeSet::new() };
         let review = review(&versions, offer, pinning.on_change, self.clock.now());
@@ -177,7 +184,7 @@ impl DefinitionPins {
                 .await?;
             return Ok(serve_context(offered, instructions, &review));
         }
-        let mut versions = self.history(&pinning.server).await?;
+        let mut versions = self.stored_versions(&pinning.server).await?;
         let mut is_same_launch = true;
         if let Some(launch) = versions.iter().rev().find(|version| version.key.kind == ItemKind::Launch) {
             is_same_launch = launch.definition.as_ref() == Some(&pinning.launch);
@@ -219,7 +226,7 @@ impl DefinitionPins {
     async fn record(&self, pinning: &Pinning, offer: OfferedDefinitions<'_>) -> Result<Review, StoreError> {
         // Reviewed again after each addition: another process may have taken the number of a version meanwhile.
         for _ in 0..MAX_REVIEWS {
-            let versions = self.history(&pinning.server).await?;
+            let versions = self.stored_versions(&pinning.server).await?;
             let review = review(&versions, offer, pinning.on_change, self.clock.now());
             if review.added.is_empty() {
                 return Ok(review);

@@ -256,7 +256,7 @@ fn changed_offer() -> Value {
     offer
 }
 
-/// What clients receive.
+/// Definitions that clients receive.
 struct Served {
     instructions: String,
     lists: Vec<(List, Vec<Value>)>,

@@ -121,6 +121,24 @@ async fn a_stored_tool_has_the_definition_that_was_approved_meanwhile() {
 }
 
 #[tokio::test]
+async fn a_stored_tool_that_its_server_no_longer_offers_is_not_served() {
+    let (pins, pinning) = (pins(), pinning());
+    let stored = served(&pins, json!({"description": "One.", "inputSchema": {"type": "object"}})).await;
+    // Another process lists the tools of the server without this one.
+    pins.tools(&pinning, Vec::new(), &BTreeSet::new()).await.unwrap();
+    let served = pins.stored_tools(&pinning, vec![stored]).await.unwrap();
+    assert_eq!(served.tools, []);
+}
+
+#[tokio::test]
+async fn the_history_has_no_item_that_the_server_never_offered() {
+    let (pins, pinning) = (pins(), pinning());
+    pins.context(&pinning, ContextCatalogue::default(), None, true).await.unwrap();
+    let history = pins.history(&pinning.server).await.unwrap();
+    assert!(history.iter().all(|version| version.key.kind == ItemKind::Instructions), "{history:?}");
+}
+
+#[tokio::test]
 async fn the_removal_of_a_tool_is_approved_once_and_that_of_a_resource_is_no_change() {
     let (pins, pinning) = (pins(), pinning());
     served(&pins, json!({"description": "One.", "inputSchema": {"type": "object"}})).await;

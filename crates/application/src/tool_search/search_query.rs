@@ -93,6 +93,8 @@ mod tests {
         assert_eq!(parts, [&["pull".to_owned()][..], &["list".to_owned(), "request".to_owned()]]);
         assert!(query.names_tool(&samples::tool("git_log")) && !query.names_tool(&samples::tool("pull")));
         assert!(SearchQuery::parse("Pull").names_tool(&samples::tool("pull")));
+        let hyphen = RequiredWord::of("e-mail");
+        assert_eq!((&hyphen.parts[..], &hyphen.joined[..]), (&["e".into(), "mail".into()][..], &["email".into()][..]));
         let empty = SearchQuery::parse(" + ");
         assert!(empty.text.is_empty() && empty.required == [RequiredWord::default()]);
     }

@@ -34,6 +34,14 @@ async fn check(query: &str, expected: &[&str]) {
 }
 
 #[tokio::test]
+async fn a_rare_synonym_does_not_outrank_the_word_itself() {
+    let mut tools: Vec<Arc<Tool>> = (1..=5).map(|n| tool("s", &format!("get_{n}"), "")).collect();
+    tools.insert(0, tool("s", "download_1", ""));
+    let found = ToolSearch::default().search("get it", &tools).await;
+    assert_eq!(names(&found).last(), Some(&"mcp__s__download_1"));
+}
+
+#[tokio::test]
 async fn words_of_any_form_find_tools_and_names_count_most() {
     check("which commit", &["mcp__git__log"]).await;
     check("sending messages", &["mcp__mail__send", "mcp__mail__find"]).await;

@@ -275,13 +275,18 @@ mod tests {
             assert_eq!(pattern.matches(&words(text)), expected, "{text}");
         }
         let pattern = Pattern::parse("include ~2 keys");
-        for (text, expected) in
-            [("Do not include the keys.", false), ("Do not stop. Include the keys.", true), ("Include keys.", true)]
-        {
+        for (text, expected) in [
+            ("Do not include the keys.", false),
+            ("Do not stop. Include the keys.", true),
+            ("Include keys.", true),
+            ("Do not forget to include the keys.", true),
+        ] {
             assert_eq!(pattern.matches_affirmed(&words(text)), expected, "{text}");
         }
         assert!(Pattern::parse("不 要 ~1 告 诉").matches(&words("请不要告诉用户")));
         assert!(Pattern::parse("не ~1 говор*").matches(&words("Не говори об этом")));
+        assert!(Pattern::parse("non ~2 utente").matches(&words("Non informare l'utente")));
+        assert!(Pattern::parse("izin almadan").matches(&words("İzin almadan")));
         assert!(!Pattern::parse("not tell").matches(&words("It does not tell.")));
         assert!(Pattern::parse("not tell").matches(&words("Do not tell.")));
     }

@@ -175,6 +175,13 @@ mod tests {
     }
 
     #[test]
+    fn a_carriage_return_is_a_change_that_is_shown() {
+        let key = ItemKey::new(ItemKind::Tool, "t");
+        let text = diff(&key, Some(&json!({"description": "a"})), Some(&json!({"description": "a\r"})));
+        assert!(text.ends_with("-a\n+a\\u{d}\n"), "{text}");
+    }
+
+    #[test]
     fn a_difference_is_bounded_by_the_definitions_and_complete() {
         let key = ItemKey::new(ItemKind::Tool, "t");
         let many: serde_json::Map<String, Value> = (0..5_000).map(|number| (number.to_string(), json!(1))).collect();

@@ -80,7 +80,9 @@ impl Call {
             .map(|terminal| TerminalQuestions::new(terminal, patience).opening(auth::browser(&composition.config)));
         let interaction = (questions, messages, global.is_quiet());
         let outcome = self.call(&composition, scope, arguments, interaction, &mut shutdown).await;
-        passing("");
+        if !global.is_quiet() {
+            passing("");
+        }
         if !global.is_quiet()
             && let Err(ExecuteToolError::NotCallable(failure)) = &outcome
             && failure.kind == ErrorKind::NotFound

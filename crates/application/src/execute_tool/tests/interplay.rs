@@ -88,13 +88,13 @@ async fn a_change_is_asked_about_then_recorded_then_run_then_recorded() {
 
 #[tokio::test]
 async fn a_change_that_somebody_refuses_meets_the_log_once_and_its_provider_never() {
-    let message = check(Approval::denied("somebody"), &[(Row::End, (1, 0))], 0).await;
-    assert!(matches!(message, Some(ExecuteToolError::Refused(_))), "{message:?}");
+    let error = check(Approval::denied("somebody"), &[(Row::End, (1, 0))], 0).await;
+    assert!(matches!(error, Some(ExecuteToolError::Refused(_))), "{error:?}");
 }
 
 #[tokio::test]
 async fn a_change_whose_start_is_not_on_record_never_meets_its_provider() {
     let rows = [(Row::StartThatIsLost, (1, 0)), (Row::End, (1, 0))];
-    let message = check(Approval::once("somebody"), &rows, 0).await;
-    assert!(matches!(message, Some(ExecuteToolError::AuditFailure { what: AuditFailure::Start, .. })), "{message:?}");
+    let error = check(Approval::once("somebody"), &rows, 0).await;
+    assert!(matches!(error, Some(ExecuteToolError::AuditFailure { what: AuditFailure::Start, .. })), "{error:?}");
 }

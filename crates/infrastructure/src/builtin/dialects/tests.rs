@@ -9,7 +9,7 @@ use toolstead_domain::{
 };
 
 #[track_caller]
-fn said(dialect: Dialect, name: &str, arguments: &Value, result: &ToolResult) -> Option<AdaptedResult> {
+fn adapted(dialect: Dialect, name: &str, arguments: &Value, result: &ToolResult) -> Option<AdaptedResult> {
     let arguments = arguments.as_object().unwrap();
     let answered = AdapterInput { arguments, characters: 10_000, in_tags: false, outcome: Ok(result) };
     (adapter_of(dialect, name).unwrap().answer)(&answered)
@@ -36,7 +36,7 @@ fn no_face_hides_what_was_refused_or_cut() {
         (CLAUDE_CODE, "Grep", counts),
     ] {
         let result = ToolResult::text(format!("a\n{REMARK}")).with_structured_content(structured).mark_tool_output();
-        let said = said(dialect, name, &json!({"directory": "d", "pattern": "x"}), &result);
+        let said = adapted(dialect, name, &json!({"directory": "d", "pattern": "x"}), &result);
         let outcome = said.is_none_or(|said| said.text.contains(REMARK) || said.extra_block.as_deref() == Some(REMARK));
         assert!(outcome, "{dialect:?} `{name}`");
     }
@@ -60,7 +60,7 @@ fn no_face_says_that_a_dry_run_did_something() {
         (CLAUDE_CODE, "Edit"),
         (CLAUDE_CODE, "MultiEdit"),
     ] {
-        let said = said(dialect, name, &given, &result);
+        let said = adapted(dialect, name, &given, &result);
         assert!(said.is_none_or(|said| said.text.contains("nothing was changed")), "{dialect:?} `{name}`");
     }
 }
@@ -81,7 +81,7 @@ fn notes_of_a_file_that_was_changed_stand_in_every_face() {
         (CLAUDE_CODE, "Write"),
         (CLAUDE_CODE, "Edit"),
     ] {
-        let said = said(dialect, name, &given, &result);
+        let said = adapted(dialect, name, &given, &result);
         let answer = said.is_none_or(|said| said.text.contains(NOTE) || said.extra_block.as_deref() == Some(NOTE));
         assert!(answer, "{dialect:?} `{name}`");
     }
@@ -97,7 +97,7 @@ fn a_command_that_failed_without_an_exit_code_is_an_error_in_every_face_and_says
     for (dialect, name) in
         [(TFO, "execute_command"), (MICRO_X, "bash"), (CLAI, "cmd"), (KODELET, "bash"), (CLAUDE_CODE, "Bash")]
     {
-        let said = said(dialect, name, &json!({"command": "x"}), &result).unwrap();
+        let said = adapted(dialect, name, &json!({"command": "x"}), &result).unwrap();
         let tells = said.text.contains(WHY) || said.extra_block.is_some_and(|beside| beside.contains(WHY));
         assert!(said.is_error && tells, "{dialect:?} `{name}`: {}", said.text);
     }
@@ -112,7 +112,7 @@ fn remarks_about_a_command_that_succeeded_stand_in_every_face() {
     for (dialect, name) in
         [(TFO, "execute_command"), (MICRO_X, "bash"), (CLAI, "cmd"), (KODELET, "bash"), (CLAUDE_CODE, "Bash")]
     {
-        let said = said(dialect, name, &json!({"command": "x"}), &result);
+        let said = adapted(dialect, name, &json!({"command": "x"}), &result);
         let tells = |said: &AdaptedResult| said.text.contains(REDUCED) || said.extra_block.as_deref() == Some(REDUCED);
         assert!(said.as_ref().is_none_or(tells), "{dialect:?} `{name}`: {said:?}");
     }

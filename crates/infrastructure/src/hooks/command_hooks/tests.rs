@@ -23,7 +23,7 @@ fn hook(gate: bool, on_error: FailurePolicy) -> HookDefinition {
 }
 
 /// Runs `PermissionRequest` hooks with these answers. An empty answer is a failing hook.
-async fn asked(answers: &[(&str, FailurePolicy)]) -> Option<HookDecision> {
+async fn decision_of(answers: &[(&str, FailurePolicy)]) -> Option<HookDecision> {
     let definitions = answers.iter().map(|(behavior, on_error)| {
         let answer = json!({"hookSpecificOutput": {"decision": {"behavior": behavior, "message": "why"}}});
         let line = if behavior.is_empty() { "exit 1".to_owned() } else { format!("echo '{answer}'") };
@@ -51,17 +51,17 @@ async fn asked(answers: &[(&str, FailurePolicy)]) -> Option<HookDecision> {
 async fn of_several_hooks_that_hear_of_a_question_the_strictest_counts() {
     use FailurePolicy::{Allow, Deny};
     let no = |reason: &str| Some(HookDecision::Verdict(HookVerdict::Deny(reason.into())));
-    assert_eq!(asked(&[("ask", Allow), ("deny", Allow), ("allow", Allow)]).await, no("why"));
+    assert_eq!(decision_of(&[("ask", Allow), ("deny", Allow), ("allow", Allow)]).await, no("why"));
     assert_eq!(
-        asked(&[("allow", Allow), ("ask", Allow)]).await,
+        decision_of(&[("allow", Allow), ("ask", Allow)]).await,
         Some(HookDecision::Verdict(HookVerdict::Ask("why".into())))
     );
-    assert_eq!(asked(&[("allow", Allow), ("", Allow)]).await, Some(HookDecision::Allow));
+    assert_eq!(decision_of(&[("allow", Allow), ("", Allow)]).await, Some(HookDecision::Allow));
     let broken = "the hook failed: it ended with code 1";
-    assert_eq!(asked(&[("allow", Allow), ("", Deny)]).await, no(broken));
+    assert_eq!(decision_of(&[("allow", Allow), ("", Deny)]).await, no(broken));
     let ask = Some(HookDecision::Verdict(HookVerdict::Ask(broken.into())));
-    assert_eq!(asked(&[("allow", Allow), ("", FailurePolicy::Ask)]).await, ask);
-    assert_eq!(asked(&[("", Allow)]).await, None);
+    assert_eq!(decision_of(&[("allow", Allow), ("", FailurePolicy::Ask)]).await, ask);
+    assert_eq!(decision_of(&[("", Allow)]).await, None);
 }
 
 #[test]

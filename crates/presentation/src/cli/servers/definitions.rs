@@ -21,7 +21,7 @@ use std::{
 use toolstead_application::{DefinitionPins, UnapprovedItem, digest_of};
 use toolstead_domain::{
     DefinitionVersion, PinnedServer, ProviderState,
-    pinning::{change::ChangeClass, diff::diff, review::listed_marker},
+    pinning::{change::ChangeClass, diff::diff},
 };
 
 /// Approver of versions that `servers approve` approves.
@@ -191,8 +191,7 @@ impl ApproveCommand {
 }
 
 async fn show_history(pins: &DefinitionPins, server: &PinnedServer, as_json: bool, output: &mut Output) -> Outcome {
-    let mut versions = pins.history(server).await?;
-    versions.retain(|version| version.key != listed_marker());
+    let versions = pins.history(server).await?;
     if as_json {
         let versions: Vec<Value> = versions.iter().map(version_json).collect();
         output.json(&json!({"server": server.name, "versions": versions}))?;

@@ -139,7 +139,7 @@ mod tests {
     type Answer = fn(&AdapterInput<'_>) -> Option<AdaptedResult>;
 
     #[track_caller]
-    fn said(answer: Answer, outcome: Result<&ToolResult, &ToolFailure>, in_tags: bool) -> AdaptedResult {
+    fn adapted(answer: Answer, outcome: Result<&ToolResult, &ToolFailure>, in_tags: bool) -> AdaptedResult {
         let arguments = Map::new();
         answer(&AdapterInput { arguments: &arguments, characters: 9_999, in_tags, outcome }).unwrap()
     }
@@ -201,24 +201,24 @@ mod tests {
             (waited, "Wait condition met successfully"),
         ];
         for (answer, expected) in answers {
-            let reply = said(answer, Ok(&news), false);
+            let reply = adapted(answer, Ok(&news), false);
             assert_eq!(
                 (reply.text.as_str(), reply.extra_block.as_deref(), reply.is_error),
                 (expected, Some(behind), false)
             );
-            assert_eq!(said(answer, Ok(&facts(json!({}))), false).extra_block, None);
-            assert_eq!(said(answer, Ok(&news), true).text, format!("<result>\n{expected}\n</result>"));
+            assert_eq!(adapted(answer, Ok(&facts(json!({}))), false).extra_block, None);
+            assert_eq!(adapted(answer, Ok(&news), true).text, format!("<result>\n{expected}\n</result>"));
         }
     }
 
     #[test]
     fn a_page_that_is_cut_says_so_and_where_all_of_it_is() {
         let elements = json!([{"id": 1, "role": "button", "name": "Buy"}]);
-        let answer = said(page, Ok(&facts(json!({"elements": elements, "left_out": 7, "handle": "o3"}))), false);
+        let answer = adapted(page, Ok(&facts(json!({"elements": elements, "left_out": 7, "handle": "o3"}))), false);
         let head = "URL: https://shop.example/\nTitle: Shop\nHTML Length: 25 characters\nTruncated: true";
         assert_eq!(answer.text, format!("{head}\n\n<button id=1>Buy</button>"));
         assert!(answer.extra_block.is_some_and(|beside| beside.contains("7 more") && beside.contains("`o3`")));
-        let whole = said(page, Ok(&facts(json!({"elements": []}))), false);
+        let whole = adapted(page, Ok(&facts(json!({"elements": []}))), false);
         assert!(whole.text.contains("Truncated: false") && whole.extra_block.is_none());
     }
 
@@ -229,7 +229,7 @@ mod tests {
                 .with_structured_content(json!({"url": "u", "width": 800, "height": 600, "path": path}))
                 .mark_tool_output()
         };
-        assert_eq!(said(pictured, Ok(&picture("o7".into())), false).text, "Screenshot saved to o7 (800x600)");
+        assert_eq!(adapted(pictured, Ok(&picture("o7".into())), false).text, "Screenshot saved to o7 (800x600)");
         let arguments = Map::new();
         let shown = picture(Value::Null);
         let answered = AdapterInput { arguments: &arguments, characters: 9, in_tags: false, outcome: Ok(&shown) };
@@ -239,11 +239,11 @@ mod tests {
     #[test]
     fn errors_are_those_of_kodelet() {
         let late = ToolFailure::new(ErrorKind::Timeout, "it did not come about in time");
-        assert_eq!(said(waited, Err(&late), false).text, "Error: Wait timeout - condition not met");
+        assert_eq!(adapted(waited, Err(&late), false).text, "Error: Wait timeout - condition not met");
         let gone = ToolFailure::new(ErrorKind::NotFound, "no page is open").next("Open one.");
         let answers: [Answer; 6] = [navigated, page, clicked, typed, waited, pictured];
         for answer in answers {
-            assert_eq!(said(answer, Err(&gone), false).text, "Error: no page is open. Open one.");
+            assert_eq!(adapted(answer, Err(&gone), false).text, "Error: no page is open. Open one.");
         }
     }
 }

@@ -166,13 +166,13 @@ impl Rich {
     }
 
     async fn ask(&self, request: ContextRequest) -> Result<String, ToolFailure> {
-        match self.asked(request, None).await? {
+        match self.respond(request, None).await? {
             CallOutcome::Done(result) => Ok(Value::Object(result.into_object()).to_string()),
             other => Ok(format!("{other:?}")),
         }
     }
 
-    async fn asked(
+    async fn respond(
         &self,
         request: ContextRequest,
         answers: Option<&InputRequiredResponse>,
@@ -368,7 +368,7 @@ async fn a_resource_or_prompt_of_a_new_server_may_ask_first() {
     })));
     let rich = Rich { server, heard: Arc::default(), news: Arc::default(), orders: mpsc::unbounded_channel().0 };
     let get = ContextRequest::Get { name: "p".into(), arguments: Default::default() };
-    let CallOutcome::InputRequired(required) = rich.asked(get.clone(), None).await.unwrap() else { panic!() };
+    let CallOutcome::InputRequired(required) = rich.respond(get.clone(), None).await.unwrap() else { panic!() };
     let answers = InputRequiredResponse { responses: Default::default(), state: required.state };
-    assert!(matches!(rich.asked(get, Some(&answers)).await, Ok(CallOutcome::Done(_))));
+    assert!(matches!(rich.respond(get, Some(&answers)).await, Ok(CallOutcome::Done(_))));
 }
