@@ -140,7 +140,7 @@ fn shown(text: &str) -> String {
     for character in text.chars() {
         match character {
             '\t' => line.push(' '),
-            character if is_invisible(character) || matches!(character, '\n' | '\r' | '\u{2028}' | '\u{2029}') => {
+            character if is_invisible(character) || matches!(character, '\n' | '\u{2028}' | '\u{2029}') => {
                 line.extend(character.escape_unicode());
             }
             character => line.push(character),
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn a_carriage_return_is_a_change_that_is_shown() {
         let key = ItemKey::new(ItemKind::Tool, "t");
-        let text = diff(&key, Some(&json!({"description": "a"})), Some(&json!({"description": "a\r"})));
+        let text = diff(&key, Some(&json!({"description": "a\nb"})), Some(&json!({"description": "a\r\nb"})));
         assert!(text.ends_with("-a\n+a\\u{d}\n"), "{text}");
     }
 
