@@ -4,7 +4,7 @@ use crate::Outcome;
 use serde_json::Map;
 use std::{hint::black_box, path::Path, sync::Arc, time::Instant};
 use toolstead_domain::{
-    Access, Decision, Effect, PathAccess, PatternBase, PermissionPolicy, PermissionRule, WorkspaceRoots,
+    Access, Decision, Effect, PathAccess, PatternContext, PermissionPolicy, PermissionRule, WorkspaceRoots,
     permission::rule::RuleOrigin, testing::samples,
 };
 use toolstead_infrastructure::shell_analysis::analyse;
@@ -66,7 +66,7 @@ fn policy() -> Outcome<PermissionPolicy> {
     let known = known.map(|pattern| (Effect::Allow, format!("Bash({pattern})")));
     let rules = others.chain(known).chain([(Effect::Allow, "Write(**)".to_owned())]);
     let parse = |(effect, text): (Effect, String)| {
-        PermissionRule::parse(effect, &text, RuleOrigin::Program, &PatternBase::default()).map(Arc::new)
+        PermissionRule::parse(effect, &text, RuleOrigin::Program, &PatternContext::default()).map(Arc::new)
     };
     let rules: Vec<_> = rules.map(parse).collect::<Result<_, _>>()?;
     let roots = WorkspaceRoots { write: vec!["/w".into()], ..Default::default() };

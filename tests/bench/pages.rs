@@ -15,7 +15,7 @@ use toolstead_infrastructure::{
     egress::{host::HostPatterns, testing::FakeNetwork},
     web::{
         testing::{Reply, TestServer},
-        web_client::{Redirects, RetryPolicy, UrlSource, WebClient, WebRequest},
+        web_client::{RedirectPolicy, RetryPolicy, UrlSource, WebClient, WebRequest},
     },
 };
 use url::Url;
@@ -68,7 +68,7 @@ fn asked(url: &Url) -> WebRequest<'_> {
         headers: HeaderMap::new(),
         body: Bytes::new(),
         url_source: UrlSource::Untrusted,
-        redirects: Redirects::SameHost(5),
+        redirects: RedirectPolicy::SameHost(5),
         retry: RetryPolicy::OnTransientFailure,
         body_bytes: 5 << 20,
         deadline: Instant::now() + Duration::from_secs(30),

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 use toolstead_domain::{Confinement, NetworkPolicy, SandboxLimits, SandboxPolicy};
-use toolstead_infrastructure::sandbox::launcher::{Exit, Input, LaunchSpec, Launcher};
+use toolstead_infrastructure::sandbox::launcher::{ChildInput, Exit, LaunchSpec, Launcher};
 
 const ROUNDS: usize = 101;
 /// Not counted: the first run starts the zygote, and pages are read from the disk.
@@ -92,7 +92,7 @@ async fn sealed(launcher: &Launcher, root: &Path, session: Option<Arc<str>>) -> 
         program: PROGRAM.into(),
         args: Vec::new(),
         working_dir: root.to_path_buf(),
-        input: Input::Nothing,
+        input: ChildInput::Nothing,
         policy: SandboxPolicy {
             confinement: Confinement::Sealed,
             session,

@@ -22,9 +22,9 @@ use std::{
 use toolstead_application::EventBus;
 use toolstead_application::{CallSettings, ExecuteToolPorts};
 use toolstead_domain::{
-    Access, ApprovalScope, CancelReason, CommandAccess, DefaultSuggestions, InputRequest, NoConversations, NoJournal,
-    NoOutputs, NoSchemaValidator, Outcome, OutcomeKind, PathAccess, PermissionPolicy, Progress, RequestKind, Timestamp,
-    ToolProvider, ToolResult, WorkspaceRoots,
+    Access, ApprovalScope, CancelReason, CommandAccess, DefaultSuggestions, ExecutionOutcome, InputRequest,
+    NoConversations, NoJournal, NoOutputs, NoSchemaValidator, OutcomeKind, PathAccess, PermissionPolicy, Progress,
+    RequestKind, Timestamp, ToolProvider, ToolResult, WorkspaceRoots,
     testing::{
         fixed_clock::FixedClock,
         in_memory_execution_log::InMemoryExecutionLog,
@@ -379,11 +379,11 @@ async fn a_modern_client_over_http_is_asked_by_the_result_and_calls_again() {
         (&json!(-32602), &json!("invalid_input"))
     );
     let waiting = house.app.log.rows().remove(0);
-    assert_eq!((waiting.outcome, waiting.ended), (Outcome::InputRequired, None), "the call waits on");
+    assert_eq!((waiting.outcome, waiting.ended), (ExecutionOutcome::InputRequired, None), "the call waits on");
 
     let retry = retried(4, request.clone(), &asked, accept("once"));
     assert_eq!(text_of(&front.ask_modern(&retry).await.1), "written");
-    assert_eq!(house.app.log.rows().remove(0).outcome, Outcome::Succeeded, "one row over all rounds");
+    assert_eq!(house.app.log.rows().remove(0).outcome, ExecutionOutcome::Succeeded, "one row over all rounds");
     let (_, replayed) = front.ask_modern(&retry).await;
     assert_eq!(replayed["error"]["code"], -32602, "{replayed}");
     assert_eq!(house.ran(), 1);
@@ -422,7 +422,7 @@ async fn questions_are_answered_while_the_server_drains() {
     let retry = retried(4, request, &asked, accept("once"));
     assert_eq!(text_of(&front.ask_modern(&retry).await.1), "written");
     soon(stopping).await.unwrap();
-    assert_eq!(house.app.outcomes(), [Outcome::Succeeded, Outcome::Succeeded]);
+    assert_eq!(house.app.outcomes(), [ExecutionOutcome::Succeeded, ExecutionOutcome::Succeeded]);
 }
 
 #[tokio::test]
@@ -432,7 +432,7 @@ async fn a_call_that_waits_for_its_client_ends_with_the_drain() {
     let (_, asked) = front.ask_modern(&modern_call(1, "write", json!({"n": 1}))).await;
     assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
     soon(front.server.take().unwrap().stop(Duration::ZERO)).await;
-    assert_eq!(house.app.outcomes(), [Outcome::Cancelled(CancelReason::Shutdown)]);
+    assert_eq!(house.app.outcomes(), [ExecutionOutcome::Cancelled(CancelReason::Shutdown)]);
 }
 
 #[tokio::test]

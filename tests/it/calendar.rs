@@ -11,7 +11,7 @@ use std::{
     process::{Command, Output},
 };
 use toolstead_domain::{Principal, Secret, Timestamp};
-use toolstead_infrastructure::accounts::vault::{TokenKey, Tokens, Vault};
+use toolstead_infrastructure::accounts::vault::{TokenLookupKey, Tokens, Vault};
 
 const USER: &str = "bob@example.com";
 const EVENTS: &str = "/calendar/v3/calendars/primary/events";
@@ -41,7 +41,8 @@ impl Desk {
         let data = home.data().join("toolstead");
         let key_file = data.with_file_name("../config/toolstead/secrets.key");
         let vault = Vault::open(data.join("accounts"), key_file).unwrap();
-        let key = TokenKey { principal: Principal::local(), issuer: url.into(), resource: format!("calendar {url}") };
+        let key =
+            TokenLookupKey { principal: Principal::local(), issuer: url.into(), resource: format!("calendar {url}") };
         let tokens = Tokens {
             access_token: Secret::new(google.signed_in(USER, scopes)),
             refresh_token: Some(Secret::new(google.refresh_token(USER, scopes))),
@@ -411,7 +412,7 @@ async fn no_tool_reads_the_key_of_tokens_or_the_tokens_wherever_they_lie() {
         home.data()
     ));
     let vault = Vault::open(tokens.clone(), key_file.clone()).unwrap();
-    let key = TokenKey { principal: Principal::local(), issuer: "i".into(), resource: "r".into() };
+    let key = TokenLookupKey { principal: Principal::local(), issuer: "i".into(), resource: "r".into() };
     let access_token = Secret::new("hunter2");
     let scopes = Vec::new();
     let expired = Tokens { access_token, refresh_token: None, expires_at: None, scopes, registration: None };

@@ -7,14 +7,14 @@ use std::{
     time::{Duration, Instant},
 };
 use toolstead_domain::{
-    CallContext, CallId, CallOutcome, ClientProfile, Grant, Mode, NoCalls, NoOutputs, PermissionPolicy, Principal,
-    SilentCaller, Timestamp, ToolCall, ToolFailure, ToolProvider, ToolResult, Verdict, WorkspaceRoots,
+    CallContext, CallGrant, CallId, CallOutcome, ClientProfile, NoCalls, NoOutputs, PermissionMode, PermissionPolicy,
+    Principal, SilentCaller, Timestamp, ToolCall, ToolFailure, ToolProvider, ToolResult, Verdict, WorkspaceRoots,
     error_kind::ErrorKind,
     testing::{fixed_clock::FixedClock, in_memory_change_journal::InMemoryChangeJournal},
 };
 use toolstead_infrastructure::{
     builtin::{self, InProcessTools, ToolEnvironment},
-    sandbox::workspace::{FolderNames, Workspace},
+    sandbox::workspace::{FolderAliases, Workspace},
 };
 use uuid::Uuid;
 
@@ -27,11 +27,11 @@ pub(crate) struct Editor {
 impl Editor {
     pub(crate) fn in_folder(folder: &Path) -> Self {
         let roots = WorkspaceRoots { write: vec![folder.canonicalize().unwrap()], ..Default::default() };
-        let workspace = Workspace::open(&roots, FolderNames::default()).unwrap();
+        let workspace = Workspace::open(&roots, FolderAliases::default()).unwrap();
         let clock = Arc::new(FixedClock::at(Timestamp(0)));
         let world = ToolEnvironment::new(Arc::new(workspace), clock, "test".into());
         let world = world.with_journal(Arc::new(InMemoryChangeJournal::new()));
-        let policy = PermissionPolicy { roots, mode: Mode::AcceptEdits, ..Default::default() };
+        let policy = PermissionPolicy { roots, mode: PermissionMode::AcceptEdits, ..Default::default() };
         Self { tools: InProcessTools::new(builtin::all(), world).unwrap(), policy: Arc::new(policy) }
     }
 
@@ -39,7 +39,7 @@ impl Editor {
     pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Result<ToolResult, ToolFailure> {
         let tool = self.tools.definitions().iter().find(|other| other.name().as_str() == tool).unwrap();
         let tool = Arc::new(tool.clone());
-        let grant = Grant::new(self.policy.clone(), tool.clone(), Vec::new());
+        let grant = CallGrant::new(self.policy.clone(), tool.clone(), Vec::new());
         let called_as = tool.name().to_string();
         let arguments = arguments.as_object().unwrap().clone();
         let (principal, session) = (Principal::local(), "test".into());

@@ -4,9 +4,9 @@ use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 use toolstead_application::{ExecuteToolCommand, ExecuteToolError};
 use toolstead_domain::{
-    Access, ApprovalRequest, ApprovalRule, Category, CommandAccess, DefaultSuggestions, ExecutionFilter, Labels,
-    RuleAnswer, ServerName, Suggestion, SuggestionFormatter, Tool, ToolAnnotations, ToolFailure, ToolResult,
-    ToolSource,
+    Access, ApprovalRequest, ApprovalRule, ApprovalRuleAnswer, Category, CommandAccess, DefaultSuggestions,
+    ExecutionFilter, Labels, ServerName, Suggestion, SuggestionFormatter, Tool, ToolAnnotations, ToolFailure,
+    ToolResult, ToolSource,
     testing::{
         scripted_provider::{ScriptedProvider, scripted_tool::ScriptedTool},
         scripted_search::ScriptedSearch,
@@ -19,7 +19,7 @@ use toolstead_presentation::{
     config::{
         Config,
         layers::{
-            environment::Environment,
+            environment::EnvironmentVariables,
             request::{ConfigFlags, ConfigRequest},
         },
     },
@@ -62,7 +62,7 @@ fn builder_with(folder: &Path, allow: &[&str], settings: &str) -> AppBuilder {
     std::fs::create_dir_all(path("home")).unwrap();
     std::fs::write(path("work/own.toml"), settings).unwrap();
     let request = ConfigRequest {
-        environment: Environment::new([("HOME", path("home")), ("XDG_DATA_HOME", path("data"))]),
+        environment: EnvironmentVariables::new([("HOME", path("home")), ("XDG_DATA_HOME", path("data"))]),
         start: path("work").into(),
         administrator: path("etc").into(),
         file: Some(path("work/own.toml").into()),
@@ -130,8 +130,8 @@ impl ApprovalRule for Planned {
         "planned"
     }
 
-    async fn judge(&self, request: &ApprovalRequest<'_>) -> RuleAnswer {
-        if request.call.tool.name().as_str() == "destroy" { RuleAnswer::Once } else { RuleAnswer::Pass }
+    async fn judge(&self, request: &ApprovalRequest<'_>) -> ApprovalRuleAnswer {
+        if request.call.tool.name().as_str() == "destroy" { ApprovalRuleAnswer::Once } else { ApprovalRuleAnswer::Pass }
     }
 }
 

@@ -14,7 +14,7 @@ use tokio::{
     task::JoinHandle,
 };
 use tokio_util::sync::CancellationToken;
-use toolstead_domain::{Outcome, ServerName, error_kind::ErrorKind};
+use toolstead_domain::{ExecutionOutcome, ServerName, error_kind::ErrorKind};
 use toolstead_presentation::{
     mcp_server::stdio::{StdioSettings, serve_stdio},
     prelude::*,
@@ -81,7 +81,7 @@ async fn program(folder: &Path, allow: &[&str], add: impl FnOnce(AppBuilder) -> 
     fs::create_dir_all(path("work")).unwrap();
     fs::create_dir_all(path("home")).unwrap();
     let request = ConfigRequest {
-        environment: Environment::new([("HOME", path("home")), ("XDG_DATA_HOME", path("data"))]),
+        environment: EnvironmentVariables::new([("HOME", path("home")), ("XDG_DATA_HOME", path("data"))]),
         start: path("work").into(),
         administrator: path("etc").into(),
         flags: ConfigFlags {
@@ -130,7 +130,7 @@ async fn a_server_within_the_program_is_listed_like_a_server_and_rules_know_its_
     let composition = program(folder.path(), &[], |app| app).await;
     let rows = composition.app.list_executions.list(&Default::default()).await.unwrap();
     assert!(rows.iter().any(|row| row.source == "embedded:desk" && row.tool == "mcp__desk__forecast"));
-    assert!(rows.iter().any(|row| matches!(row.outcome, Outcome::Refused(ErrorKind::PermissionDenied, _))));
+    assert!(rows.iter().any(|row| matches!(row.outcome, ExecutionOutcome::Refused(ErrorKind::PermissionDenied, _))));
     composition.close().await;
 }
 
@@ -142,7 +142,7 @@ async fn an_agent_of_the_program_calls_a_tool_of_the_program() {
     let answer = query.start().await.unwrap().answer().await.unwrap();
     assert!(answer.starts_with("It says ") && answer.contains("21.5"), "{answer}");
     let rows = composition.app.list_executions.list(&Default::default()).await.unwrap();
-    assert!(rows.iter().any(|row| row.tool == "mcp__desk__forecast" && row.outcome == Outcome::Succeeded));
+    assert!(rows.iter().any(|row| row.tool == "mcp__desk__forecast" && row.outcome == ExecutionOutcome::Succeeded));
     composition.close().await;
 }
 
@@ -200,7 +200,7 @@ async fn a_name_that_is_taken_at_the_start_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let build = async |add: fn(AppBuilder) -> AppBuilder| {
         let path = folder.path().to_path_buf();
-        let environment = Environment::new([("HOME", path.display().to_string())]);
+        let environment = EnvironmentVariables::new([("HOME", path.display().to_string())]);
         let request = ConfigRequest {
             environment,
             start: path.clone(),

@@ -12,7 +12,8 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use toolstead_application::CallSettings;
 use toolstead_domain::{
-    Generation, Mode, PermissionPolicy, ProtocolVersion, ToolProvider, testing::scripted_provider::ScriptedProvider,
+    PermissionMode, PermissionPolicy, ProtocolGeneration, ProtocolVersion, ToolProvider,
+    testing::scripted_provider::ScriptedProvider,
 };
 use toolstead_infrastructure::mcp::client::{
     Upstream,
@@ -43,7 +44,7 @@ struct Cell {
     recorder: Recorder,
     server: Arc<Upstream>,
     door: Door,
-    client: Generation,
+    client: ProtocolGeneration,
     wild: Wild,
     next: i64,
 }
@@ -51,7 +52,7 @@ struct Cell {
 impl Cell {
     async fn open(
         way: Way,
-        client: Generation,
+        client: ProtocolGeneration,
         server: ProtocolVersion,
         definitions: Vec<Value>,
         output: OutputLimit,
@@ -65,7 +66,7 @@ impl Cell {
         (config.protocol, config.names, config.output) = (Some(server), ToolNaming::Plain, output);
         let server = Upstream::start(config, deps());
         until_ready(&server).await;
-        let policy = PermissionPolicy { mode: Mode::Bypass, ..Default::default() };
+        let policy = PermissionPolicy { mode: PermissionMode::Bypass, ..Default::default() };
         let nothing = Arc::new(ScriptedProvider::new("scripted"));
         let app = TestApp::with_policy(nothing, CallSettings::default(), policy).await;
         app.app.registry.register(server.clone()).await.unwrap();
@@ -79,15 +80,15 @@ impl Cell {
         })
         .await;
         let door = match (way, client) {
-            (Way::Lines, Generation::Legacy) => Door::Lines(Box::new(StdioClient::legacy(&app).await)),
-            (Way::Lines, Generation::Modern) => {
+            (Way::Lines, ProtocolGeneration::Legacy) => Door::Lines(Box::new(StdioClient::legacy(&app).await)),
+            (Way::Lines, ProtocolGeneration::Modern) => {
                 Door::Lines(Box::new(StdioClient::start(&app, StdioSettings::default())))
             }
             (Way::Http, _) => {
                 let front = HttpFront::start(&app).await;
                 let session = match client {
-                    Generation::Legacy => Some(front.open_session().await),
-                    Generation::Modern => None,
+                    ProtocolGeneration::Legacy => Some(front.open_session().await),
+                    ProtocolGeneration::Modern => None,
                 };
                 Door::Http { front: Box::new(front), session }
             }
@@ -99,8 +100,8 @@ impl Cell {
     async fn exchange(&mut self, method: &str, params: Map<String, Value>) -> Vec<Value> {
         self.next += 1;
         let request = match self.client {
-            Generation::Legacy => legacy(self.next, method, params.into()),
-            Generation::Modern => {
+            ProtocolGeneration::Legacy => legacy(self.next, method, params.into()),
+            ProtocolGeneration::Modern => {
                 let mut request = modern(self.next, method, params.into());
                 request["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = "debug".into();
                 request
@@ -302,7 +303,7 @@ fn without_hop(params: &Map<String, Value>) -> Map<String, Value> {
     of_call
 }
 
-async fn check_cell(way: Way, client: Generation, server: ProtocolVersion) {
+async fn check_cell(way: Way, client: ProtocolGeneration, server: ProtocolVersion) {
     let mut wild = Wild::of(16);
     wild.is_tame = true;
     let definitions = definitions(&mut wild);
@@ -330,35 +331,36 @@ async fn check_cell(way: Way, client: Generation, server: ProtocolVersion) {
 #[tokio::test]
 async fn an_old_client_hears_an_old_server_as_it_speaks() {
     for way in [Way::Lines, Way::Http] {
-        check_cell(way, Generation::Legacy, ProtocolVersion::V20251125).await;
+        check_cell(way, ProtocolGeneration::Legacy, ProtocolVersion::V20251125).await;
     }
 }
 
 #[tokio::test]
 async fn an_old_client_hears_a_new_server_as_it_speaks() {
     for way in [Way::Lines, Way::Http] {
-        check_cell(way, Generation::Legacy, ProtocolVersion::V20260728).await;
+        check_cell(way, ProtocolGeneration::Legacy, ProtocolVersion::V20260728).await;
     }
 }
 
 #[tokio::test]
 async fn a_new_client_hears_an_old_server_as_it_speaks() {
     for way in [Way::Lines, Way::Http] {
-        check_cell(way, Generation::Modern, ProtocolVersion::V20251125).await;
+        check_cell(way, ProtocolGeneration::Modern, ProtocolVersion::V20251125).await;
     }
 }
 
 #[tokio::test]
 async fn a_new_client_hears_a_new_server_as_it_speaks() {
     for way in [Way::Lines, Way::Http] {
-        check_cell(way, Generation::Modern, ProtocolVersion::V20260728).await;
+        check_cell(way, ProtocolGeneration::Modern, ProtocolVersion::V20260728).await;
     }
 }
 
 /// Calls a tool of a server with this `output` setting, and returns the result.
 async fn answered_with(output: OutputLimit, said: Map<String, Value>) -> Value {
     let definitions = vec![json!({"name": "t00", "inputSchema": {"type": "object"}})];
-    let mut cell = Cell::open(Way::Lines, Generation::Legacy, ProtocolVersion::V20251125, definitions, output).await;
+    let mut cell =
+        Cell::open(Way::Lines, ProtocolGeneration::Legacy, ProtocolVersion::V20251125, definitions, output).await;
     cell.recorder.will_say(Saying { before: Vec::new(), answer: Ok(said) });
     let params = json!({"name": "t00"}).as_object().unwrap().clone();
     let result = cell.exchange("tools/call", params).await.pop().unwrap()["result"].take();
@@ -379,9 +381,10 @@ async fn a_large_result_goes_on_whole_where_the_server_is_configured_so() {
 
 #[tokio::test]
 async fn what_is_about_the_hop_to_a_server_is_no_fault_of_the_client() {
-    for (client, server) in
-        [(Generation::Legacy, ProtocolVersion::V20251125), (Generation::Modern, ProtocolVersion::V20260728)]
-    {
+    for (client, server) in [
+        (ProtocolGeneration::Legacy, ProtocolVersion::V20251125),
+        (ProtocolGeneration::Modern, ProtocolVersion::V20260728),
+    ] {
         let definitions = vec![json!({"name": "t00", "inputSchema": {"type": "object"}})];
         let mut cell = Cell::open(Way::Lines, client, server, definitions, OutputLimit::Bounded).await;
         for code in [-32700, -32020, -32022] {

@@ -12,7 +12,7 @@ use std::{
 };
 use tokio::task::block_in_place;
 use toolstead_domain::{Principal, Secret};
-use toolstead_infrastructure::accounts::vault::{TokenKey, Tokens, Vault};
+use toolstead_infrastructure::accounts::vault::{TokenLookupKey, Tokens, Vault};
 
 const BOTH: &[&str] = &[GMAIL_READ, GMAIL_SEND];
 
@@ -45,7 +45,8 @@ impl Mail {
             scopes: BOTH.iter().map(ToString::to_string).collect(),
             registration: None,
         };
-        let key = TokenKey { principal: Principal::local(), issuer: url.into(), resource: format!("gmail {url}") };
+        let key =
+            TokenLookupKey { principal: Principal::local(), issuer: url.into(), resource: format!("gmail {url}") };
         vault.put(&key, tokens).await.unwrap();
         Self { home, config, google }
     }

@@ -12,12 +12,12 @@ use std::{
     time::{Duration, Instant},
 };
 use toolstead_domain::{
-    PatternBase, ToolProvider as _, WorkspaceRoots, permission::rule::RuleOrigin, testing::samples,
+    PatternContext, ToolProvider as _, WorkspaceRoots, permission::rule::RuleOrigin, testing::samples,
 };
 use toolstead_infrastructure::{
     builtin::{self, InProcessTools, ToolEnvironment},
     hooks::filter::HookFilter,
-    sandbox::workspace::{FolderNames, Workspace},
+    sandbox::workspace::{FolderAliases, Workspace},
     system_clock::SystemClock,
 };
 
@@ -679,11 +679,11 @@ async fn a_filter_sees_every_path_that_a_call_names_wherever_it_stands() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
     let roots = WorkspaceRoots { write: vec![root.clone()], ..Default::default() };
-    let workspace = Arc::new(Workspace::open(&roots, FolderNames::default()).unwrap());
+    let workspace = Arc::new(Workspace::open(&roots, FolderAliases::default()).unwrap());
     let tools =
         InProcessTools::new(builtin::all(), ToolEnvironment::new(workspace, Arc::new(SystemClock), "test".into()))
             .unwrap();
-    let base = PatternBase { folder: Some(root), ..PatternBase::default() };
+    let base = PatternContext { folder: Some(root), ..PatternContext::default() };
     let filter = HookFilter::parse("Edit(src/**)", RuleOrigin::Program, &base).unwrap();
     let edits = |path: &str| json!({"edits": [{"path": path, "old_text": "a", "new_text": "b"}]});
     let patch = |path: &str| json!({"patch": format!("*** Begin Patch\n*** Add File: {path}\n+x\n*** End Patch")});

@@ -19,12 +19,12 @@ use tokio::{
 };
 use toolstead_application::CallSettings;
 use toolstead_domain::{
-    CancelReason, Category, InputRequest, InputRequired, LogLevel, LogMessage, Outcome, Progress, ProviderState, Tool,
-    ToolName, ToolProvider, ToolResult, ToolSource,
+    CancelReason, Category, ExecutionOutcome, InputRequest, InputRequired, LogLevel, LogMessage, Progress,
+    ProviderState, Tool, ToolName, ToolProvider, ToolResult, ToolSource,
     error_kind::ErrorKind,
     testing::{
         samples,
-        scripted_provider::{CallEnd, ScriptedProvider, scripted_tool::ScriptedTool},
+        scripted_provider::{ObservedCallEnd, ScriptedProvider, scripted_tool::ScriptedTool},
     },
 };
 use toolstead_presentation::mcp_server::http::settings::BearerToken;
@@ -66,11 +66,11 @@ async fn status(request: reqwest::RequestBuilder) -> u16 {
 }
 
 /// Waits until the audit log contains this number of finished calls.
-async fn recorded(app: &TestApp, calls: usize) -> Vec<Outcome> {
+async fn recorded(app: &TestApp, calls: usize) -> Vec<ExecutionOutcome> {
     soon(async {
         loop {
             let outcomes = app.outcomes();
-            if outcomes.len() == calls && !outcomes.contains(&Outcome::Running) {
+            if outcomes.len() == calls && !outcomes.contains(&ExecutionOutcome::Running) {
                 return outcomes;
             }
             tokio::task::yield_now().await;
@@ -454,8 +454,8 @@ async fn a_new_client_that_goes_away_takes_its_call_back() {
         () = soon(app.provider.began(1)) => {}
     }
     soon(app.provider.ended(1)).await;
-    assert_eq!(app.provider.ends()[0].1, CallEnd::Dropped);
-    assert_eq!(recorded(&app, 1).await, [Outcome::Cancelled(CancelReason::Client)]);
+    assert_eq!(app.provider.ends()[0].1, ObservedCallEnd::Dropped);
+    assert_eq!(recorded(&app, 1).await, [ExecutionOutcome::Cancelled(CancelReason::Client)]);
 }
 
 #[tokio::test]
@@ -468,7 +468,7 @@ async fn a_new_client_that_goes_away_in_mid_stream_takes_its_call_back() {
     assert_eq!(events.next().await["params"]["progress"], 1);
     drop(events);
     soon(app.provider.ended(1)).await;
-    assert_eq!(recorded(&app, 1).await, [Outcome::Cancelled(CancelReason::Client)]);
+    assert_eq!(recorded(&app, 1).await, [ExecutionOutcome::Cancelled(CancelReason::Client)]);
 }
 
 /// Says more than the buffers of a connection hold, and does not end.
@@ -507,7 +507,7 @@ async fn a_client_that_stops_reading_does_not_hold_up_the_end_of_its_call() {
     request["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = "info".into();
     let _unread = post_and_stop_reading(&front, front.post_modern(&request)).await;
     let outcomes = recorded(&app, 1).await;
-    assert!(matches!(&outcomes[..], [Outcome::Failed(ErrorKind::Timeout, _)]), "{outcomes:?}");
+    assert!(matches!(&outcomes[..], [ExecutionOutcome::Failed(ErrorKind::Timeout, _)]), "{outcomes:?}");
 
     let app = TestApp::of(flooding()).await;
     let mut front = HttpFront::start(&app).await;
@@ -520,7 +520,7 @@ async fn a_client_that_stops_reading_does_not_hold_up_the_end_of_its_call() {
     }
     let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
     assert_eq!(status(front.in_session(&session, &cancel)).await, 202);
-    assert_eq!(recorded(&app, 1).await, [Outcome::Cancelled(CancelReason::Client)]);
+    assert_eq!(recorded(&app, 1).await, [ExecutionOutcome::Cancelled(CancelReason::Client)]);
 
     let mut request = modern(2, "tools/call", call("flood", json!({})));
     request["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = "info".into();
@@ -529,7 +529,7 @@ async fn a_client_that_stops_reading_does_not_hold_up_the_end_of_its_call() {
         assert_eq!(status(front.client.get(front.url("/healthz"))).await, 200);
     }
     soon(front.server.take().unwrap().stop(Duration::ZERO)).await;
-    assert_eq!(app.outcomes()[1], Outcome::Cancelled(CancelReason::Shutdown));
+    assert_eq!(app.outcomes()[1], ExecutionOutcome::Cancelled(CancelReason::Shutdown));
 }
 
 #[tokio::test]
@@ -547,11 +547,11 @@ async fn a_call_of_a_session_runs_on_without_its_client_until_it_is_taken_back()
         let (_, answer) = front.ask_in_session(&session, &legacy(2, "tools/call", call("echo", json!({})))).await;
         assert_eq!(text_of(&answer), "nothing");
     }
-    assert_eq!(app.provider.ends().iter().filter(|(_, end)| *end == CallEnd::Dropped).count(), 0);
+    assert_eq!(app.provider.ends().iter().filter(|(_, end)| *end == ObservedCallEnd::Dropped).count(), 0);
     let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
     assert_eq!(status(front.in_session(&session, &cancel)).await, 202);
     soon(app.provider.ended(21)).await;
-    assert!(recorded(&app, 21).await.contains(&Outcome::Cancelled(CancelReason::Client)));
+    assert!(recorded(&app, 21).await.contains(&ExecutionOutcome::Cancelled(CancelReason::Client)));
 }
 
 #[tokio::test]
@@ -584,7 +584,7 @@ async fn a_call_that_is_taken_back_gets_no_answer() {
     let (response, cancelled) = tokio::join!(soon(request), cancel);
     assert_eq!(cancelled, 202);
     assert_eq!(messages(response.unwrap()).await, Vec::<Value>::new());
-    assert_eq!(recorded(&app, 1).await, [Outcome::Cancelled(CancelReason::Client)]);
+    assert_eq!(recorded(&app, 1).await, [ExecutionOutcome::Cancelled(CancelReason::Client)]);
 }
 
 #[tokio::test]
@@ -880,7 +880,7 @@ async fn it_is_ready_when_the_providers_are_and_not_any_more_when_it_ends() {
     let response = soon(running).await.unwrap().unwrap();
     check_error(&(response.status().as_u16(), only(messages(response).await)), 200, -32603, "cancelled");
     soon(stopping).await.unwrap();
-    assert_eq!(app.outcomes(), [Outcome::Cancelled(CancelReason::Shutdown)]);
+    assert_eq!(app.outcomes(), [ExecutionOutcome::Cancelled(CancelReason::Shutdown)]);
     assert!(app.provider.is_closed());
     assert!(TcpStream::connect(front.address).await.is_err(), "the listener is closed last");
 }

@@ -17,11 +17,11 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use toolstead_domain::{
-    CancelReason, LogLevel, LogMessage, Outcome, Progress, ProviderState, Tool, ToolName, ToolResult,
+    CancelReason, ExecutionOutcome, LogLevel, LogMessage, Progress, ProviderState, Tool, ToolName, ToolResult,
     error_kind::ErrorKind,
     testing::{
         samples,
-        scripted_provider::{CallEnd, ScriptedProvider, scripted_tool::ScriptedTool},
+        scripted_provider::{ObservedCallEnd, ScriptedProvider, scripted_tool::ScriptedTool},
     },
 };
 use toolstead_presentation::{
@@ -30,7 +30,7 @@ use toolstead_presentation::{
         server_identity::ServerIdentity,
         stdio::{
             StdioSettings,
-            client_roots::{AppHost, SortedFolders},
+            client_roots::{AppLauncher, FoldersByTrust},
             serve_stdio_in,
         },
     },
@@ -312,18 +312,18 @@ async fn requests_run_side_by_side_and_a_cancelled_one_is_stopped_and_not_answer
     }
     client.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})).await;
     soon(app.provider.ended(2)).await;
-    assert_eq!(app.provider.ends()[1].1, CallEnd::Dropped);
+    assert_eq!(app.provider.ends()[1].1, ObservedCallEnd::Dropped);
     // Cancelled twice, and after its end.
     client.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})).await;
     client.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 3}})).await;
     // The id is free again; no answer of the cancelled call came in between.
     soon(async {
-        while app.outcomes().len() < 2 || app.outcomes().contains(&Outcome::Running) {
+        while app.outcomes().len() < 2 || app.outcomes().contains(&ExecutionOutcome::Running) {
             tokio::task::yield_now().await;
         }
     })
     .await;
-    assert!(app.outcomes().contains(&Outcome::Cancelled(CancelReason::Client)));
+    assert!(app.outcomes().contains(&ExecutionOutcome::Cancelled(CancelReason::Client)));
     assert_eq!(client.ask(legacy(4, "ping", json!({}))).await["id"], 4);
     let again = soon(async {
         loop {
@@ -355,8 +355,8 @@ async fn a_call_that_is_taken_back_while_it_waits_never_runs() {
     assert_eq!(app.provider.calls().len(), 2);
     let mut outcomes = app.outcomes();
     outcomes.sort_by_key(|outcome| format!("{outcome:?}"));
-    let cancelled = || Outcome::Cancelled(CancelReason::Client);
-    assert_eq!(outcomes, [cancelled(), cancelled(), Outcome::Succeeded]);
+    let cancelled = || ExecutionOutcome::Cancelled(CancelReason::Client);
+    assert_eq!(outcomes, [cancelled(), cancelled(), ExecutionOutcome::Succeeded]);
 }
 
 #[tokio::test]
@@ -600,7 +600,7 @@ async fn the_end_of_input_lets_answers_out_and_ends_what_is_left() {
     assert_eq!(client.try_next().await, None);
     client.serving.await.unwrap().unwrap();
     assert!(begun.elapsed().as_secs_f64() < 1.0, "{:?}", begun.elapsed());
-    assert_eq!(app.outcomes(), [Outcome::Cancelled(CancelReason::Client), Outcome::Succeeded]);
+    assert_eq!(app.outcomes(), [ExecutionOutcome::Cancelled(CancelReason::Client), ExecutionOutcome::Succeeded]);
     assert!(app.app.open_calls.is_empty());
 }
 
@@ -608,9 +608,9 @@ async fn the_end_of_input_lets_answers_out_and_ends_what_is_left() {
 struct LateWorkplace(App);
 
 #[async_trait(?Send)]
-impl AppHost for LateWorkplace {
-    async fn sort(&self, _: Vec<PathBuf>) -> SortedFolders {
-        SortedFolders::default()
+impl AppLauncher for LateWorkplace {
+    async fn sort(&self, _: Vec<PathBuf>) -> FoldersByTrust {
+        FoldersByTrust::default()
     }
 
     async fn trust(&self, _: PathBuf) {}
@@ -666,7 +666,7 @@ async fn a_stop_cancels_and_answers_what_runs() {
     assert_eq!(client.try_next().await, None);
     client.serving.await.unwrap().unwrap();
     assert!(begun.elapsed().as_secs_f64() < 1.0, "{:?}", begun.elapsed());
-    assert_eq!(app.outcomes(), [Outcome::Cancelled(CancelReason::Shutdown)]);
+    assert_eq!(app.outcomes(), [ExecutionOutcome::Cancelled(CancelReason::Shutdown)]);
 }
 
 #[tokio::test]
@@ -678,7 +678,7 @@ async fn a_client_that_is_gone_ends_its_calls() {
     let StdioClient { input, output, serving, .. } = client;
     drop((input, output));
     soon(serving).await.unwrap().unwrap();
-    assert_eq!(app.outcomes(), [Outcome::Cancelled(CancelReason::Client)]);
+    assert_eq!(app.outcomes(), [ExecutionOutcome::Cancelled(CancelReason::Client)]);
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::{sync::Barrier, time::timeout};
 use toolstead_domain::{
     Access, CallContext, ContextCatalogue, ContextNotice, ContextProvider, ContextRequest, LogLevel, LogMessage,
-    Principal, ProviderError, RequestKind, ToolFailure, testing::scripted_context::ScriptedContext,
+    Principal, ProviderListError, RequestKind, ToolFailure, testing::scripted_context::ScriptedContext,
 };
 use toolstead_presentation::mcp_server::{
     http::settings::BearerToken, server_identity::ServerIdentity, stdio::StdioSettings,
@@ -296,7 +296,7 @@ impl ContextProvider for Pair {
         "pair"
     }
 
-    async fn list(&self) -> Result<ContextCatalogue, ProviderError> {
+    async fn list(&self) -> Result<ContextCatalogue, ProviderListError> {
         ScriptedContext::new("pair").with_resource("pair://a").with_resource("pair://b").list().await
     }
 

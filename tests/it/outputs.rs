@@ -30,7 +30,7 @@ use toolstead_presentation::{
     config::{
         Config,
         layers::{
-            environment::Environment,
+            environment::EnvironmentVariables,
             request::{ConfigFlags, ConfigRequest},
         },
     },
@@ -65,7 +65,9 @@ impl House {
         let path = |name: &str| folder.path().join(name);
         let variables = [("HOME", path("home")), ("XDG_DATA_HOME", path("data"))];
         let request = ConfigRequest {
-            environment: Environment::new(variables.map(|(name, path)| (name, path.to_str().unwrap().to_owned()))),
+            environment: EnvironmentVariables::new(
+                variables.map(|(name, path)| (name, path.to_str().unwrap().to_owned())),
+            ),
             start: path("work"),
             administrator: path("etc"),
             file: None,
@@ -272,7 +274,7 @@ async fn a_client_that_validates_gets_a_result_it_can_take() {
     assert!(content.to_string().len() <= 30_000 && answer["result"].get("isError").is_none());
     let validator = toolstead_domain::tool_input_schema::ToolInputSchema::compile(
         &schema,
-        toolstead_domain::tool_input_schema::Formats::Asserted,
+        toolstead_domain::tool_input_schema::FormatValidation::Asserted,
     );
     validator.unwrap().validate(content).unwrap();
     assert!(answer.to_string().contains("it is not stored"), "this application keeps nothing, and says so");

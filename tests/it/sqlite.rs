@@ -19,14 +19,14 @@ use std::{
 use tempfile::TempDir;
 use toolstead_domain::{
     AppendError, Block, CallId, Clock, ContentDigest, ConversationEventKind, ConversationStore, DefinitionVersion,
-    ExecutionFilter, ExecutionLog, ItemKey, ItemKind, Outcome, OutcomeKind, OutputHandle, OutputStore, PinnedServer,
-    Principal, StoredOutput, Timestamp, ToolExecution,
+    ExecutionFilter, ExecutionLog, ExecutionOutcome, ItemKey, ItemKind, OutcomeKind, OutputHandle, OutputStore,
+    PinnedServerKey, Principal, StoredOutput, Timestamp, ToolExecution,
     testing::{
         change_journal_contract, conversation_store_contract, fixed_clock::FixedClock,
         reopened_contract::reopened_stores_contract, samples, stores_contract::stores_contract,
     },
 };
-use toolstead_infrastructure::sqlite::{ContentRetention, Database, DatabaseOptions, OpenError, Retention};
+use toolstead_infrastructure::sqlite::{AuditRetention, ContentRetention, Database, DatabaseOptions, OpenError};
 use uuid::Uuid;
 
 /// Variable with the database on which a copy of this binary works.
@@ -44,7 +44,7 @@ async fn a_server_that_lists_new_resources_each_time_does_not_fill_the_database(
     const LISTED: u32 = 4_000;
     let (_folder, database) = new_database().await;
     let store = database.definitions();
-    let server = PinnedServer { configured_in: "/c".into(), name: "s".into() };
+    let server = PinnedServerKey { configured_in: "/c".into(), name: "s".into() };
     let version = |name: String, number, definition| DefinitionVersion {
         key: ItemKey::new(ItemKind::Resource, name),
         number,
@@ -189,7 +189,7 @@ async fn opening_deletes_what_need_not_be_kept() {
         database.execution_log().record(samples::execution(number)).await.unwrap();
     }
     database.close().await;
-    let retention = Retention { max_age: Duration::from_secs(3600), max_rows: 6 };
+    let retention = AuditRetention { max_age: Duration::from_secs(3600), max_rows: 6 };
     let later = Timestamp(samples::execution(7).started.0 + 3_600_000_000);
     for (now, left) in [(samples::START, [9, 8, 7, 6, 5, 4].as_slice()), (later, &[9, 8, 7])] {
         let options = DatabaseOptions { retention, ..options(folder.path()) };
@@ -685,7 +685,7 @@ async fn a_call_is_listed_as_what_it_became_before_that_is_in_the_database() {
         }
         transaction.rollback().await.unwrap();
     };
-    let waiting = ToolExecution { outcome: Outcome::InputRequired, ..running };
+    let waiting = ToolExecution { outcome: ExecutionOutcome::InputRequired, ..running };
     log.record(waiting.clone()).await.unwrap();
     for (outcome, expected) in [(OutcomeKind::InputRequired, vec![waiting]), (OutcomeKind::Running, vec![])] {
         let filter = ExecutionFilter { outcome: Some(outcome), ..ExecutionFilter::default() };
@@ -724,10 +724,10 @@ async fn a_kill_loses_nothing_that_was_acknowledged_and_leaves_the_living_alone(
         for (id, outcome) in &acknowledged {
             let found = log.find(*id).await.unwrap().unwrap_or_else(|| panic!("{id} was acknowledged and is gone"));
             match (outcome, found.outcome) {
-                (OutcomeKind::Succeeded, Outcome::Succeeded) => {}
+                (OutcomeKind::Succeeded, ExecutionOutcome::Succeeded) => {}
                 // The final row may have been committed without that the child came to say so.
-                (OutcomeKind::Running, Outcome::Succeeded) => {}
-                (OutcomeKind::Running, Outcome::Interrupted) => interrupted += 1,
+                (OutcomeKind::Running, ExecutionOutcome::Succeeded) => {}
+                (OutcomeKind::Running, ExecutionOutcome::Interrupted) => interrupted += 1,
                 wrong => panic!("{id}: {wrong:?}"),
             }
         }

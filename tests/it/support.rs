@@ -10,8 +10,8 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use toolstead_application::{CallSettings, EventBus, ExecuteToolPorts};
 use toolstead_domain::{
-    DefaultSuggestions, NoApprover, NoConversations, NoJournal, NoOutputs, NoRuleStore, NoSchemaValidator, Outcome,
-    PermissionPolicy, Timestamp, ToolProvider, ToolResult,
+    DefaultSuggestions, ExecutionOutcome, NoApprover, NoConversations, NoJournal, NoOutputs, NoRuleStore,
+    NoSchemaValidator, PermissionPolicy, Timestamp, ToolProvider, ToolResult,
     testing::{
         fixed_clock::FixedClock,
         in_memory_execution_log::InMemoryExecutionLog,
@@ -113,7 +113,7 @@ impl TestApp {
     }
 
     /// Returns the outcomes in the audit log, oldest first.
-    pub(crate) fn outcomes(&self) -> Vec<Outcome> {
+    pub(crate) fn outcomes(&self) -> Vec<ExecutionOutcome> {
         let mut rows = self.log.rows();
         rows.sort_by_key(|row| row.id);
         rows.into_iter().map(|row| row.outcome).collect()

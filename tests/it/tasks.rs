@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
 use toolstead_application::{CallSettings, ExecuteToolCommand, ForwardTaskCommand, SetToolEnabledCommand};
 use toolstead_domain::{
-    ClientProfile, Effect, Outcome, PatternBase, PermissionPolicy, PermissionRule, Principal, RequestKind, Scope,
-    TaskMethod, View,
+    ClientProfile, Effect, ExecutionOutcome, PatternContext, PermissionPolicy, PermissionRule, Principal, RequestKind,
+    Scope, TaskMethod, View,
     error_kind::ErrorKind,
     permission::rule::RuleOrigin,
     task_request::tasks_declared,
@@ -151,7 +151,7 @@ impl House {
 }
 
 fn rule(effect: Effect) -> Arc<PermissionRule> {
-    let rule = PermissionRule::parse(effect, "mcp__s", RuleOrigin::Program, &PatternBase::default());
+    let rule = PermissionRule::parse(effect, "mcp__s", RuleOrigin::Program, &PatternContext::default());
     Arc::new(rule.unwrap())
 }
 
@@ -178,7 +178,7 @@ async fn a_call_that_goes_on_as_a_task_is_followed_by_its_owner_alone() {
         (&json!("task"), &json!("working"), &json!({"a": 1}), &json!({})),
     );
     let row = house.test.log.rows().into_iter().find(|row| row.kind == RequestKind::Tool).unwrap();
-    assert_eq!((row.outcome, row.metadata), (Outcome::Succeeded, json!({"task": task, "status": "working"})));
+    assert_eq!((row.outcome, row.metadata), (ExecutionOutcome::Succeeded, json!({"task": task, "status": "working"})));
 
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
         for (token, name) in [(OTHER, task), (TOKEN, "theirs"), (TOKEN, "nothing")] {
@@ -204,8 +204,10 @@ async fn a_call_that_goes_on_as_a_task_is_followed_by_its_owner_alone() {
         assert!(heard.iter().all(|message| message["params"]["taskId"] == "theirs"));
     }
     let rows: Vec<_> = house.test.log.rows().into_iter().filter(|row| row.kind == RequestKind::Task).collect();
-    let refused = rows.iter().filter(|row| matches!(row.outcome, Outcome::Refused(ErrorKind::NotFound, _))).count();
-    let done: Vec<&str> = rows.iter().filter(|row| row.outcome == Outcome::Succeeded).map(|row| &*row.tool).collect();
+    let refused =
+        rows.iter().filter(|row| matches!(row.outcome, ExecutionOutcome::Refused(ErrorKind::NotFound, _))).count();
+    let done: Vec<&str> =
+        rows.iter().filter(|row| row.outcome == ExecutionOutcome::Succeeded).map(|row| &*row.tool).collect();
     assert_eq!((refused, done), (9, vec!["mcp__s__slow"; 5]));
 }
 

@@ -6,23 +6,23 @@ use tokio::time::timeout_at;
 use toolstead_domain::{Approval, ApprovalRequest, Approver};
 
 /// Limits an approver of the embedding application to [`ApprovalRequest::deadline`].
-pub struct BoundedApprover(Arc<dyn Approver>);
+pub struct DeadlineApprover(Arc<dyn Approver>);
 
-impl BoundedApprover {
+impl DeadlineApprover {
     /// Creates the limit for this approver.
     pub fn new(approver: Arc<dyn Approver>) -> Self {
         Self(approver)
     }
 }
 
-impl fmt::Debug for BoundedApprover {
+impl fmt::Debug for DeadlineApprover {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BoundedApprover").finish_non_exhaustive()
     }
 }
 
 #[async_trait]
-impl Approver for BoundedApprover {
+impl Approver for DeadlineApprover {
     async fn ask(&self, request: ApprovalRequest<'_>) -> Approval {
         let deadline = request.deadline;
         timeout_at(deadline.into(), self.0.ask(request)).await.unwrap_or(Approval::TimedOut)

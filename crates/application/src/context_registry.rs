@@ -3,8 +3,8 @@
 pub mod answerer;
 pub mod snapshot;
 
-use crate::definition_pins::{DefinitionPins, PinnedContext};
-use answerer::{ContextRequestTarget, ContextRequestTools};
+use crate::definition_pins::{DefinitionPins, ServedContext};
+use answerer::{ContextPseudoTools, ContextRequestTarget};
 use arc_swap::ArcSwap;
 use snapshot::{ContextSnapshot, ProviderCatalogue};
 use std::{
@@ -21,7 +21,7 @@ use tokio::{
     task::JoinHandle,
 };
 use toolstead_domain::{
-    ContextCatalogue, ContextNotice, ContextProvider, ContextRequest, LogLevel, PermissionPolicy, ProviderError,
+    ContextCatalogue, ContextNotice, ContextProvider, ContextRequest, LogLevel, PermissionPolicy, ProviderListError,
     RequestKind, Tool, context::server_uri,
 };
 
@@ -34,10 +34,10 @@ const FIRST_LIST_WAITS: Duration = Duration::from_secs(10);
 /// All providers of resources and prompts. The list of a provider is read again whenever the provider reports a change.
 pub struct ContextRegistry {
     current: ArcSwap<ContextSnapshot>,
-    entries: Mutex<Vec<Entry>>,
+    entries: Mutex<Vec<ProviderEntry>>,
     /// Set by [`close`](Self::close) under the lock of `entries`.
     is_closed: AtomicBool,
-    changes: watch::Sender<ContextChanges>,
+    changes: watch::Sender<ContextChangeCounts>,
     notices: broadcast::Sender<Arc<ContextEvent>>,
     log_level: watch::Sender<Option<LogLevel>>,
     /// Pinned definitions of servers. Until it is set, definitions are served as offered.
@@ -46,7 +46,7 @@ pub struct ContextRegistry {
 
 /// Counters of the changes so far, by kind. If a counter differs from an earlier value, the list must be read again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ContextChanges {
+pub struct ContextChangeCounts {
     /// Number of changes of resources and templates.
     pub resources: u64,
     /// Number of changes of prompts.
@@ -62,9 +62,9 @@ pub struct ContextEvent {
     pub notice: ContextNotice,
 }
 
-struct Entry {
+struct ProviderEntry {
     provider: Arc<dyn ContextProvider>,
-    answerers: Arc<ContextRequestTools>,
+    answerers: Arc<ContextPseudoTools>,
     catalogue: ContextCatalogue,
     /// Instructions that are served, if the provider's definitions are pinned. Otherwise those of the provider are
     /// served.
@@ -74,7 +74,7 @@ struct Entry {
     log_level_task: JoinHandle<()>,
 }
 
-impl Entry {
+impl ProviderEntry {
     /// Stops watching the provider.
     fn stop_watching(&self) {
         self.watcher.abort();
@@ -82,7 +82,7 @@ impl Entry {
     }
 }
 
-impl Drop for Entry {
+impl Drop for ProviderEntry {
     fn drop(&mut self) {
         self.stop_watching();
     }
@@ -90,7 +90,7 @@ impl Drop for Entry {
 
 /// The reason why a provider cannot be registered.
 #[derive(Debug, thiserror::Error)]
-pub enum ContextRegistryError {
+pub enum ContextRegistrationError {
     /// A provider of this name is registered already.
     #[error("a provider of resources and prompts named `{0}` is registered already: give it another name")]
     DuplicateProvider(String),
@@ -111,7 +111,7 @@ pub enum ContextRegistryError {
     Closed,
     /// The provider could not list its resources and prompts.
     #[error(transparent)]
-    Provider(#[from] ProviderError),
+    Provider(#[from] ProviderListError),
 }
 
 impl std::fmt::Debug for ContextRegistry {
@@ -127,7 +127,7 @@ impl ContextRegistry {
             current: ArcSwap::from_pointee(ContextSnapshot::default()),
             entries: Mutex::default(),
             is_closed: AtomicBool::new(false),
-            changes: watch::Sender::new(ContextChanges::default()),
+            changes: watch::Sender::new(ContextChangeCounts::default()),
             notices: broadcast::Sender::new(NOTICE_CAPACITY),
             log_level: watch::Sender::new(None),
             pins: OnceLock::new(),
@@ -146,7 +146,7 @@ impl ContextRegistry {
     }
 
     /// Subscribes to the changes of the lists.
-    pub fn changes(&self) -> watch::Receiver<ContextChanges> {
+    pub fn changes(&self) -> watch::Receiver<ContextChangeCounts> {
         self.changes.subscribe()
     }
 
@@ -158,18 +158,21 @@ impl ContextRegistry {
     /// Adds a provider, and watches it from now on. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// [`ContextRegistryError`] if its name or something that it offers is taken, or after [`close`](Self::close).
+    /// [`ContextRegistrationError`] if its name or something that it offers is taken, or after [`close`](Self::close).
     /// Nothing has changed then.
-    pub async fn register(self: &Arc<Self>, provider: Arc<dyn ContextProvider>) -> Result<(), ContextRegistryError> {
+    pub async fn register(
+        self: &Arc<Self>,
+        provider: Arc<dyn ContextProvider>,
+    ) -> Result<(), ContextRegistrationError> {
         let offered = provider.list().await?;
-        let PinnedContext { catalogue, instructions } = self.serve(&*provider, offered).await;
+        let ServedContext { catalogue, instructions } = self.serve(&*provider, offered).await;
         let mut entries = self.lock();
         if self.is_closed.load(Ordering::Relaxed) {
-            return Err(ContextRegistryError::Closed);
+            return Err(ContextRegistrationError::Closed);
         }
         let name = provider.name();
         if entries.iter().any(|entry| entry.provider.name() == name) {
-            return Err(ContextRegistryError::DuplicateProvider(name.to_owned()));
+            return Err(ContextRegistrationError::DuplicateProvider(name.to_owned()));
         }
         // The catalogue of an upstream server is not under our control: its duplicates are made distinct, or left out.
         if provider.server().is_none() {
@@ -177,8 +180,8 @@ impl ContextRegistry {
         }
         let watcher = tokio::spawn(watch_provider(Arc::downgrade(self), provider.clone()));
         let teller = tokio::spawn(forward_log_level(self.log_level.subscribe(), provider.clone()));
-        let answerers = Arc::new(ContextRequestTools::of(&provider, &Arc::downgrade(self)));
-        entries.push(Entry { provider, answerers, catalogue, instructions, watcher, log_level_task: teller });
+        let answerers = Arc::new(ContextPseudoTools::of(&provider, &Arc::downgrade(self)));
+        entries.push(ProviderEntry { provider, answerers, catalogue, instructions, watcher, log_level_task: teller });
         self.renew(&entries);
         Ok(())
     }
@@ -194,7 +197,7 @@ impl ContextRegistry {
     /// Returns the instructions of each provider with its name, in the order of registration.
     pub fn instructions(&self) -> Vec<(String, String)> {
         let entries = self.lock();
-        let with_instructions = |entry: &Entry| {
+        let with_instructions = |entry: &ProviderEntry| {
             let is_pinned = self.pins.get().is_some() && entry.provider.pinning().is_some();
             let text = if is_pinned { entry.instructions.clone() } else { entry.provider.instructions() };
             Some((entry.provider.name().to_owned(), text?))
@@ -269,7 +272,7 @@ impl ContextRegistry {
     pub fn close(&self) {
         let entries = self.lock();
         self.is_closed.store(true, Ordering::Relaxed);
-        entries.iter().for_each(Entry::stop_watching);
+        entries.iter().for_each(ProviderEntry::stop_watching);
     }
 
     /// Requests log messages of this level and above from all providers, including those that are added later.
@@ -280,7 +283,8 @@ impl ContextRegistry {
     /// Returns `true` if the policy permits anything that the provider offers here.
     pub(crate) fn opens(&self, provider: &str, policy: &PermissionPolicy) -> bool {
         let entries = self.lock();
-        let Some(Entry { answerers, catalogue, .. }) = entries.iter().find(|entry| entry.provider.name() == provider)
+        let Some(ProviderEntry { answerers, catalogue, .. }) =
+            entries.iter().find(|entry| entry.provider.name() == provider)
         else {
             return false;
         };
@@ -290,23 +294,23 @@ impl ContextRegistry {
     }
 
     /// Records what the provider offers, and returns what is served of it.
-    async fn serve(&self, provider: &dyn ContextProvider, offered: ContextCatalogue) -> PinnedContext {
+    async fn serve(&self, provider: &dyn ContextProvider, offered: ContextCatalogue) -> ServedContext {
         let instructions = provider.instructions();
         let (Some(pins), Some(pinning)) = (self.pins.get(), provider.pinning()) else {
-            return PinnedContext { catalogue: offered, instructions };
+            return ServedContext { catalogue: offered, instructions };
         };
         let is_listed = provider.is_listed();
         pins.context(&pinning, offered, instructions, is_listed).await.unwrap_or_else(|error| {
             let error = &error as &dyn std::error::Error;
             tracing::warn!(provider = provider.name(), error, "its resources and prompts are not served");
-            PinnedContext::default()
+            ServedContext::default()
         })
     }
 
-    fn relisted(&self, provider: &str, served: PinnedContext) {
+    fn relisted(&self, provider: &str, served: ServedContext) {
         let mut entries = self.lock();
         let Some(entry) = entries.iter_mut().find(|entry| entry.provider.name() == provider) else { return };
-        let PinnedContext { catalogue, instructions } = served;
+        let ServedContext { catalogue, instructions } = served;
         entry.instructions = instructions;
         if entry.catalogue != catalogue {
             entry.catalogue = catalogue;
@@ -314,7 +318,7 @@ impl ContextRegistry {
         }
     }
 
-    fn renew(&self, entries: &[Entry]) {
+    fn renew(&self, entries: &[ProviderEntry]) {
         let before = self.snapshot();
         let version = before.version() + 1;
         let offers =
@@ -328,14 +332,18 @@ impl ContextRegistry {
         });
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Entry>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<ProviderEntry>> {
         // Nothing panics while the lock is held.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Checks that an in-process provider offers nothing that another in-process provider offers.
-fn check_names(entries: &[Entry], name: &str, catalogue: &ContextCatalogue) -> Result<(), ContextRegistryError> {
+fn check_names(
+    entries: &[ProviderEntry],
+    name: &str,
+    catalogue: &ContextCatalogue,
+) -> Result<(), ContextRegistrationError> {
     let mut holders = BTreeMap::new();
     for entry in entries.iter().filter(|entry| entry.provider.server().is_none()) {
         for (what, key) in keys(&entry.catalogue) {
@@ -345,7 +353,7 @@ fn check_names(entries: &[Entry], name: &str, catalogue: &ContextCatalogue) -> R
     for (what, key) in keys(catalogue) {
         if let Some(holder) = holders.insert((what, key), name) {
             let (name, provider, holder) = (key.to_owned(), name.to_owned(), holder.to_owned());
-            return Err(ContextRegistryError::Duplicate { what, name, provider, holder });
+            return Err(ContextRegistrationError::Duplicate { what, name, provider, holder });
         }
     }
     Ok(())

@@ -6,7 +6,7 @@ mod tests;
 mod unapproved_item;
 
 pub use self::unapproved_item::{UnapprovedItem, digest_of};
-pub(crate) use catalogue::{PinnedContext, PinnedTools};
+pub(crate) use catalogue::{ServedContext, ServedTools};
 
 use catalogue::{as_offered, serve_context, serve_tools};
 use serde_json::{Map, Value};
@@ -15,10 +15,10 @@ use std::{
     sync::Arc,
 };
 use toolstead_domain::{
-    Clock, ContextCatalogue, DefinitionStore, DefinitionVersion, ItemKey, ItemKind, OfferedItem, PinnedServer, Pinning,
-    Prompt, ResourceTemplate, StoreError, Tool, ToolSource, VersionApproval,
+    Clock, ContextCatalogue, DefinitionStore, DefinitionVersion, ItemKey, ItemKind, OfferedItem, PinnedServerKey,
+    PinningSettings, Prompt, ResourceTemplate, StoreError, Tool, ToolSource, VersionApproval,
     context::Resource,
-    pinning::review::{OfferedDefinitions, Review, approved_version, listed_marker, review},
+    pinning::review::{DefinitionReview, OfferedDefinitions, approved_version, listed_marker, review},
 };
 
 /// Maximum number of times that an offer is compared again because another process recorded versions meanwhile.
@@ -70,14 +70,14 @@ impl DefinitionPins {
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be read.
-    pub async fn history(&self, server: &PinnedServer) -> Result<Vec<DefinitionVersion>, StoreError> {
+    pub async fn history(&self, server: &PinnedServerKey) -> Result<Vec<DefinitionVersion>, StoreError> {
         let mut versions = self.stored_versions(server).await?;
         versions.retain(|version| version.key != listed_marker());
         Ok(versions)
     }
 
     /// Returns the versions, with the marker of a server that listed its prompts and resources.
-    async fn stored_versions(&self, server: &PinnedServer) -> Result<Vec<DefinitionVersion>, StoreError> {
+    async fn stored_versions(&self, server: &PinnedServerKey) -> Result<Vec<DefinitionVersion>, StoreError> {
         let mut versions = self.store.versions(server).await?;
         versions.sort_by(|a, b| (&a.key, a.number).cmp(&(&b.key, b.number)));
         Ok(versions)
@@ -87,7 +87,7 @@ impl DefinitionPins {
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be read.
-    pub async fn unapproved(&self, server: &PinnedServer) -> Result<Vec<UnapprovedItem>, StoreError> {
+    pub async fn unapproved(&self, server: &PinnedServerKey) -> Result<Vec<UnapprovedItem>, StoreError> {
         let versions = self.history(server).await?;
         let mut items = Vec::new();
         for history in versions.chunk_by(|one, next| one.key == next.key) {
@@ -110,13 +110,18 @@ impl DefinitionPins {
     ///
     /// # Errors
     /// [`StoreError`] if the store fails; nothing is approved then.
-    pub async fn approve(&self, server: &PinnedServer, items: &[UnapprovedItem], by: &str) -> Result<(), StoreError> {
+    pub async fn approve(
+        &self,
+        server: &PinnedServerKey,
+        items: &[UnapprovedItem],
+        by: &str,
+    ) -> Result<(), StoreError> {
         let versions: Vec<_> = items.iter().map(|item| (item.key.clone(), item.latest.number)).collect();
         self.approve_versions(server, &versions, by).await
     }
 
     /// Approves the version of a tool that an approver was shown.
-    pub(crate) async fn approve_tool(&self, server: &PinnedServer, tool: &Tool, by: &str) -> Result<(), StoreError> {
+    pub(crate) async fn approve_tool(&self, server: &PinnedServerKey, tool: &Tool, by: &str) -> Result<(), StoreError> {
         match (&tool.pending, key_of(tool)) {
             (Some(pending), Some(key)) => self.approve_versions(server, &[(key, pending.number)], by).await,
             _ => Ok(()),
@@ -125,7 +130,7 @@ impl DefinitionPins {
 
     async fn approve_versions(
         &self,
-        server: &PinnedServer,
+        server: &PinnedServerKey,
         versions: &[(ItemKey, u32)],
         by: &str,
     ) -> Result<(), StoreError> {
@@ -137,10 +142,10 @@ impl DefinitionPins {
     /// its approved definition.
     pub(crate) async fn tools(
         &self,
-        pinning: &Pinning,
+        pinning: &PinningSettings,
         offered: Vec<Tool>,
         other_names: &BTreeSet<String>,
-    ) -> Result<PinnedTools, StoreError> {
+    ) -> Result<ServedTools, StoreError> {
         let launch = OfferedItem { key: ItemKey::new(ItemKind::Launch, ""), definition: pinning.launch.clone() };
         let items: Vec<OfferedItem> = std::iter::once(launch).chain(offered.iter().filter_map(item_of)).collect();
         let kinds = [ItemKind::Launch, ItemKind::Tool];
@@ -149,7 +154,11 @@ impl DefinitionPins {
     }
 
     /// Returns stored tools as they are served until the server lists them. Records nothing.
-    pub(crate) async fn stored_tools(&self, pinning: &Pinning, tools: Vec<Tool>) -> Result<PinnedTools, StoreError> {
+    pub(crate) async fn stored_tools(
+        &self,
+        pinning: &PinningSettings,
+        tools: Vec<Tool>,
+    ) -> Result<ServedTools, StoreError> {
         let kinds = [ItemKind::Launch, ItemKind::Tool];
         let versions = self.stored_versions(&pinning.server).await?;
         let items = latest_items(&versions, &kinds);
@@ -169,11 +178,11 @@ impl DefinitionPins {
     /// definitions take the place of the offered ones.
     pub(crate) async fn context(
         &self,
-        pinning: &Pinning,
+        pinning: &PinningSettings,
         offered: ContextCatalogue,
         instructions: Option<String>,
         is_listed: bool,
-    ) -> Result<PinnedContext, StoreError> {
+    ) -> Result<ServedContext, StoreError> {
         let none = BTreeSet::new();
         let text = instructions.clone().unwrap_or_default();
         let mut items = vec![OfferedItem { key: ItemKey::new(ItemKind::Instructions, ""), definition: text.into() }];
@@ -200,10 +209,10 @@ impl DefinitionPins {
         let review =
             self.record(pinning, OfferedDefinitions { kinds: &kinds, items: &items, other_names: &none }).await?;
         let now = serve_context(ContextCatalogue::default(), instructions, &review);
-        Ok(PinnedContext { catalogue: stored.catalogue, instructions: now.instructions })
+        Ok(ServedContext { catalogue: stored.catalogue, instructions: now.instructions })
     }
 
-    fn stored_context(&self, pinning: &Pinning, versions: &[DefinitionVersion]) -> PinnedContext {
+    fn stored_context(&self, pinning: &PinningSettings, versions: &[DefinitionVersion]) -> ServedContext {
         let items = latest_items(versions, CONTEXT_KINDS);
         let offer = OfferedDefinitions { kinds: CONTEXT_KINDS, items: &items, other_names: &BTreeSet::new() };
         let review = review(versions, offer, pinning.on_change, self.clock.now());
@@ -223,7 +232,11 @@ impl DefinitionPins {
         serve_context(catalogue, instructions, &review)
     }
 
-    async fn record(&self, pinning: &Pinning, offer: OfferedDefinitions<'_>) -> Result<Review, StoreError> {
+    async fn record(
+        &self,
+        pinning: &PinningSettings,
+        offer: OfferedDefinitions<'_>,
+    ) -> Result<DefinitionReview, StoreError> {
         // Reviewed again after each addition: another process may have taken the number of a version meanwhile.
         for _ in 0..MAX_REVIEWS {
             let versions = self.stored_versions(&pinning.server).await?;
@@ -241,7 +254,7 @@ impl DefinitionPins {
     }
 }
 
-fn log_unapproved(server: &PinnedServer, added: &[DefinitionVersion]) {
+fn log_unapproved(server: &PinnedServerKey, added: &[DefinitionVersion]) {
     let unapproved = added.iter().filter(|added| added.approval.is_none() && added.definition.is_some());
     let number = unapproved.clone().count();
     if number > 0 {

@@ -52,14 +52,14 @@ use detach_on_drop::DetachOnDrop;
 pub use error::{AuditFailure, ExecuteToolError};
 use explain::{CallExplainer, ExplainCallQuery, ExplainedCall};
 use futures::FutureExt;
-pub use nesting::Nesting;
+pub use nesting::NestedCallPosition;
 use parked_calls::{
     ParkedCalls,
     rounds::{FirstRound, later_round},
 };
 pub use ports::ExecuteToolPorts;
 pub(crate) use question_channel::adapt_for_client;
-use record::Record;
+use record::CallRecord;
 pub(crate) use running::report_panic;
 use serde_json::Value;
 pub use settings::{CallSettings, RecordedArguments};
@@ -69,7 +69,7 @@ use std::{
     sync::{Arc, OnceLock},
     time::Duration,
 };
-use tasks::Tasks;
+use tasks::ProviderTasks;
 use toolstead_domain::{CallId, CallOutcome, CallPreview, OutputStore, Principal, StoreError, SuggestionFormatter};
 use uuid::Uuid;
 
@@ -80,7 +80,7 @@ pub struct ExecuteToolHandler {
     ports: ExecuteToolPorts,
     open_calls: Arc<OpenCalls>,
     parked_calls: ParkedCalls,
-    tasks: Tasks,
+    tasks: ProviderTasks,
     decision_texts: DecisionTextCache,
     settings: CallSettings,
     /// Published names of resources; empty without a context registry.
@@ -105,7 +105,7 @@ impl ExecuteToolHandler {
         settings: CallSettings,
     ) -> Arc<Self> {
         let parked_calls = ParkedCalls::new(open_calls.clone(), settings.approval_timeout);
-        let (tasks, decision_texts) = (Tasks::default(), DecisionTextCache::default());
+        let (tasks, decision_texts) = (ProviderTasks::default(), DecisionTextCache::default());
         Arc::new(Self {
             registry,
             permissions,
@@ -253,7 +253,10 @@ impl ExecuteToolHandler {
 
     /// Returns the arguments as they appear in the audit record and in the events of the call.
     pub(crate) fn recorded_arguments(&self, id: CallId, command: &ExecuteToolCommand) -> Value {
-        Record::begin(id, command, self.settings.arguments, self.ports.clock.as_ref()).execution().arguments.to_value()
+        CallRecord::begin(id, command, self.settings.arguments, self.ports.clock.as_ref())
+            .execution()
+            .arguments
+            .to_value()
     }
 
     /// Returns `true` once the application closes and admits no new calls.
@@ -262,7 +265,7 @@ impl ExecuteToolHandler {
     }
 
     /// Returns the calls that continue as tasks.
-    pub(crate) fn tasks(&self) -> &Tasks {
+    pub(crate) fn tasks(&self) -> &ProviderTasks {
         &self.tasks
     }
 

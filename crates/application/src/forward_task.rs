@@ -12,8 +12,8 @@ use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use toolstead_domain::{
-    Access, CallContext, CallOutcome, InputRequest, NotAnswered, ProviderError, RequestKind, TaskMethod, TaskRequest,
-    Tool, ToolCall, ToolFailure, ToolProvider, ToolResult, error_kind::ErrorKind,
+    Access, CallContext, CallOutcome, InputRequest, NotAnswered, ProviderListError, RequestKind, TaskMethod,
+    TaskRequest, Tool, ToolCall, ToolFailure, ToolProvider, ToolResult, error_kind::ErrorKind,
 };
 
 /// A request about a task.
@@ -108,7 +108,7 @@ impl ToolProvider for TaskRequestProvider {
         self.provider.name()
     }
 
-    async fn list(&self) -> Result<Vec<Tool>, ProviderError> {
+    async fn list(&self) -> Result<Vec<Tool>, ProviderListError> {
         Ok(Vec::new())
     }
 

@@ -35,10 +35,10 @@ mod view_forms;
 pub mod watch_resource;
 
 pub use self::{
-    bounded_approver::BoundedApprover,
+    bounded_approver::DeadlineApprover,
     cancel_signal::CancelSignal,
     context_registry::{
-        ContextChanges, ContextEvent, ContextRegistry, ContextRegistryError,
+        ContextChangeCounts, ContextEvent, ContextRegistrationError, ContextRegistry,
         answerer::ContextRequestTarget,
         snapshot::{ContextSnapshot, PublishedDefinition},
     },
@@ -46,7 +46,7 @@ pub use self::{
     event_bus::{EventBus, EventSubscription, ReceivedEvent},
     execute_tool::{
         AuditFailure, CallSettings, ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, ExecuteToolPorts,
-        Nesting, RecordedArguments,
+        NestedCallPosition, RecordedArguments,
         explain::{ExplainCallQuery, ExplainedCall},
         tool_timeouts::ToolTimeouts,
     },
@@ -58,20 +58,20 @@ pub use self::{
     list_executions::ListExecutionsHandler,
     list_tools::{InvalidCursor, ListToolsHandler, ListToolsQuery, PageSize, ToolFilter, ToolPage},
     open_calls::{NotAdmitted, OpenCallGuard, OpenCalls},
-    orchestration::{Examples, Orchestration, SubagentPorts},
+    orchestration::{ExampleArguments, OrchestrationTools, SubagentPorts},
     permission_book::{CallIdentity, PermissionBook},
     provider_notifications::{LogListener, ProviderNotifications},
     refresh_tools::{RefreshToolsCommand, RefreshToolsHandler},
     ruled_approver::RuledApprover,
     run_agent::{
-        AgentRun, CompactConversationCommand, Compaction, CompactionResult, NotCompacted, OfferedTools,
-        RunAgentCommand, RunAgentHandler, RunAgentPorts,
+        AgentRun, CompactConversationCommand, CompactConversationError, CompactionThreshold, CompactionTokenCounts,
+        OfferedTools, RunAgentCommand, RunAgentHandler, RunAgentPorts,
     },
     set_tool_enabled::{SetToolEnabledCommand, SetToolEnabledError, SetToolEnabledHandler},
     tool_deferral::{ListForm, ToolDeferral},
     tool_registry::{
         AbsentServer, ProviderStatus, RegistryError, SharedTool, ToolRegistry,
-        snapshot::{OmittedTool, RegisteredTool, ResolveError, Snapshot},
+        snapshot::{RegisteredTool, ResolveError, ShadowedTool, ToolSnapshot},
     },
     tool_search::{ToolMatches, ToolSearch},
     undo_conversation::{

@@ -3,7 +3,7 @@
 use crate::{
     permission_book::PermissionBook,
     tool_deferral::{ListForm, ToolDeferral, is_search_tool},
-    tool_registry::{SharedTool, ToolRegistry, snapshot::Snapshot},
+    tool_registry::{SharedTool, ToolRegistry, snapshot::ToolSnapshot},
     view_forms,
 };
 use arc_swap::ArcSwap;
@@ -210,7 +210,7 @@ impl ListToolsHandler {
 
     fn advertised(
         &self,
-        snapshot: &Snapshot,
+        snapshot: &ToolSnapshot,
         policy: Arc<PermissionPolicy>,
         scope: &Scope,
         form: ListForm,
@@ -271,7 +271,7 @@ impl ListToolsHandler {
     /// Rules apply to the tools themselves, not to the forms in which they are shown.
     fn listed(
         &self,
-        snapshot: &Snapshot,
+        snapshot: &ToolSnapshot,
         scope: &Scope,
         filter: &ToolFilter,
         policy: &PermissionPolicy,

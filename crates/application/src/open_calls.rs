@@ -290,7 +290,7 @@ impl Drop for OpenCallGuard {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toolstead_domain::{PermissionPolicy, View, ViewLimits};
+    use toolstead_domain::{PermissionPolicy, View, ViewCallLimits};
     use uuid::Uuid;
 
     #[tokio::test]
@@ -315,7 +315,7 @@ mod tests {
     fn a_view_limits_its_own_calls() {
         let calls = OpenCalls::new(8);
         let view = |name: &str| {
-            let limits = ViewLimits { open_calls: Some(1), ..ViewLimits::default() };
+            let limits = ViewCallLimits { open_calls: Some(1), ..ViewCallLimits::default() };
             let content = ViewContent::default().with_limits(limits);
             View::with_content(name, Arc::new(PermissionPolicy::default()), content)
         };

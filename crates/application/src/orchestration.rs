@@ -9,15 +9,15 @@ mod tool_search;
 
 use crate::tool_search::ToolSearch;
 use async_trait::async_trait;
-use batch::Batch;
+use batch::BatchTool;
 use call_tool::CallTool;
 use serde_json::Value;
 use std::time::Duration;
-use subagent::Subagent;
 pub use subagent::SubagentPorts;
+use subagent::SubagentTool;
 use tool_search::ToolSearchTool;
 use toolstead_domain::{
-    Access, Alias, CallContext, CallOutcome, ProviderError, Tool, ToolCall, ToolFailure, ToolProvider, ToolResult,
+    Access, Alias, CallContext, CallOutcome, ProviderListError, Tool, ToolCall, ToolFailure, ToolProvider, ToolResult,
     error_kind::ErrorKind, tool::ORCHESTRATION,
 };
 
@@ -27,7 +27,7 @@ pub const NAMES: &[&str] = &[batch::NAME, subagent::NAME, tool_search::NAME, cal
 /// Arguments of typical calls, as JSON text, for the documentation and for models. They name other tools, which are
 /// unknown in this crate.
 #[derive(Debug, Clone, Copy)]
-pub struct Examples {
+pub struct ExampleArguments {
     /// Arguments of `batch`.
     pub batch: &'static str,
     /// Arguments of `subagent`.
@@ -61,37 +61,45 @@ trait OrchestratingTool: Send + Sync {
 }
 
 /// Returns all tools.
-fn all(examples: Examples, agents: Option<SubagentPorts>, search: ToolSearch) -> Vec<Box<dyn OrchestratingTool>> {
+fn all(
+    examples: ExampleArguments,
+    agents: Option<SubagentPorts>,
+    search: ToolSearch,
+) -> Vec<Box<dyn OrchestratingTool>> {
     vec![
-        Box::new(Batch { example: examples.batch }),
-        Box::new(Subagent::new(examples.subagent, agents)),
+        Box::new(BatchTool { example: examples.batch }),
+        Box::new(SubagentTool::new(examples.subagent, agents)),
         Box::new(ToolSearchTool { example: examples.tool_search, search }),
         Box::new(CallTool { example: examples.call_tool }),
     ]
 }
 
 /// The tools that call other tools, as one provider.
-pub struct Orchestration {
+pub struct OrchestrationTools {
     tools: Vec<Box<dyn OrchestratingTool>>,
     definitions: Vec<Tool>,
 }
 
-impl std::fmt::Debug for Orchestration {
+impl std::fmt::Debug for OrchestrationTools {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(self.definitions.iter().map(Tool::name)).finish()
     }
 }
 
-impl Orchestration {
+impl OrchestrationTools {
     /// Creates the provider, with these examples in its definitions. `aliases` returns the aliases of a tool. Without
     /// agents, no work can be delegated.
-    pub fn new(examples: Examples, aliases: impl Fn(&str) -> Vec<Alias>, agents: Option<SubagentPorts>) -> Self {
+    pub fn new(
+        examples: ExampleArguments,
+        aliases: impl Fn(&str) -> Vec<Alias>,
+        agents: Option<SubagentPorts>,
+    ) -> Self {
         Self::with_search(examples, aliases, agents, ToolSearch::default())
     }
 
     /// Creates the provider like [`new`](Self::new); `tool_search` finds tools with `search`.
     pub fn with_search(
-        examples: Examples,
+        examples: ExampleArguments,
         aliases: impl Fn(&str) -> Vec<Alias>,
         agents: Option<SubagentPorts>,
         search: ToolSearch,
@@ -136,12 +144,12 @@ impl Orchestration {
 }
 
 #[async_trait]
-impl ToolProvider for Orchestration {
+impl ToolProvider for OrchestrationTools {
     fn name(&self) -> &str {
         ORCHESTRATION
     }
 
-    async fn list(&self) -> Result<Vec<Tool>, ProviderError> {
+    async fn list(&self) -> Result<Vec<Tool>, ProviderListError> {
         Ok(self.definitions.clone())
     }
 

@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 use toolstead_domain::{
-    Access, AccessKind, ApprovalPart, ApprovalScope, Effect, ParseConfidence, PatternBase, PermissionPolicy,
+    Access, AccessKind, ApprovalPart, ApprovalScope, Effect, ParseConfidence, PatternContext, PermissionPolicy,
     PermissionRule, Principal, ReadOnlyCommands, RuleStore, Scope, Tool, ToolName, Verdict, View, WorkspaceRoots,
     permission::{offered_rule::offered_rule, rule::RuleOrigin},
 };
@@ -52,7 +52,7 @@ pub struct CallIdentity {
 
 #[derive(Debug, Default)]
 struct Sessions {
-    by_key: HashMap<SessionKey, SessionApprovals>,
+    by_key: HashMap<ApprovalOwner, SessionApprovals>,
     uses: u64,
     /// Cached policies of restricted views with the policies that each was computed from, the newest one last.
     narrowed: VecDeque<NarrowedPolicy>,
@@ -60,7 +60,7 @@ struct Sessions {
 
 /// The owner of approvals. Those that were given in a restricted view only count in that view of the session.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct SessionKey {
+struct ApprovalOwner {
     principal: Principal,
     session: Arc<str>,
     window: Option<ViewIdentity>,
@@ -71,22 +71,22 @@ struct SessionKey {
 enum ViewIdentity {
     /// Identified by its name and the view around it.
     Named(Arc<str>, Option<Arc<ViewIdentity>>),
-    Run(Run),
+    Run(RunView),
 }
 
 /// The restricted view of a run. It equals only itself, and ends with the run.
 #[derive(Debug, Clone)]
-struct Run(Weak<View>);
+struct RunView(Weak<View>);
 
-impl PartialEq for Run {
+impl PartialEq for RunView {
     fn eq(&self, other: &Self) -> bool {
         self.0.ptr_eq(&other.0)
     }
 }
 
-impl Eq for Run {}
+impl Eq for RunView {}
 
-impl Hash for Run {
+impl Hash for RunView {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.0.as_ptr().hash(state);
     }
@@ -95,7 +95,7 @@ impl Hash for Run {
 impl ViewIdentity {
     fn of(view: &Arc<View>) -> Self {
         match view.is_run {
-            true => Self::Run(Run(Arc::downgrade(view))),
+            true => Self::Run(RunView(Arc::downgrade(view))),
             false => Self::Named(view.name.clone(), view.within.as_ref().map(|outer| Arc::new(Self::of(outer)))),
         }
     }
@@ -109,7 +109,7 @@ impl ViewIdentity {
     }
 }
 
-impl SessionKey {
+impl ApprovalOwner {
     fn through(scope: &Scope, view: Option<&Arc<View>>) -> Self {
         let window = view.map(ViewIdentity::of);
         Self { principal: scope.principal.clone(), session: scope.session.clone(), window }
@@ -192,7 +192,7 @@ impl PermissionBook {
         if sessions.by_key.is_empty() && scope.view.is_none() {
             return policy;
         }
-        let keys = SessionKey::all(scope);
+        let keys = ApprovalOwner::all(scope);
         let policy = sessions.joined(&keys, policy);
         outermost_first(scope).enumerate().fold(policy, |policy, (index, view)| {
             let by = sessions.joined(&keys[index + 1..], view.policy.clone());
@@ -214,9 +214,9 @@ impl PermissionBook {
     /// outside of a restricted view does not answer what the policy of that view asks.
     pub fn is_approved(&self, scope: &Scope, tool: &Tool, call: &CallIdentity, access: Option<&Access>) -> bool {
         let Some(access) = access else { return false };
-        let keys = SessionKey::all(scope);
+        let keys = ApprovalOwner::all(scope);
         let mut sessions = self.lock();
-        let mut is_known = |key: &SessionKey| {
+        let mut is_known = |key: &ApprovalOwner| {
             let approvals = sessions.find(key);
             approvals.is_some_and(|kept| kept.exact.iter().any(|(known, part)| known == call && part == access))
         };
@@ -261,11 +261,11 @@ impl PermissionBook {
         }
         let keys = match holds {
             ApprovalScope::Once => return ApprovalScope::Once,
-            ApprovalScope::Run => vec![SessionKey::of(scope)],
+            ApprovalScope::Run => vec![ApprovalOwner::of(scope)],
             ApprovalScope::Session
             | ApprovalScope::ReadOnlyCommands
             | ApprovalScope::Project
-            | ApprovalScope::Always => SessionKey::for_session(scope),
+            | ApprovalScope::Always => ApprovalOwner::for_session(scope),
         };
         match (holds, &part.rule, &part.access) {
             (_, None, None) => ApprovalScope::Once,
@@ -303,7 +303,7 @@ impl PermissionBook {
     /// session.
     pub fn allow_in_session(&self, scope: &Scope, rules: impl IntoIterator<Item = PermissionRule>) {
         let mut sessions = self.lock();
-        let approvals = sessions.of(SessionKey::of(scope));
+        let approvals = sessions.of(ApprovalOwner::of(scope));
         for rule in rules {
             bounded_push(&mut approvals.rules, Arc::new(rule));
         }
@@ -315,7 +315,7 @@ impl PermissionBook {
         self.lock().by_key.retain(|key, _| (&key.principal, &key.session) != (principal, session));
     }
 
-    fn remember_rules(&self, keys: Vec<SessionKey>, rules: &[String]) -> bool {
+    fn remember_rules(&self, keys: Vec<ApprovalOwner>, rules: &[String]) -> bool {
         let parsed = rules.iter().map(|rule| allowing(rule, RuleOrigin::Session));
         let Some(rules) = parsed.collect::<Option<Vec<_>>>() else { return false };
         let mut sessions = self.lock();
@@ -356,7 +356,7 @@ fn outermost_first(scope: &Scope) -> impl Iterator<Item = &Arc<View>> {
 
 impl Sessions {
     /// Returns the policy with the rules that were approved under these keys.
-    fn joined(&mut self, keys: &[SessionKey], policy: Arc<PermissionPolicy>) -> Arc<PermissionPolicy> {
+    fn joined(&mut self, keys: &[ApprovalOwner], policy: Arc<PermissionPolicy>) -> Arc<PermissionPolicy> {
         keys.iter().fold(policy, |policy, key| match self.find(key) {
             Some(approvals) if !approvals.rules.is_empty() => approvals.join(policy),
             _ => policy,
@@ -376,7 +376,7 @@ impl Sessions {
         both
     }
 
-    fn find(&mut self, key: &SessionKey) -> Option<&mut SessionApprovals> {
+    fn find(&mut self, key: &ApprovalOwner) -> Option<&mut SessionApprovals> {
         self.uses += 1;
         let approvals = self.by_key.get_mut(key)?;
         approvals.used = self.uses;
@@ -384,7 +384,7 @@ impl Sessions {
     }
 
     /// Returns the approvals under the key, and creates them if needed. Approvals of ended runs are deleted first.
-    fn of(&mut self, key: SessionKey) -> &mut SessionApprovals {
+    fn of(&mut self, key: ApprovalOwner) -> &mut SessionApprovals {
         if !self.by_key.contains_key(&key) {
             self.by_key.retain(|key, _| !key.window.as_ref().is_some_and(ViewIdentity::is_over));
         }
@@ -428,7 +428,7 @@ fn bounded_push<T: PartialEq>(kept: &mut VecDeque<T>, new: T) {
 }
 
 fn allowing(rule: &str, origin: RuleOrigin) -> Option<Arc<PermissionRule>> {
-    PermissionRule::parse(Effect::Allow, rule, origin, &PatternBase::default()).ok().map(Arc::new)
+    PermissionRule::parse(Effect::Allow, rule, origin, &PatternContext::default()).ok().map(Arc::new)
 }
 
 /// Returns the rule that is offered for remembering approval of this access; `None` if a rule would allow more than the

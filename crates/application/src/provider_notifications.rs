@@ -19,12 +19,12 @@ pub struct ProviderNotifications {
     context: Arc<ContextRegistry>,
     tools: Arc<ToolRegistry>,
     permissions: Arc<PermissionBook>,
-    listeners: Mutex<Listeners>,
+    listeners: Mutex<ListenerLogLevels>,
 }
 
 /// The requested log levels, by the number of the listener.
 #[derive(Debug, Default)]
-struct Listeners {
+struct ListenerLogLevels {
     levels: BTreeMap<u64, LogLevel>,
     come: u64,
 }
@@ -103,7 +103,7 @@ impl ProviderNotifications {
         self.context.request_log_level(listeners.levels.values().min().copied());
     }
 
-    fn lock(&self) -> MutexGuard<'_, Listeners> {
+    fn lock(&self) -> MutexGuard<'_, ListenerLogLevels> {
         // Nothing panics while the lock is held.
         self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
     }

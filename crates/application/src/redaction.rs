@@ -7,7 +7,7 @@
 
 mod literals;
 
-use literals::Literals;
+use literals::PrefilterLiterals;
 use regex::{Captures, Regex};
 use serde_json::{Map, Value};
 use std::{
@@ -48,57 +48,69 @@ const NAME: &str = concat!(
 
 /// The positions and formats of secrets. The group `hide` is replaced if the group `name` is the name of a secret or
 /// absent.
-static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
+static PATTERNS: LazyLock<Vec<SecretPattern>> = LazyLock::new(|| {
     let patterns = [
         // Keys in PEM, including truncated ones.
-        (Literals::PRIVATE_KEY, r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?<hide>[\s\S]*?)(?:-----END|$)".to_owned()),
-        // URLs: everything between a user and the host, and over HTTP also a user without a password.
-        (Literals::USER_OF_URL, r#"(?i)\b[a-z][a-z0-9+.-]*://[^\s/?#:@'"]*:(?<hide>[^\s/?#'"]+)@"#.to_owned()),
-        (Literals::USER_OF_URL, r#"(?i)\bhttps?://(?<hide>[^\s/?#:@'"]+)@"#.to_owned()),
         (
-            Literals::QUERY,
+            PrefilterLiterals::PRIVATE_KEY,
+            r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?<hide>[\s\S]*?)(?:-----END|$)".to_owned(),
+        ),
+        // URLs: everything between a user and the host, and over HTTP also a user without a password.
+        (PrefilterLiterals::USER_OF_URL, r#"(?i)\b[a-z][a-z0-9+.-]*://[^\s/?#:@'"]*:(?<hide>[^\s/?#'"]+)@"#.to_owned()),
+        (PrefilterLiterals::USER_OF_URL, r#"(?i)\bhttps?://(?<hide>[^\s/?#:@'"]+)@"#.to_owned()),
+        (
+            PrefilterLiterals::QUERY,
             r#"(?i)[?&](?:key|sig|signature|auth|code|jwt|pwd|pass|session|sid)=(?<hide>[^&#\s'"]+)"#.to_owned(),
         ),
         // Headers, to the end of the line or of the quote.
-        (Literals::AUTHORIZATION, r#"(?i)\b(?:proxy-)?authorization\s*:\s*(?<hide>(?:\\.|[^\r\n'"\\])+)"#.to_owned()),
-        (Literals::COOKIE, r#"(?i)\b(?:set-)?cookie\s*:\s*(?<hide>(?:\\.|[^\r\n'"\\])+)"#.to_owned()),
         (
-            Literals::SECRET_NAME,
+            PrefilterLiterals::AUTHORIZATION,
+            r#"(?i)\b(?:proxy-)?authorization\s*:\s*(?<hide>(?:\\.|[^\r\n'"\\])+)"#.to_owned(),
+        ),
+        (PrefilterLiterals::COOKIE, r#"(?i)\b(?:set-)?cookie\s*:\s*(?<hide>(?:\\.|[^\r\n'"\\])+)"#.to_owned()),
+        (
+            PrefilterLiterals::SECRET_NAME,
             r#"(?i)\b(?<name>x-[a-z0-9-]+|[a-z0-9]+-[a-z0-9-]+)\s*:\s*(?<hide>[^\s'"\\]+)"#.to_owned(),
         ),
-        (Literals::BEARER, r"(?i)\bbearer\s+(?<hide>[A-Za-z0-9._~+/=-]+)".to_owned()),
+        (PrefilterLiterals::BEARER, r"(?i)\bbearer\s+(?<hide>[A-Za-z0-9._~+/=-]+)".to_owned()),
         (
-            Literals::BASIC,
+            PrefilterLiterals::BASIC,
             r"\b(?i:basic)\s+(?<hide>(?:[A-Za-z0-9+/]{4}){2,}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?)(?:[\s'\x22]|$)"
                 .to_owned(),
         ),
         // Members of JSON and its kin, also within a text of JSON.
         (
-            Literals::SECRET_NAME,
+            PrefilterLiterals::SECRET_NAME,
             format!(
                 r#"(?i)\\*["']{NAME}\\*["']\s*(?:=>|[:=])\s*(?<hide>\\+"[\s\S]*?\\+"|"(?:\\.|[^"\\])*"?|'(?:\\.|[^'\\])*'?|\[[^\]]*\]?|\{{[^}}]*\}}?|[^\s,}}\]]+)"#
             ),
         ),
         // `NAME=value`, `--name=value`, `?name=value`, `name = "value"`.
-        (Literals::SECRET_NAME, format!(r"(?i){NAME}[ \t]{{0,3}}:?=[ \t]{{0,3}}(?<hide>{VALUE}|-{WORD})")),
+        (PrefilterLiterals::SECRET_NAME, format!(r"(?i){NAME}[ \t]{{0,3}}:?=[ \t]{{0,3}}(?<hide>{VALUE}|-{WORD})")),
         // `name: value`, where it begins a line.
-        (Literals::SECRET_NAME, format!(r"(?im)^[ \t-]*{NAME}[ \t]*:[ \t]+(?<hide>\S.*)$")),
+        (PrefilterLiterals::SECRET_NAME, format!(r"(?im)^[ \t-]*{NAME}[ \t]*:[ \t]+(?<hide>\S.*)$")),
         // `--name value`, also in a list of JSON.
-        (Literals::SECRET_NAME, format!(r#"(?i)(?:^|[\s'"])--?{NAME}(?:['"]?\s+|['"]\s*,\s*)(?<hide>{VALUE})"#)),
-        // Options of well-known programs.
-        (Literals::SSHPASS, format!(r"\bsshpass\s+-p\s*(?<hide>{WORD})")),
         (
-            Literals::MYSQL,
+            PrefilterLiterals::SECRET_NAME,
+            format!(r#"(?i)(?:^|[\s'"])--?{NAME}(?:['"]?\s+|['"]\s*,\s*)(?<hide>{VALUE})"#),
+        ),
+        // Options of well-known programs.
+        (PrefilterLiterals::SSHPASS, format!(r"\bsshpass\s+-p\s*(?<hide>{WORD})")),
+        (
+            PrefilterLiterals::MYSQL,
             format!(r"\b(?:mysql|mysqldump|mysqladmin|mariadb|mariadb-dump)\b[^\n|;&]*?\s-p(?<hide>{WORD})"),
         ),
         (
-            Literals::CONTAINERS,
+            PrefilterLiterals::CONTAINERS,
             format!(r"\b(?:docker|podman|helm)\s[^\n|;&]*?\blogin\b[^\n|;&]*?\s-p[ =]?(?<hide>{WORD})"),
         ),
-        (Literals::CURL, r#"\bcurl\b[^\n|;]*?\s(?:-u|--user)[ =]?['"]?[^\s:'"]+:(?<hide>[^\s'"]+)"#.to_owned()),
+        (
+            PrefilterLiterals::CURL,
+            r#"\bcurl\b[^\n|;]*?\s(?:-u|--user)[ =]?['"]?[^\s:'"]+:(?<hide>[^\s'"]+)"#.to_owned(),
+        ),
         // Tokens of well-known services.
         (
-            Literals::SHAPE,
+            PrefilterLiterals::SHAPE,
             concat!(
                 r"\b(?<hide>gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,}|gl[a-z]{2,4}-[A-Za-z0-9_-]{16,}",
                 r"|sk-[A-Za-z0-9_-]{16,}|[sr]k_(?:live|test)_[A-Za-z0-9]{10,}|xox[abeoprs]-[A-Za-z0-9-]{10,}",
@@ -110,18 +122,18 @@ static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
             .to_owned(),
         ),
     ];
-    patterns.into_iter().map(|(needs, text)| Pattern { needs, text, regex: OnceLock::new() }).collect()
+    patterns.into_iter().map(|(needs, text)| SecretPattern { needs, text, regex: OnceLock::new() }).collect()
 });
 
 /// A pattern, compiled on first use. Most are never used.
-struct Pattern {
+struct SecretPattern {
     /// Literals, at least one of which is in every match.
-    needs: Literals,
+    needs: PrefilterLiterals,
     text: String,
     regex: OnceLock<Option<Regex>>,
 }
 
-impl Pattern {
+impl SecretPattern {
     fn regex(&self) -> Option<&Regex> {
         self.regex.get_or_init(|| Regex::new(&self.text).ok()).as_ref()
     }
@@ -129,7 +141,7 @@ impl Pattern {
 
 /// Redaction for one call. It contains the secrets of the arguments.
 #[derive(Clone, Default)]
-pub(crate) struct Redaction {
+pub(crate) struct CallRedactor {
     /// The secrets in all their encodings, the longest first.
     values: Vec<SecretValue>,
 }
@@ -177,14 +189,14 @@ fn without_beginnings(text: &str, secrets: &[SecretValue]) -> Option<String> {
     is_changed.then_some(without)
 }
 
-impl std::fmt::Debug for Redaction {
+impl std::fmt::Debug for CallRedactor {
     /// Omits the secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Redaction").field("values", &self.values.len()).finish()
     }
 }
 
-impl Redaction {
+impl CallRedactor {
     /// Creates the redaction for a call with these arguments.
     pub(crate) fn of(arguments: &Value) -> Self {
         let mut redaction = Self::default();
@@ -284,7 +296,7 @@ pub fn redacted(text: &str) -> Cow<'_, str> {
 /// assert_eq!(redacted_value(&arguments), json!({"user": "ada", "password": "[redacted]"}));
 /// ```
 pub fn redacted_value(value: &Value) -> Value {
-    Redaction::default().value(value, &|text| redacted(text).into_owned())
+    CallRedactor::default().value(value, &|text| redacted(text).into_owned())
 }
 
 /// Returns `true` if a value of this name is a secret.
@@ -380,12 +392,12 @@ fn is_plain(text: &str) -> bool {
 }
 
 /// Returns the patterns that may match the text.
-fn patterns_for(text: &str) -> impl Iterator<Item = &'static Pattern> + use<> {
-    let literals = Literals::of(text);
+fn patterns_for(text: &str) -> impl Iterator<Item = &'static SecretPattern> + use<> {
+    let literals = PrefilterLiterals::of(text);
     PATTERNS.iter().filter(move |pattern| literals.has(pattern.needs))
 }
 
-/// Returns `true` if the value has no secret, so that [`Redaction::value`] of a call without secrets returns it
+/// Returns `true` if the value has no secret, so that [`CallRedactor::value`] of a call without secrets returns it
 /// unchanged. Scans the bytes of names and texts once. `left` is the maximum length of all of them, with one byte for
 /// each value, and `longest` that of each.
 pub(crate) fn is_plain_value(value: &Value, longest: usize, left: &mut usize) -> bool {
@@ -461,7 +473,7 @@ impl SecretCollector {
                 if is_plain(text) {
                     return;
                 }
-                for pattern in patterns_for(text).filter_map(Pattern::regex) {
+                for pattern in patterns_for(text).filter_map(SecretPattern::regex) {
                     let found = pattern.captures_iter(text).filter_map(|one| Some(secret_of(&one)?.as_str()));
                     // A short word may be a false match, and would then be missing in every other text.
                     let secrets = found.map(unquoted).filter(|secret| secret.len() >= 2 * SHORTEST_VALUE);
@@ -595,7 +607,7 @@ mod tests {
             for pattern in PATTERNS.iter().filter(|pattern| pattern.regex().unwrap().is_match(&text)) {
                 prop_assert!(!is_plain(&text), "{text}");
                 let secret = pattern.regex().unwrap().captures_iter(&text).any(|found| secret_of(&found).is_some());
-                prop_assert!(!secret || Literals::of(&text).has(pattern.needs), "{text}: {}", pattern.text);
+                prop_assert!(!secret || PrefilterLiterals::of(&text).has(pattern.needs), "{text}: {}", pattern.text);
             }
         }
     }
@@ -691,7 +703,7 @@ mod tests {
             "env": {"MY_TOKEN": "it's tok/1"}, "args": ["--api-key", "second-one"], "pin_token": 123_456,
             "headers": {"Authorization": "Custom third-one"}, "command": "login --password=fourth-one",
         });
-        let redaction = Redaction::of(&arguments);
+        let redaction = CallRedactor::of(&arguments);
         for (text, expected) in [
             ("echo it's tok/1", "echo [redacted]"),
             (r"run x 'it'\''s tok/1'", "run x '[redacted]'"),
@@ -710,7 +722,7 @@ mod tests {
 
     #[test]
     fn beginnings_of_a_typed_secret_are_in_no_text_of_its_call() {
-        let redaction = Redaction::of(&json!({"ref": "e3", "secret": "open sésame 7"}));
+        let redaction = CallRedactor::of(&json!({"ref": "e3", "secret": "open sésame 7"}));
         for (text, expected) in [
             ("now: text: \"open\"", "now: text: \"[redacted]\""),
             ("console error: open s, open sé, open sésame 7!", "console error: [redacted], [redacted], [redacted]!"),
@@ -720,7 +732,7 @@ mod tests {
         ] {
             assert_eq!(redaction.text(text), expected, "{text}");
         }
-        let redaction = Redaction::of(&json!({"secret": "ab", "api_token": "https-token"}));
+        let redaction = CallRedactor::of(&json!({"secret": "ab", "api_token": "https-token"}));
         assert_eq!(redaction.text("https://a.example/ ab"), "https://a.example/ ab");
     }
 
@@ -728,7 +740,7 @@ mod tests {
     fn what_bears_a_secrets_name_is_hidden_at_any_depth() {
         let given = json!({"path": "a", "auth": {"API_KEY": "k", "x-token": ["t"]}, "max_tokens": 5, "token": null});
         assert_eq!(
-            Redaction::default().value(&given, &str::to_owned),
+            CallRedactor::default().value(&given, &str::to_owned),
             json!({"path": "a", "auth": {"API_KEY": REDACTED, "x-token": REDACTED}, "max_tokens": 5, "token": null})
         );
     }
@@ -742,7 +754,7 @@ mod tests {
             }).collect();
             let value = json!([texts, texts.concat(), named, 7]);
             if is_plain_value(&value, 1 << 10, &mut { 1 << 16 }) {
-                prop_assert!(Redaction::of(&value).is_empty());
+                prop_assert!(CallRedactor::of(&value).is_empty());
                 prop_assert_eq!(redacted_value(&value), value);
             }
         }
@@ -754,7 +766,7 @@ mod tests {
             after in "[a-z '\"\\\\=&-]{0,12}",
         ) {
             prop_assume!(secret.trim().len() >= SHORTEST_VALUE && !REDACTED.contains(secret.trim()));
-            let redaction = Redaction::of(&json!({"env": {"MY_SECRET": secret.clone()}}));
+            let redaction = CallRedactor::of(&json!({"env": {"MY_SECRET": secret.clone()}}));
             for written in [secret.clone(), secret.replace('\'', r"'\''"), percent_encoded(&secret)] {
                 let text = redaction.text(&format!("{before}{written}{after}")).into_owned();
                 prop_assert!(!text.contains(secret.trim()), "{text}");

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use futures::FutureExt;
 use std::{fmt, panic::AssertUnwindSafe, sync::Arc};
 use tokio::time::timeout_at;
-use toolstead_domain::{Approval, ApprovalRequest, ApprovalRule, ApprovalScope, Approver, RuleAnswer};
+use toolstead_domain::{Approval, ApprovalRequest, ApprovalRule, ApprovalRuleAnswer, ApprovalScope, Approver};
 
 /// Applies each rule of the embedding application, then asks the user. A rule is named as the one that decided.
 ///
@@ -72,9 +72,9 @@ impl Approver for RuledApprover {
                 Err(_) => return Approval::TimedOut,
             };
             match answer {
-                RuleAnswer::Refuse => return Approval::denied(by()),
-                RuleAnswer::Once if request.is_by_default() => return Approval::once(by()),
-                RuleAnswer::Session if request.is_by_default() => {
+                ApprovalRuleAnswer::Refuse => return Approval::denied(by()),
+                ApprovalRuleAnswer::Once if request.is_by_default() => return Approval::once(by()),
+                ApprovalRuleAnswer::Session if request.is_by_default() => {
                     // An approval for the session counts once where that scope was not offered.
                     let scopes = vec![ApprovalScope::Session; request.parts.len()];
                     return Approval::Granted { by: by(), scopes };

@@ -29,7 +29,7 @@ mod usage_events;
 use crate::{
     cancel_signal::CancelSignal, event_bus::EventBus, execute_tool::ExecuteToolHandler, list_tools::ListToolsHandler,
 };
-pub use compacting::{CompactConversationCommand, CompactionResult, NotCompacted};
+pub use compacting::{CompactConversationCommand, CompactConversationError, CompactionTokenCounts};
 pub use offer::offered_tool;
 use run::Run;
 use run_registry::{RunInProgress, RunRegistry};
@@ -76,7 +76,7 @@ pub struct RunAgentCommand {
     /// Budgets of the run.
     pub budgets: Budgets,
     /// Threshold at which the conversation is shortened.
-    pub compaction: Compaction,
+    pub compaction: CompactionThreshold,
     /// Principal and view of the calls. The session is always that of the conversation.
     pub scope: Scope,
     /// Tools that are offered to the model and that it may call.
@@ -103,7 +103,7 @@ impl RunAgentCommand {
             system: String::new(),
             has_surroundings: false,
             budgets: Budgets::default(),
-            compaction: Compaction::default(),
+            compaction: CompactionThreshold::default(),
             scope: Scope::of(Principal::local(), conversation.session()),
             offered: OfferedTools::default(),
             profile: None,
@@ -139,13 +139,13 @@ pub enum OfferedTools {
 
 /// The size at which a conversation is shortened.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Compaction {
+pub struct CompactionThreshold {
     /// Share of the model's context window that may be full, from 0 to 1; `None`: the conversation is shortened only
     /// after the model has refused it as too long.
     pub at: Option<f64>,
 }
 
-impl Default for Compaction {
+impl Default for CompactionThreshold {
     fn default() -> Self {
         Self { at: Some(0.8) }
     }

@@ -4,9 +4,9 @@ pub(crate) mod output_readers;
 mod pinning;
 pub mod snapshot;
 
-use crate::definition_pins::{DefinitionPins, PinnedTools};
+use crate::definition_pins::{DefinitionPins, ServedTools};
 use arc_swap::ArcSwap;
-use snapshot::{RegisteredTool, ResolveError, Snapshot};
+use snapshot::{RegisteredTool, ResolveError, ToolSnapshot};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -21,7 +21,7 @@ use toolstead_domain::{
 /// Maximum number of old snapshots that are retained for cursors into them.
 const KEPT_SNAPSHOTS: usize = 4;
 
-/// All providers and their tools. Readers take a [`Snapshot`] and never wait for a database or an upstream server.
+/// All providers and their tools. Readers take a [`ToolSnapshot`] and never wait for a database or an upstream server.
 ///
 /// Until a provider has listed its tools, the stored catalogue of its last run is used. The list is read again whenever
 /// the provider reports a change.
@@ -51,7 +51,7 @@ pub struct ToolRegistry {
     clock: Arc<dyn Clock>,
     /// Pinned definitions of servers; `None`: everything is served as it is offered.
     pins: Option<Arc<DefinitionPins>>,
-    current: ArcSwap<Snapshot>,
+    current: ArcSwap<ToolSnapshot>,
     inner: Mutex<Inner>,
     /// The current version, which rises with every snapshot.
     version: watch::Sender<u64>,
@@ -61,16 +61,16 @@ pub struct ToolRegistry {
 
 #[derive(Default)]
 struct Inner {
-    entries: Vec<Entry>,
+    entries: Vec<RegisteredProvider>,
     /// Configured servers that were not registered, each with the reason.
     absent: BTreeMap<String, String>,
     disabled: BTreeSet<String>,
-    old_snapshots: VecDeque<Arc<Snapshot>>,
+    old_snapshots: VecDeque<Arc<ToolSnapshot>>,
     /// Set by [`ToolRegistry::close`]: nothing is added afterwards.
     is_closed: bool,
 }
 
-struct Entry {
+struct RegisteredProvider {
     provider: Arc<dyn ToolProvider>,
     catalogue: Catalogue,
     /// Tools as the provider offered them in this run.
@@ -176,7 +176,7 @@ impl ToolRegistry {
             repository,
             clock,
             pins,
-            current: ArcSwap::from_pointee(Snapshot::empty()),
+            current: ArcSwap::from_pointee(ToolSnapshot::empty()),
             inner: Mutex::new(Inner { disabled, ..Default::default() }),
             version: watch::Sender::new(0),
             notices: watch::Sender::new(0),
@@ -184,12 +184,12 @@ impl ToolRegistry {
     }
 
     /// Returns the current tools.
-    pub fn snapshot(&self) -> Arc<Snapshot> {
+    pub fn snapshot(&self) -> Arc<ToolSnapshot> {
         self.current.load_full()
     }
 
     /// Returns the snapshot of this version, if it is still retained.
-    pub(crate) fn snapshot_at(&self, version: u64) -> Option<Arc<Snapshot>> {
+    pub(crate) fn snapshot_at(&self, version: u64) -> Option<Arc<ToolSnapshot>> {
         let current = self.snapshot();
         if current.version() == version {
             return Some(current);
@@ -212,7 +212,7 @@ impl ToolRegistry {
     /// # Errors
     /// [`RegistryError`] if the name of the provider or of one of its tools is taken, if the store cannot be read, or
     /// after [`close`](Self::close). The provider is closed then. A tool of an MCP server whose name is taken does not
-    /// cause an error: it is left out ([`Snapshot::omitted_tools`]).
+    /// cause an error: it is left out ([`ToolSnapshot::omitted_tools`]).
     pub async fn register(self: &Arc<Self>, provider: Arc<dyn ToolProvider>) -> Result<(), RegistryError> {
         self.put(provider, Placement::New).await
     }
@@ -260,7 +260,7 @@ impl ToolRegistry {
         self.resolve_in(None, name)
     }
 
-    /// Resolves a name to a tool, as [`Snapshot::resolve_in`] does. A name that may belong to a tool of an unavailable
+    /// Resolves a name to a tool, as [`ToolSnapshot::resolve_in`] does. A name that may belong to a tool of an unavailable
     /// server never leads to a tool of another provider, unless it is the canonical name of that tool.
     ///
     /// # Errors
@@ -327,7 +327,7 @@ impl ToolRegistry {
 
     /// Returns the status of every provider, in the order of registration.
     pub fn providers(&self) -> Vec<ProviderStatus> {
-        let status = |entry: &Entry| ProviderStatus {
+        let status = |entry: &RegisteredProvider| ProviderStatus {
             name: entry.provider.name().into(),
             version: entry.provider.version(),
             state: entry.provider.state(),
@@ -347,7 +347,7 @@ impl ToolRegistry {
     /// Waits like [`settled`](Self::settled), and also until each server whose tool the name may mean has listed its
     /// tools in this run.
     pub(crate) async fn settled_for(&self, name: &str, at_most: Duration) {
-        let settled = |entry: &Entry| match entry.provider.state() {
+        let settled = |entry: &RegisteredProvider| match entry.provider.state() {
             ProviderState::Connecting | ProviderState::Ready | ProviderState::Idle if entry.could_own_tool(name) => {
                 entry.listed
             }
@@ -355,7 +355,7 @@ impl ToolRegistry {
         };
         let rest: Vec<_> = {
             let inner = self.lock();
-            let rests = |entry: &&Entry| {
+            let rests = |entry: &&RegisteredProvider| {
                 entry.provider.state() == ProviderState::Idle && entry.could_own_tool(name) && !entry.listed
             };
             inner.entries.iter().filter(rests).map(|entry| entry.provider.clone()).collect()
@@ -371,7 +371,7 @@ impl ToolRegistry {
         }
     }
 
-    async fn wait_until(&self, at_most: Duration, settled: impl Fn(&Entry) -> bool) {
+    async fn wait_until(&self, at_most: Duration, settled: impl Fn(&RegisteredProvider) -> bool) {
         let mut heard = self.notices.subscribe();
         let all = async {
             loop {
@@ -426,17 +426,17 @@ impl ToolRegistry {
         };
         let (catalogue, notes) = match is_listed {
             true => {
-                let PinnedTools { tools, notes } = self.serve(&provider, offered.clone()).await?;
+                let ServedTools { tools, notes } = self.serve(&provider, offered.clone()).await?;
                 (self.successor(&provider, &stored, &[], &offered, tools), notes)
             }
             false => {
-                let PinnedTools { tools, notes } = self.serve_stored(&provider, stored.tools.clone()).await?;
+                let ServedTools { tools, notes } = self.serve_stored(&provider, stored.tools.clone()).await?;
                 (Catalogue { tools, changes: stored.changes.clone() }, notes)
             }
         };
         let is_news = is_listed && catalogue != stored;
         let kept = is_news.then(|| catalogue.clone());
-        match self.place(&provider, NewCatalogue { catalogue, offered, notes, is_listed }, placement) {
+        match self.place(&provider, NewProviderCatalogue { catalogue, offered, notes, is_listed }, placement) {
             Ok(replaced) => {
                 if let Some(catalogue) = kept {
                     self.keep(&provider, &catalogue).await;
@@ -459,10 +459,10 @@ impl ToolRegistry {
     fn place(
         self: &Arc<Self>,
         provider: &Arc<dyn ToolProvider>,
-        new: NewCatalogue,
+        new: NewProviderCatalogue,
         placement: Placement,
-    ) -> Result<Option<Entry>, RegistryError> {
-        let NewCatalogue { catalogue, offered, notes, is_listed: listed } = new;
+    ) -> Result<Option<RegisteredProvider>, RegistryError> {
+        let NewProviderCatalogue { catalogue, offered, notes, is_listed: listed } = new;
         let mut inner = self.lock();
         if inner.is_closed {
             return Err(RegistryError::Closed);
@@ -477,7 +477,8 @@ impl ToolRegistry {
         }
         let watcher = tokio::spawn(self.clone().watch(provider.clone()));
         let known = listed || !catalogue.tools.is_empty();
-        let entry = Entry { provider: provider.clone(), catalogue, offered, notes, known, listed, watcher };
+        let entry =
+            RegisteredProvider { provider: provider.clone(), catalogue, offered, notes, known, listed, watcher };
         let replaced = match at {
             Some(at) => Some(std::mem::replace(&mut inner.entries[at], entry)),
             None => {
@@ -503,7 +504,7 @@ impl ToolRegistry {
             Ok(tools) => owned(tools, provider.as_ref()),
             Err(error) => return tracing::debug!(%error, "keeping the tools that were known"),
         };
-        let PinnedTools { tools, notes } = match self.serve(provider, offered.clone()).await {
+        let ServedTools { tools, notes } = match self.serve(provider, offered.clone()).await {
             Ok(served) => served,
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
@@ -619,7 +620,7 @@ impl Inner {
             why: why.clone(),
             shows_earlier_tools: false,
         });
-        self.entries.iter().filter_map(Entry::absent).chain(noted)
+        self.entries.iter().filter_map(RegisteredProvider::absent).chain(noted)
     }
 
     /// Returns the unavailable server with the longest name that prefixes this tool name.
@@ -629,7 +630,7 @@ impl Inner {
     }
 }
 
-impl Entry {
+impl RegisteredProvider {
     /// Returns the server with the reason why its tools are not known in this run; `None` if they are known, or if the
     /// provider is not a server.
     fn absent(&self) -> Option<AbsentServer> {
@@ -662,7 +663,7 @@ fn has_server_prefix(server: &str, name: &str) -> bool {
 }
 
 /// Catalogue of a provider that is placed in the registry.
-struct NewCatalogue {
+struct NewProviderCatalogue {
     catalogue: Catalogue,
     offered: Vec<Tool>,
     notes: Vec<String>,
@@ -680,7 +681,7 @@ fn owned(tools: Vec<Tool>, provider: &dyn ToolProvider) -> Vec<Tool> {
     tools.into_iter().map(|tool| tool.owned_by(provider.name())).collect()
 }
 
-fn check_names(entries: &[Entry], provider: &str, tools: &[Tool]) -> Result<(), RegistryError> {
+fn check_names(entries: &[RegisteredProvider], provider: &str, tools: &[Tool]) -> Result<(), RegistryError> {
     for entry in entries.iter().filter(|entry| entry.provider.name() != provider) {
         let held: BTreeSet<_> = entry.catalogue.tools.iter().map(Tool::name).collect();
         if let Some(tool) = tools.iter().find(|tool| held.contains(tool.name())) {

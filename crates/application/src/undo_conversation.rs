@@ -12,7 +12,7 @@ use crate::{
         explain::{ExplainCallQuery, ExplainedCall},
     },
 };
-use plan::Plan;
+use plan::UndoPlan;
 use serde_json::json;
 use std::{
     cmp::Reverse,
@@ -181,7 +181,7 @@ impl UndoConversationHandler {
             return Err(UndoConversationError::NoSuchEvent { to, events: last });
         }
         let copied = known.forked_from.map_or(0, |(_, copied)| copied);
-        let Plan { entries, mut left } = self.plan(&principal, id, &events, to, copied).await?;
+        let UndoPlan { entries, mut left } = self.plan(&principal, id, &events, to, copied).await?;
         let mut scope = command.scope.clone();
         scope.session = id.session();
         let mut possible = Vec::with_capacity(entries.len());
@@ -224,7 +224,7 @@ impl UndoConversationHandler {
         events: &[ConversationEvent],
         to: u64,
         copied: u64,
-    ) -> Result<Plan, StoreError> {
+    ) -> Result<UndoPlan, StoreError> {
         let entries = self.entries(principal, id).await?;
         let own: HashSet<CallId> = plan::calls(events).map(|(_, call)| call).collect();
         let mut roots = HashMap::new();

@@ -17,7 +17,7 @@ use std::{
 };
 use tokio::runtime::Handle;
 use toolstead_domain::{
-    Access, CallContext, CallOutcome, ClientProfile, ContextProvider, ContextRequest, Principal, ProviderError,
+    Access, CallContext, CallOutcome, ClientProfile, ContextProvider, ContextRequest, Principal, ProviderListError,
     RequestKind, Scope, Tool, ToolCall, ToolFailure, ToolProvider, ToolResult, error_kind::ErrorKind,
 };
 
@@ -40,7 +40,7 @@ pub struct WatchResourceCommand {
 #[must_use]
 pub struct ResourceWatch {
     watches: Arc<Watches>,
-    key: Key,
+    key: WatchKey,
     principal: Principal,
     provider: Arc<dyn ContextProvider>,
 }
@@ -116,18 +116,18 @@ fn failure(error: ExecuteToolError) -> ToolFailure {
 }
 
 /// Name of the provider, and the URI as that provider knows it.
-type Key = (String, String);
+type WatchKey = (String, String);
 
 /// All watches.
 #[derive(Default)]
 struct Watches {
-    table: Mutex<Table>,
+    table: Mutex<WatchTable>,
 }
 
 #[derive(Default)]
-struct Table {
+struct WatchTable {
     /// The number of watches of each resource, with the lock that serializes requests to its provider.
-    by_key: HashMap<Key, (usize, Arc<tokio::sync::Mutex<SubscriptionState>>)>,
+    by_key: HashMap<WatchKey, (usize, Arc<tokio::sync::Mutex<SubscriptionState>>)>,
     by_principal: HashMap<Principal, usize>,
 }
 
@@ -142,7 +142,7 @@ enum SubscriptionState {
 }
 
 impl Watches {
-    fn lock(&self) -> MutexGuard<'_, Table> {
+    fn lock(&self) -> MutexGuard<'_, WatchTable> {
         // Nothing panics while the lock is held.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -179,7 +179,7 @@ impl Watches {
     }
 
     /// Unsubscribes at the provider if there is no watch any more.
-    async fn settle(&self, key: &Key, provider: &dyn ContextProvider) {
+    async fn settle(&self, key: &WatchKey, provider: &dyn ContextProvider) {
         let Some((_, turn)) = self.lock().by_key.get(key).cloned() else { return };
         let mut asked = turn.lock().await;
         let is_watched = || self.lock().by_key.get(key).is_some_and(|(count, _)| *count > 0);
@@ -233,7 +233,7 @@ impl ToolProvider for WatchRequestProvider {
         self.provider.name()
     }
 
-    async fn list(&self) -> Result<Vec<Tool>, ProviderError> {
+    async fn list(&self) -> Result<Vec<Tool>, ProviderListError> {
         Ok(Vec::new())
     }
 

@@ -96,16 +96,16 @@ pub struct CommandAccess {
     pub clarity: ParseConfidence,
     /// Built-in rule that allows it if no deny rule, ask rule or mode applies.
     #[cfg_attr(feature = "serde", serde(default))]
-    pub built_in_rule: Option<BuiltInRule>,
+    pub built_in_rule: Option<BuiltInCommandRule>,
     /// Extent of a rule with wildcards beyond this command; `None` where only a rule with the exact command is offered.
     #[cfg_attr(feature = "serde", serde(default))]
-    pub widening: Option<WildcardLimits>,
+    pub widening: Option<RulePrefixLengths>,
 }
 
 /// Built-in rule, which allows commands without an access that a rule could apply to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
-pub enum BuiltInRule {
+pub enum BuiltInCommandRule {
     /// `true`, `:` and `exit`.
     Status,
     /// `echo` and `printf`, which print their arguments.
@@ -114,7 +114,7 @@ pub enum BuiltInRule {
     PipeFilter,
 }
 
-impl BuiltInRule {
+impl BuiltInCommandRule {
     /// All built-in rules.
     pub const ALL: &[Self] = &[Self::Status, Self::Print, Self::PipeFilter];
 
@@ -131,7 +131,7 @@ impl BuiltInRule {
 /// Extent of a rule with wildcards beyond one command, in words at its beginning that the rule must contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct WildcardLimits {
+pub struct RulePrefixLengths {
     /// Minimum number of words with which a rule of the user must begin. At least 1.
     pub least: u8,
     /// Number of words before the wildcard of the offered rule; `None` if only the exact command is offered.
@@ -260,7 +260,7 @@ impl CommandAccess {
 
     /// Returns the built-in rule that allows the command; `None` if the command opens a file, even one that every
     /// command may open, or could not be parsed.
-    pub fn allowing_rule(&self) -> Option<BuiltInRule> {
+    pub fn allowing_rule(&self) -> Option<BuiltInCommandRule> {
         let opens_nothing = self.files().next().is_none() && !matches!(self.clarity, ParseConfidence::Opaque(_));
         self.built_in_rule.filter(|_| opens_nothing)
     }

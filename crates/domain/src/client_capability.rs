@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 /// Capability of a client to answer questions of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Capability {
+pub enum ClientCapability {
     /// Shows forms to the user.
     Elicitation,
     /// Sends the user to a page.
@@ -18,7 +18,7 @@ pub enum Capability {
     Roots,
 }
 
-impl Capability {
+impl ClientCapability {
     /// Returns the capability that the question requires; `None` if MCP does not define the method.
     pub fn of(question: &InputRequest) -> Option<Self> {
         match question.method.as_str() {
@@ -77,7 +77,7 @@ mod tests {
 
     #[track_caller]
     fn check(method: &str, params: Value, declared: Value, expected: bool) {
-        let capability = Capability::of(&InputRequest { method: method.into(), params }).unwrap();
+        let capability = ClientCapability::of(&InputRequest { method: method.into(), params }).unwrap();
         assert_eq!(capability.is_declared(declared.as_object().unwrap()), expected, "{capability:?}");
         assert!(capability.is_declared(&capability.as_object()));
     }

@@ -20,7 +20,7 @@ pub enum ProtocolVersion {
 
 /// Way in which a revision negotiates version and capabilities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Generation {
+pub enum ProtocolGeneration {
     /// `initialize`, then a session.
     Legacy,
     /// Version and capabilities are sent with every request.
@@ -52,8 +52,8 @@ impl ProtocolVersion {
     }
 
     /// Returns the generation of the revision.
-    pub fn generation(self) -> Generation {
-        if self >= Self::V20260728 { Generation::Modern } else { Generation::Legacy }
+    pub fn generation(self) -> ProtocolGeneration {
+        if self >= Self::V20260728 { ProtocolGeneration::Modern } else { ProtocolGeneration::Legacy }
     }
 }
 

@@ -56,7 +56,7 @@ pub struct ContextCatalogue {
 
 /// Definition without a required member.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidDefinition {
+pub enum InvalidContextDefinition {
     /// The member is missing, is not a text, or is empty.
     #[error("the member `{0}` must be a non-empty string")]
     Lacks(&'static str),
@@ -69,8 +69,8 @@ impl Resource {
     /// Creates a resource with this definition.
     ///
     /// # Errors
-    /// [`InvalidDefinition`] without `uri` and `name`.
-    pub fn new(definition: Map<String, Value>) -> Result<Self, InvalidDefinition> {
+    /// [`InvalidContextDefinition`] without `uri` and `name`.
+    pub fn new(definition: Map<String, Value>) -> Result<Self, InvalidContextDefinition> {
         demand(&definition, &["uri", "name"])?;
         Ok(Self(Arc::new(definition)))
     }
@@ -98,8 +98,8 @@ impl ResourceTemplate {
     /// Creates a template with this definition.
     ///
     /// # Errors
-    /// [`InvalidDefinition`] without `uriTemplate` and `name`, or if the template is invalid.
-    pub fn new(definition: Map<String, Value>) -> Result<Self, InvalidDefinition> {
+    /// [`InvalidContextDefinition`] without `uriTemplate` and `name`, or if the template is invalid.
+    pub fn new(definition: Map<String, Value>) -> Result<Self, InvalidContextDefinition> {
         demand(&definition, &["uriTemplate", "name"])?;
         let template = UriTemplate::parse(text(&definition, "uriTemplate"))?;
         Ok(Self { definition: Arc::new(definition), template })
@@ -108,8 +108,8 @@ impl ResourceTemplate {
     /// Returns the family with another template.
     ///
     /// # Errors
-    /// [`InvalidDefinition`] if the template is invalid.
-    pub fn at(&self, template: &str) -> Result<Self, InvalidDefinition> {
+    /// [`InvalidContextDefinition`] if the template is invalid.
+    pub fn at(&self, template: &str) -> Result<Self, InvalidContextDefinition> {
         let mut definition = Map::clone(&self.definition);
         definition.insert("uriTemplate".into(), template.into());
         Self::new(definition)
@@ -130,8 +130,8 @@ impl Prompt {
     /// Creates a prompt with this definition.
     ///
     /// # Errors
-    /// [`InvalidDefinition`] without `name`.
-    pub fn new(definition: Map<String, Value>) -> Result<Self, InvalidDefinition> {
+    /// [`InvalidContextDefinition`] without `name`.
+    pub fn new(definition: Map<String, Value>) -> Result<Self, InvalidContextDefinition> {
         demand(&definition, &["name"])?;
         Ok(Self(Arc::new(definition)))
     }
@@ -155,9 +155,9 @@ impl Prompt {
     }
 }
 
-fn demand(definition: &Map<String, Value>, members: &[&'static str]) -> Result<(), InvalidDefinition> {
+fn demand(definition: &Map<String, Value>, members: &[&'static str]) -> Result<(), InvalidContextDefinition> {
     let is_missing = |member: &&&'static str| text(definition, member).is_empty();
-    members.iter().find(is_missing).map_or(Ok(()), |member| Err(InvalidDefinition::Lacks(member)))
+    members.iter().find(is_missing).map_or(Ok(()), |member| Err(InvalidContextDefinition::Lacks(member)))
 }
 
 fn text<'a>(definition: &'a Map<String, Value>, member: &str) -> &'a str {
@@ -178,12 +178,15 @@ mod tests {
         let raw = json!({"x": [1], "uri": "a://b", "name": "b", "_meta": {"y": null}});
         let resource = Resource::new(members(raw.clone())).unwrap();
         assert_eq!((resource.uri(), Value::Object(resource.definition().clone())), ("a://b", raw));
-        assert_eq!(Resource::new(members(json!({"uri": "a://b"}))).unwrap_err(), InvalidDefinition::Lacks("name"));
+        assert_eq!(
+            Resource::new(members(json!({"uri": "a://b"}))).unwrap_err(),
+            InvalidContextDefinition::Lacks("name")
+        );
         assert_eq!(
             Resource::new(members(json!({"uri": 1, "name": "b"}))).unwrap_err(),
-            InvalidDefinition::Lacks("uri")
+            InvalidContextDefinition::Lacks("uri")
         );
-        assert_eq!(Prompt::new(members(json!({"name": ""}))).unwrap_err(), InvalidDefinition::Lacks("name"));
+        assert_eq!(Prompt::new(members(json!({"name": ""}))).unwrap_err(), InvalidContextDefinition::Lacks("name"));
         assert!(ResourceTemplate::new(members(json!({"uriTemplate": "a://{b", "name": "b"}))).is_err());
     }
 }

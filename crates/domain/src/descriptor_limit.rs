@@ -16,7 +16,7 @@ const SYSTEM: i32 = 23;
 /// assert_eq!(DescriptorLimit::of(&Error::from_raw_os_error(2)), None);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum DescriptorLimit {
+pub enum DescriptorLimitError {
     /// The limit of the process.
     #[error("this process has no file descriptor left")]
     Process,
@@ -25,7 +25,7 @@ pub enum DescriptorLimit {
     System,
 }
 
-impl DescriptorLimit {
+impl DescriptorLimitError {
     /// Returns the limit that this error reports.
     pub fn of(error: &io::Error) -> Option<Self> {
         match error.raw_os_error()? {

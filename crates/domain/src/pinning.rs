@@ -6,7 +6,7 @@ pub mod item;
 pub mod review;
 mod schema_shape;
 
-use item::PinnedServer;
+use item::PinnedServerKey;
 use serde_json::Value;
 
 /// Treatment of changed definitions of a server.
@@ -50,9 +50,9 @@ impl ChangePolicy {
 
 /// Settings for pinning the definitions of one server.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Pinning {
+pub struct PinningSettings {
     /// Key of the stored definitions.
-    pub server: PinnedServer,
+    pub server: PinnedServerKey,
     /// Treatment of changes.
     pub on_change: ChangePolicy,
     /// Way in which the server is started or reached, without secrets.

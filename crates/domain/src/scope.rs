@@ -9,7 +9,7 @@ use crate::{
     tool::{Tool, overlay::ToolOverlay},
 };
 use std::{fmt, sync::Arc};
-use view_content::{ViewContent, ViewLimits};
+use view_content::{ViewCallLimits, ViewContent};
 
 /// Scope of lists, searches and calls. The tools listed in a scope are those that may be called in it.
 ///
@@ -100,8 +100,8 @@ impl Scope {
     }
 
     /// Returns the strictest value of each limit among the nested views.
-    pub fn limits(&self) -> ViewLimits {
-        self.contents().fold(ViewLimits::default(), |limits, (_, content)| limits.and(content.limits))
+    pub fn limits(&self) -> ViewCallLimits {
+        self.contents().fold(ViewCallLimits::default(), |limits, (_, content)| limits.and(content.limits))
     }
 
     /// Sets the tool system whose names take precedence.

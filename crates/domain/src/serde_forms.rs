@@ -7,7 +7,7 @@ use crate::{
     event::Event,
     labels::Labels,
     server_name::ServerName,
-    tool::{Availability, DefinitionPart, OutputReading, Tool, ToolSource},
+    tool::{Availability, DefinitionPart, OutputReadParameters, Tool, ToolSource},
     tool_call::CallId,
     tool_execution::{CancelReason, OutcomeKind},
     tool_name::ToolName,
@@ -102,7 +102,7 @@ struct ToolForm<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     advertised: Option<Cow<'a, Map<String, Value>>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    reads_outputs: Option<Cow<'a, OutputReading>>,
+    reads_outputs: Option<Cow<'a, OutputReadParameters>>,
     #[serde(default)]
     passes_references_on: bool,
     #[serde(default)]

@@ -57,12 +57,12 @@ impl Session {
     /// Records that `initialize` arrived.
     ///
     /// # Errors
-    /// [`SessionError::AlreadyInitialized`] the second time; [`SessionError::NotReady`] once it closes.
-    pub fn initialize(&mut self) -> Result<(), SessionError> {
+    /// [`SessionStateError::AlreadyInitialized`] the second time; [`SessionStateError::NotReady`] once it closes.
+    pub fn initialize(&mut self) -> Result<(), SessionStateError> {
         match self.state {
             SessionState::Created => self.state = SessionState::Initializing,
-            SessionState::Initializing | SessionState::Ready => return Err(SessionError::AlreadyInitialized),
-            SessionState::Closing | SessionState::Closed => return Err(SessionError::NotReady(self.state)),
+            SessionState::Initializing | SessionState::Ready => return Err(SessionStateError::AlreadyInitialized),
+            SessionState::Closing | SessionState::Closed => return Err(SessionStateError::NotReady(self.state)),
         }
         Ok(())
     }
@@ -70,12 +70,12 @@ impl Session {
     /// Records that `notifications/initialized` arrived. Repeating it is harmless.
     ///
     /// # Errors
-    /// [`SessionError::NotReady`] before `initialize` and once it closes.
-    pub fn initialized(&mut self) -> Result<(), SessionError> {
+    /// [`SessionStateError::NotReady`] before `initialize` and once it closes.
+    pub fn initialized(&mut self) -> Result<(), SessionStateError> {
         match self.state {
             SessionState::Initializing | SessionState::Ready => self.state = SessionState::Ready,
             SessionState::Created | SessionState::Closing | SessionState::Closed => {
-                return Err(SessionError::NotReady(self.state));
+                return Err(SessionStateError::NotReady(self.state));
             }
         }
         Ok(())
@@ -85,12 +85,12 @@ impl Session {
     /// well: the two may be sent over different connections.
     ///
     /// # Errors
-    /// [`SessionError::NotReady`] with the state that prevents it.
-    pub fn check_ready(&self) -> Result<(), SessionError> {
+    /// [`SessionStateError::NotReady`] with the state that prevents it.
+    pub fn check_ready(&self) -> Result<(), SessionStateError> {
         match self.state {
             SessionState::Initializing | SessionState::Ready => Ok(()),
             SessionState::Created | SessionState::Closing | SessionState::Closed => {
-                Err(SessionError::NotReady(self.state))
+                Err(SessionStateError::NotReady(self.state))
             }
         }
     }
@@ -110,7 +110,7 @@ impl Session {
 
 /// Message that is not valid in the state of the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum SessionError {
+pub enum SessionStateError {
     /// Calls are not served in this state.
     #[error("{}", why_not_ready(*.0))]
     NotReady(SessionState),
@@ -128,7 +128,7 @@ fn why_not_ready(state: SessionState) -> &'static str {
     }
 }
 
-impl SessionError {
+impl SessionStateError {
     /// Returns the kind, for the wire.
     pub fn kind(self) -> ErrorKind {
         match self {
@@ -145,13 +145,13 @@ mod tests {
     #[test]
     fn a_session_goes_from_created_to_closed() {
         let mut session = Session::created("s", Principal::local());
-        assert_eq!(session.check_ready(), Err(SessionError::NotReady(SessionState::Created)));
+        assert_eq!(session.check_ready(), Err(SessionStateError::NotReady(SessionState::Created)));
         session.initialize().unwrap();
-        assert_eq!(session.initialize(), Err(SessionError::AlreadyInitialized));
+        assert_eq!(session.initialize(), Err(SessionStateError::AlreadyInitialized));
         assert_eq!(session.check_ready(), Ok(()));
         session.initialized().unwrap();
         session.close();
-        assert_eq!(session.check_ready(), Err(SessionError::NotReady(SessionState::Closing)));
+        assert_eq!(session.check_ready(), Err(SessionStateError::NotReady(SessionState::Closing)));
         session.closed();
         assert_eq!(
             session.check_ready().unwrap_err().to_string(),

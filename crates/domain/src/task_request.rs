@@ -1,7 +1,7 @@
 //! Requests of a client about a call that continues as a task (MCP extension `io.modelcontextprotocol/tasks`).
 
 use crate::{
-    client_profile::{ClientProfile, Generation},
+    client_profile::{ClientProfile, ProtocolGeneration},
     tool::Tool,
 };
 use serde_json::{Map, Value, json};
@@ -55,7 +55,7 @@ impl TaskMethod {
 /// Returns `true` if the client accepts a task in place of a result. A client up to MCP 2025-11-25 cannot follow tasks,
 /// whatever it declares.
 pub fn takes_tasks(client: &ClientProfile) -> bool {
-    let is_legacy = client.protocol.is_some_and(|version| version.generation() == Generation::Legacy);
+    let is_legacy = client.protocol.is_some_and(|version| version.generation() == ProtocolGeneration::Legacy);
     let declared = client.capabilities.get("extensions").and_then(|all| all.get(TASKS));
     !is_legacy && declared.is_some_and(Value::is_object)
 }

@@ -66,7 +66,7 @@ pub struct Tool {
     /// command pattern.
     pub takes_command_lines: bool,
     /// Parameters for reading stored outputs, if the tool can read them. Results with a handle mention the tool.
-    pub reads_outputs: Option<OutputReading>,
+    pub reads_outputs: Option<OutputReadParameters>,
     /// `true` if its arguments are those of other calls, so that references to stored outputs among them are resolved
     /// by these calls.
     pub passes_references_on: bool,
@@ -80,7 +80,7 @@ pub struct Tool {
 /// Way in which a tool reads a stored output, with the names of its parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
-pub enum OutputReading {
+pub enum OutputReadParameters {
     /// Reads lines of the output.
     Lines {
         /// Parameter for the handle.
@@ -155,7 +155,7 @@ pub struct ToolAnnotations {
     pub open_world_hint: Option<bool>,
 }
 
-impl OutputReading {
+impl OutputReadParameters {
     /// Returns a reading by lines: `handle` and `first` are the parameters for the handle and the number of the first
     /// line.
     pub const fn lines(handle: &'static str, first: &'static str) -> Self {

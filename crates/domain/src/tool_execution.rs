@@ -40,7 +40,7 @@ pub struct ToolExecution {
     /// Time at which the call ended; `None` while it runs, and if its end was not observed.
     pub ended: Option<Timestamp>,
     /// Outcome of the call.
-    pub outcome: Outcome,
+    pub outcome: ExecutionOutcome,
     /// Size of the result on the wire, in bytes.
     pub result_bytes: u64,
     /// SHA-256 of the result as compact JSON, in lower-case hex; `None` without a result.
@@ -54,7 +54,7 @@ pub struct ToolExecution {
 
 /// Members of a [`ToolExecution`], borrowed. A log that writes them at once needs no copy.
 #[derive(Debug, Clone, Copy)]
-pub struct ExecutionRef<'a> {
+pub struct ToolExecutionRef<'a> {
     /// [`ToolExecution::id`].
     pub id: CallId,
     /// [`ToolExecution::parent`].
@@ -74,39 +74,39 @@ pub struct ExecutionRef<'a> {
     /// [`ToolExecution::client`].
     pub client: &'a str,
     /// [`ToolExecution::arguments`].
-    pub arguments: JsonRef<'a>,
+    pub arguments: JsonValueRef<'a>,
     /// [`ToolExecution::arguments_digest`].
     pub arguments_digest: &'a str,
     /// [`ToolExecution::accesses`].
     pub accesses: &'a [String],
     /// [`ToolExecution::decision`].
-    pub decision: Option<DecisionRef<'a>>,
+    pub decision: Option<RecordedDecisionRef<'a>>,
     /// [`ToolExecution::started`].
     pub started: Timestamp,
     /// [`ToolExecution::ended`].
     pub ended: Option<Timestamp>,
     /// [`ToolExecution::outcome`].
-    pub outcome: &'a Outcome,
+    pub outcome: &'a ExecutionOutcome,
     /// [`ToolExecution::result_bytes`].
     pub result_bytes: u64,
     /// [`ToolExecution::result_digest`].
     pub result_digest: Option<&'a str>,
     /// [`ToolExecution::metadata`].
-    pub metadata: JsonRef<'a>,
+    pub metadata: JsonValueRef<'a>,
     /// [`ToolExecution::labels`].
     pub labels: &'a Labels,
 }
 
 /// JSON value, parsed or as compact text.
 #[derive(Debug, Clone, Copy)]
-pub enum JsonRef<'a> {
+pub enum JsonValueRef<'a> {
     /// Parsed value.
     Value(&'a Value),
     /// Compact text.
     Text(&'a str),
 }
 
-impl JsonRef<'_> {
+impl JsonValueRef<'_> {
     /// Returns the value; the text itself if the parser rejects it, for example because it is nested too deeply.
     pub fn to_value(self) -> Value {
         match self {
@@ -118,7 +118,7 @@ impl JsonRef<'_> {
 
 /// Members of a [`RecordedDecision`], borrowed.
 #[derive(Debug, Clone, Copy)]
-pub struct DecisionRef<'a> {
+pub struct RecordedDecisionRef<'a> {
     /// [`RecordedDecision::verdict`].
     pub verdict: &'a str,
     /// [`RecordedDecision::reason`].
@@ -129,7 +129,7 @@ pub struct DecisionRef<'a> {
     pub trace: &'a Value,
 }
 
-impl ExecutionRef<'_> {
+impl ToolExecutionRef<'_> {
     /// Copies the members.
     pub fn to_execution(&self) -> ToolExecution {
         ToolExecution {
@@ -162,7 +162,7 @@ impl ExecutionRef<'_> {
     }
 }
 
-impl<'a> From<&'a ToolExecution> for ExecutionRef<'a> {
+impl<'a> From<&'a ToolExecution> for ToolExecutionRef<'a> {
     fn from(execution: &'a ToolExecution) -> Self {
         Self {
             id: execution.id,
@@ -174,10 +174,10 @@ impl<'a> From<&'a ToolExecution> for ExecutionRef<'a> {
             principal: &execution.principal,
             session: &execution.session,
             client: &execution.client,
-            arguments: JsonRef::Value(&execution.arguments),
+            arguments: JsonValueRef::Value(&execution.arguments),
             arguments_digest: &execution.arguments_digest,
             accesses: &execution.accesses,
-            decision: execution.decision.as_ref().map(|decision| DecisionRef {
+            decision: execution.decision.as_ref().map(|decision| RecordedDecisionRef {
                 verdict: &decision.verdict,
                 reason: &decision.reason,
                 approved_by: decision.approved_by.as_deref(),
@@ -188,7 +188,7 @@ impl<'a> From<&'a ToolExecution> for ExecutionRef<'a> {
             outcome: &execution.outcome,
             result_bytes: execution.result_bytes,
             result_digest: execution.result_digest.as_deref(),
-            metadata: JsonRef::Value(&execution.metadata),
+            metadata: JsonValueRef::Value(&execution.metadata),
             labels: &execution.labels,
         }
     }
@@ -253,7 +253,7 @@ pub struct RecordedDecision {
 /// Outcome of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
-pub enum Outcome {
+pub enum ExecutionOutcome {
     /// The call is running.
     Running,
     /// The tool succeeded.
@@ -273,19 +273,19 @@ pub enum Outcome {
 /// Outcome without its details, for filters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OutcomeKind {
-    /// [`Outcome::Running`].
+    /// [`ExecutionOutcome::Running`].
     Running,
-    /// [`Outcome::Succeeded`].
+    /// [`ExecutionOutcome::Succeeded`].
     Succeeded,
-    /// [`Outcome::Failed`].
+    /// [`ExecutionOutcome::Failed`].
     Failed,
-    /// [`Outcome::Refused`].
+    /// [`ExecutionOutcome::Refused`].
     Refused,
-    /// [`Outcome::Cancelled`].
+    /// [`ExecutionOutcome::Cancelled`].
     Cancelled,
-    /// [`Outcome::InputRequired`].
+    /// [`ExecutionOutcome::InputRequired`].
     InputRequired,
-    /// [`Outcome::Interrupted`].
+    /// [`ExecutionOutcome::Interrupted`].
     Interrupted,
 }
 
@@ -347,7 +347,7 @@ impl CancelReason {
     }
 }
 
-impl Outcome {
+impl ExecutionOutcome {
     /// Returns the outcome without its details.
     pub fn kind(&self) -> OutcomeKind {
         match self {

@@ -1,7 +1,7 @@
 //! Failures of calls, for two audiences.
 
 use crate::{
-    descriptor_limit::DescriptorLimit,
+    descriptor_limit::DescriptorLimitError,
     error_kind::ErrorKind,
     suggestion::{SUGGESTION, Suggestion, SuggestionFormatter},
     tool_result::ToolResult,
@@ -51,7 +51,7 @@ impl From<io::Error> for ToolFailure {
             io::ErrorKind::TimedOut => ErrorKind::Timeout,
             _ => ErrorKind::Io,
         };
-        Self::new(kind, error.to_string()).of_descriptors(DescriptorLimit::of(&error)).caused_by(error)
+        Self::new(kind, error.to_string()).of_descriptors(DescriptorLimitError::of(&error)).caused_by(error)
     }
 }
 
@@ -127,7 +127,7 @@ impl ToolFailure {
 
     /// Reports exhausted file descriptors and the next step, if `limit` was reached.
     #[must_use]
-    pub fn of_descriptors(self, limit: Option<DescriptorLimit>) -> Self {
+    pub fn of_descriptors(self, limit: Option<DescriptorLimitError>) -> Self {
         match limit {
             None => self,
             Some(limit) => Self {

@@ -16,5 +16,5 @@ mod nearest_name;
 pub use bounds::UnboundedCost;
 #[cfg(feature = "json-schema")]
 pub use compiled::{ArgumentValidationError, ToolInputSchema};
-pub use invalid::{Formats, InvalidArguments, InvalidSchema, UnlistedViolations, Violation};
+pub use invalid::{FormatValidation, InvalidArguments, InvalidSchema, UnlistedViolations, Violation};
 pub use nearest_name::nearest_name;

@@ -21,12 +21,12 @@ pub struct ToolSelection {
     without: Vec<String>,
     /// Names that were added to a selection of all tools. They select no further tools, but count as chosen literally.
     added: Vec<String>,
-    name_matching: NameMatching,
+    name_matching: ComparedNames,
 }
 
 /// Names of a tool that are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum NameMatching {
+enum ComparedNames {
     /// All names that resolve to the tool.
     #[default]
     AnyName,
@@ -48,7 +48,7 @@ impl ToolSelection {
     /// Selects exactly these tools, by their [own names](Tool::name), by those that [rules match](Tool::rule_name), and
     /// by patterns of such names. Aliases and other names select no tool.
     pub fn canonical(names: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        Self { name_matching: NameMatching::CanonicalName, ..Self::only(names) }
+        Self { name_matching: ComparedNames::CanonicalName, ..Self::only(names) }
     }
 
     /// Applies the text that a user typed. `a,b` replaces the selection, `+a,-b` adjusts it, and an empty text selects
@@ -126,8 +126,8 @@ impl ToolSelection {
 
     fn names_tool(&self, pattern: &str, tool: &Tool) -> bool {
         match self.name_matching {
-            NameMatching::AnyName => names(pattern, tool),
-            NameMatching::CanonicalName => {
+            ComparedNames::AnyName => names(pattern, tool),
+            ComparedNames::CanonicalName => {
                 [tool.name(), tool.rule_name()].iter().any(|name| wildcard_match(pattern, name.as_str()))
             }
         }

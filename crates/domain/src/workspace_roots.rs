@@ -28,7 +28,7 @@ pub struct WorkspaceRoots {
 
 /// Rights in a root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RootKind {
+pub enum RootPermission {
     /// Reading and writing.
     Write,
     /// Reading only.
@@ -48,9 +48,9 @@ impl WorkspaceRoots {
 
     /// Returns the innermost root that contains the path, and its rights. A read-only root inside a writable one takes
     /// precedence.
-    pub fn containing(&self, path: &Path) -> Option<(&Path, RootKind)> {
-        let write = self.write.iter().map(|root| (root, RootKind::Write));
-        let read_only = self.read_only.iter().map(|root| (root, RootKind::ReadOnly));
+    pub fn containing(&self, path: &Path) -> Option<(&Path, RootPermission)> {
+        let write = self.write.iter().map(|root| (root, RootPermission::Write));
+        let read_only = self.read_only.iter().map(|root| (root, RootPermission::ReadOnly));
         let holding = write.chain(read_only).filter(|(root, _)| path.starts_with(root));
         holding.max_by_key(|(root, _)| root.components().count()).map(|(root, kind)| (root.as_path(), kind))
     }
@@ -65,7 +65,7 @@ impl WorkspaceRoots {
                 continue;
             };
             let kept = match (ours, theirs) {
-                (RootKind::Write, RootKind::Write) => &mut both.write,
+                (RootPermission::Write, RootPermission::Write) => &mut both.write,
                 _ => &mut both.read_only,
             };
             if !kept.iter().any(|known| known == root) {
@@ -111,9 +111,9 @@ mod tests {
             forbidden: vec!["/w/data".into()],
         };
         let kind = |path: &str| roots.containing(Path::new(path)).map(|(_, kind)| kind);
-        assert_eq!(kind("/w/a"), Some(RootKind::Write));
-        assert_eq!(kind("/w/ro/a"), Some(RootKind::ReadOnly));
-        assert_eq!(kind("/w/ro/rw/a"), Some(RootKind::Write));
+        assert_eq!(kind("/w/a"), Some(RootPermission::Write));
+        assert_eq!(kind("/w/ro/a"), Some(RootPermission::ReadOnly));
+        assert_eq!(kind("/w/ro/rw/a"), Some(RootPermission::Write));
         assert_eq!(kind("/wx"), None);
         assert!(roots.is_forbidden(Path::new("/w/data/x")) && !roots.is_forbidden(Path::new("/w/database")));
     }
@@ -135,7 +135,7 @@ mod tests {
         #[test]
         fn in_an_intersection_lies_what_lies_in_both(ours in any_roots(), theirs in any_roots(), path in any_path()) {
             let allows = |roots: &WorkspaceRoots| {
-                roots.containing(&path).map(|(_, kind)| kind == RootKind::Write)
+                roots.containing(&path).map(|(_, kind)| kind == RootPermission::Write)
             };
             // Excluded: a folder that one set lists as writable and as read-only, because its rights are ambiguous.
             let is_both = |roots: &WorkspaceRoots| roots.write.iter().any(|root| roots.read_only.contains(root));

@@ -15,13 +15,13 @@ use std::{
     time::{Duration, Instant},
 };
 use toolstead_domain::{
-    CallContext, CallId, CallOutcome, ClientProfile, Grant, Mode, NoCalls, NoOutputs, PermissionPolicy, Principal,
-    SilentCaller, ToolCall, ToolFailure, ToolProvider, Verdict, WorkspaceRoots,
+    CallContext, CallGrant, CallId, CallOutcome, ClientProfile, NoCalls, NoOutputs, PermissionMode, PermissionPolicy,
+    Principal, SilentCaller, ToolCall, ToolFailure, ToolProvider, Verdict, WorkspaceRoots,
 };
 use toolstead_infrastructure::{
     builtin::{self, InProcessTools, ToolEnvironment},
     helper::{end_helpers, enter_if_helper},
-    sandbox::workspace::{FolderNames, Workspace},
+    sandbox::workspace::{FolderAliases, Workspace},
     system_clock::SystemClock,
 };
 use uuid::Uuid;
@@ -42,8 +42,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 #[expect(clippy::disallowed_methods, reason = "the folder is the user's, who starts the example")]
 async fn run(folder: &str, tool: &str, arguments: Map<String, Value>) -> Result<String, Box<dyn Error>> {
     let roots = WorkspaceRoots { write: vec![fs::canonicalize(folder)?], ..WorkspaceRoots::default() };
-    let workspace = Workspace::open(&roots, FolderNames::default())?;
-    let policy = Arc::new(PermissionPolicy { roots, mode: Mode::AcceptEdits, ..PermissionPolicy::default() });
+    let workspace = Workspace::open(&roots, FolderAliases::default())?;
+    let policy = Arc::new(PermissionPolicy { roots, mode: PermissionMode::AcceptEdits, ..PermissionPolicy::default() });
     let world = ToolEnvironment::new(Arc::new(workspace), Arc::new(SystemClock), "example".into());
     let tools = InProcessTools::new(builtin::all(), world)?;
 
@@ -69,7 +69,7 @@ async fn run(folder: &str, tool: &str, arguments: Map<String, Value>) -> Result<
         principal: &principal,
         session,
         deadline: Instant::now() + Duration::from_secs(60),
-        grant: &Grant::new(policy, definition, accesses),
+        grant: &CallGrant::new(policy, definition, accesses),
         client: &ClientProfile::without_protocol("example"),
         forwarded: Default::default(),
         labels: &Default::default(),

@@ -11,9 +11,9 @@ use std::{
     time::{Duration, Instant},
 };
 use toolstead_infrastructure::{
-    documents::{DocumentLimits, DocumentReader, DocumentRequest, Source},
+    documents::{DocumentLimits, DocumentRange, DocumentReader, DocumentSource},
     helper::{end_helpers, enter_if_helper},
-    sandbox::helper::Helpers,
+    sandbox::helper::HelperLauncher,
 };
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -30,13 +30,13 @@ fn main() -> Result<(), Box<dyn Error>> {
 #[expect(clippy::disallowed_methods, reason = "the file is the user's, who starts the example")]
 async fn read(path: String, pages: Option<String>) -> Result<String, Box<dyn Error>> {
     let file = File::open(&path)?;
-    let source = Source { size_bytes: file.metadata()?.len(), content: Box::new(file), path };
+    let source = DocumentSource { size_bytes: file.metadata()?.len(), content: Box::new(file), path };
     let reader = DocumentReader {
-        helpers: &Helpers::default(),
+        helpers: &HelperLauncher::default(),
         limits: &DocumentLimits::default(),
         deadline: Instant::now() + Duration::from_secs(60),
         output_characters: 100_000,
     };
-    let shown = reader.read(source, &DocumentRequest { pages, offset: 1, limit: 10_000 }).await;
+    let shown = reader.read(source, &DocumentRange { pages, offset: 1, limit: 10_000 }).await;
     Ok(shown.map_err(|failure| failure.into_result().joined_text())?.text)
 }

@@ -5,7 +5,8 @@
 use serde_json::{Map, json};
 use std::{collections::BTreeMap, error::Error, sync::Arc, time::Duration};
 use toolstead_domain::{
-    CallId, Category, HookVerdict, Mode, Principal, Tool, ToolCall, ToolHook, ToolName, ToolSource, WorkspaceRoots,
+    CallId, Category, HookVerdict, PermissionMode, Principal, Tool, ToolCall, ToolHook, ToolName, ToolSource,
+    WorkspaceRoots,
 };
 use toolstead_infrastructure::{
     child_environment,
@@ -44,7 +45,7 @@ async fn ask() -> Result<(), Box<dyn Error>> {
     let surroundings = HookSurroundings {
         start: std::env::current_dir()?,
         roots: WorkspaceRoots::default(),
-        mode: Mode::default(),
+        mode: PermissionMode::default(),
         environment: child_environment::base(|name| std::env::var(name).ok()),
         shell: "sh".into(),
         concurrency: 1,

@@ -9,7 +9,7 @@ use tokio::io::AsyncReadExt;
 use toolstead_domain::SandboxPolicy;
 use toolstead_infrastructure::{
     helper::{end_helpers, enter_if_helper},
-    sandbox::launcher::{Exit, Input, LaunchSpec, Launcher},
+    sandbox::launcher::{ChildInput, Exit, LaunchSpec, Launcher},
 };
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -49,7 +49,7 @@ fn shell(script: &str, folder: &Path) -> LaunchSpec {
         program: "sh".into(),
         args: vec!["-c".into(), script.into()],
         working_dir: folder.into(),
-        input: Input::Nothing,
+        input: ChildInput::Nothing,
         policy,
     }
 }

@@ -9,11 +9,11 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
-use toolstead_domain::{Domains, SearchBounds, Secret, WebQuery, WebSearch};
+use toolstead_domain::{DomainFilter, SearchContext, Secret, WebQuery, WebSearch};
 use toolstead_infrastructure::{
     egress::{connector::SystemNetwork, host::HostPatterns},
     helper::{end_helpers, enter_if_helper},
-    sandbox::helper::Helpers,
+    sandbox::helper::HelperLauncher,
     services::{
         foreign_text::clean_text,
         search::SearchService,
@@ -47,10 +47,10 @@ async fn search() -> Result<(), Box<dyn Error>> {
     };
     let settings = SearchSettings { provider, base_url: address.parse()?, key };
     let reach = WebClient::new(Arc::new(SystemNetwork::default()), HostPatterns::default());
-    let service = SearchService::new(settings, reach, Arc::new(Helpers::default()), Arc::new(SystemClock));
-    let query = WebQuery { text: words.join(" "), count: 5, page: 0, domains: Domains::All, freshness: None };
+    let service = SearchService::new(settings, reach, Arc::new(HelperLauncher::default()), Arc::new(SystemClock));
+    let query = WebQuery { text: words.join(" "), count: 5, page: 0, domains: DomainFilter::All, freshness: None };
     // Where rules hold, they are asked here.
-    let bounds = SearchBounds { deadline: Instant::now() + Duration::from_secs(30), may_reach: &|_| Ok(()) };
+    let bounds = SearchContext { deadline: Instant::now() + Duration::from_secs(30), may_reach: &|_| Ok(()) };
     for hit in service.search(&query, bounds).await? {
         let (title, description) = (clean_text(&hit.title), clean_text(&hit.description));
         println!("{title}\n  {}\n  {description}", hit.url);

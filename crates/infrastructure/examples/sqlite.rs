@@ -4,7 +4,9 @@
 
 use serde_json::{Value, json};
 use std::{error::Error, sync::Arc};
-use toolstead_domain::{CallId, Clock, ExecutionFilter, ExecutionLog, Labels, Outcome, RequestKind, ToolExecution};
+use toolstead_domain::{
+    CallId, Clock, ExecutionFilter, ExecutionLog, ExecutionOutcome, Labels, RequestKind, ToolExecution,
+};
 use toolstead_infrastructure::{
     sqlite::{Database, DatabaseOptions},
     system_clock::SystemClock,
@@ -35,7 +37,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         decision: None,
         started: now,
         ended: Some(now),
-        outcome: Outcome::Succeeded,
+        outcome: ExecutionOutcome::Succeeded,
         result_bytes: 5,
         result_digest: None,
         metadata: Value::Null,

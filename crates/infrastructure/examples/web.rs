@@ -13,7 +13,7 @@ use toolstead_infrastructure::{
     egress::{connector::SystemNetwork, host::HostPatterns},
     web::{
         address, charset,
-        web_client::{Redirects, RetryPolicy, UrlSource, WebClient, WebRequest},
+        web_client::{RedirectPolicy, RetryPolicy, UrlSource, WebClient, WebRequest},
     },
 };
 
@@ -27,7 +27,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         headers: HeaderMap::new(),
         body: Bytes::new(),
         url_source: UrlSource::Untrusted,
-        redirects: Redirects::SameHost(5),
+        redirects: RedirectPolicy::SameHost(5),
         retry: RetryPolicy::OnTransientFailure,
         body_bytes: 5 << 20,
         deadline: Instant::now() + Duration::from_secs(30),

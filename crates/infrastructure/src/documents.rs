@@ -18,12 +18,12 @@ mod xml;
 
 pub use crate::documents::{
     document_limits::DocumentLimits,
-    reading::{DocumentReader, DocumentRequest, Source, is_document},
+    reading::{DocumentRange, DocumentReader, DocumentSource, is_document},
     rendering::RenderedDocument,
 };
 
 use crate::documents::document_error::DocumentError;
-use selection::Selection;
+use selection::PartSelection;
 use serde::{Deserialize, Serialize};
 use std::{
     io::Read,
@@ -45,7 +45,7 @@ struct Document {
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
     /// Requested parts, in the order of the document; one for a docx.
-    parts: Vec<Part>,
+    parts: Vec<DocumentPart>,
     /// Number of parts of the whole document.
     total_parts: u64,
     /// Notes for the reader, each a sentence without a full stop.
@@ -70,7 +70,7 @@ pub enum DocumentKind {
 
 /// A page, sheet, slide or cell; or the whole, if a document has no parts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Part {
+struct DocumentPart {
     /// Number in the document, from 1.
     number: u64,
     /// Name with its number: ``sheet 2 `Budget` ``.
@@ -116,7 +116,7 @@ impl Document {
             self.notes.push(format!("the text of {label} is too long to read at once, and its end is missing"));
         }
         let is_shown = |char: &char| matches!(char, '\n' | '\t') || !char.is_control();
-        self.parts.push(Part { number, label, text: text[..room].chars().filter(is_shown).collect() });
+        self.parts.push(DocumentPart { number, label, text: text[..room].chars().filter(is_shown).collect() });
     }
 }
 
@@ -132,27 +132,27 @@ fn shortened(mut name: String) -> String {
 /// Request to the child process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct DocumentParseOptions {
-    pages: Option<Selection>,
+    pages: Option<PartSelection>,
     limits: DocumentLimits,
 }
 
 /// Reply of the child process.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Reply {
+enum DocumentReply {
     Document(Document),
     Refused(DocumentError),
 }
 
-/// Reads a document: the work of the child process. Takes the bytes of a document and returns a [`Reply`] as JSON.
+/// Reads a document: the work of the child process. Takes the bytes of a document and returns a [`DocumentReply`] as JSON.
 pub(crate) fn answer(order: &str, input: &mut dyn Read) -> Vec<u8> {
     let reply = match serde_json::from_str::<DocumentParseOptions>(order) {
         Ok(order) => catch_unwind(AssertUnwindSafe(|| parsed(&order, input)))
             .unwrap_or_else(|_| Err(DocumentError::Damaged("the reader crashed on it".into()))),
         Err(error) => Err(DocumentError::Damaged(format!("the request is invalid: {error}"))),
     };
-    let reply = reply.map_or_else(Reply::Refused, |document| {
-        Reply::Document(Document { title: document.title.map(shortened), ..document })
+    let reply = reply.map_or_else(DocumentReply::Refused, |document| {
+        DocumentReply::Document(Document { title: document.title.map(shortened), ..document })
     });
     serde_json::to_vec(&reply).unwrap_or_default()
 }

@@ -1,6 +1,6 @@
 //! The port for processing untrusted bytes, such as parsing a page. A helper process does the work, never this one.
 //!
-//! With the feature `sandbox` the adapter is `sandbox::helper::Helpers`, which starts confined processes. A program
+//! With the feature `sandbox` the adapter is `sandbox::helper::HelperLauncher`, which starts confined processes. A program
 //! without it passes [`NoHelpers`], which refuses all work, or an adapter of its own.
 
 use async_trait::async_trait;

@@ -64,7 +64,7 @@ impl VisibleText {
             rest = &rest[character.len_utf8()..];
             let is_retained = match character {
                 character if is_removable(character) => false,
-                character if is_joining(character) => Context::new(&seen.text, rest).needs(character),
+                character if is_joining(character) => JoinerContext::new(&seen.text, rest).needs(character),
                 _ => true,
             };
             match is_retained {
@@ -82,13 +82,13 @@ fn flag(text: &str) -> Option<&'static str> {
 }
 
 /// Text around a character that joins: UAX 31 for scripts, UTS 51 for emoji.
-struct Context<'a> {
+struct JoinerContext<'a> {
     /// Text before it, from which invisible characters were removed.
     before: &'a str,
     next: Option<char>,
 }
 
-impl<'a> Context<'a> {
+impl<'a> JoinerContext<'a> {
     fn new(before: &'a str, after: &str) -> Self {
         Self { before, next: after.chars().next().filter(|next| !is_invisible(*next)) }
     }

@@ -16,8 +16,8 @@ mod word;
 pub use self::analysis::{Analysis, FileAccess, FileAccessOrigin};
 use self::{
     analysis::shown,
-    folders::Folders,
-    limits::{Limits, MAX_TEXT},
+    folders::WorkingFolders,
+    limits::{AnalysisBudget, MAX_TEXT},
     reading::{syntax, walk::Walk},
 };
 use std::path::Path;
@@ -25,7 +25,7 @@ use toolstead_domain::invisible_characters::is_removable;
 
 /// Returns the accesses of a text that bash runs in this folder, an absolute path without symbolic links.
 pub fn analyse(text: &str, folder: &Path) -> Analysis {
-    analyse_inner(text, Folders::start(folder), Limits::default())
+    analyse_inner(text, WorkingFolders::start(folder), AnalysisBudget::default())
 }
 
 /// Returns the accesses of these bytes. Bytes that are not UTF-8 are opaque.
@@ -36,7 +36,7 @@ pub fn analyse_bytes(text: &[u8], folder: &Path) -> Analysis {
     }
 }
 
-fn analyse_inner(text: &str, folders: Folders, limits: Limits) -> Analysis {
+fn analyse_inner(text: &str, folders: WorkingFolders, limits: AnalysisBudget) -> Analysis {
     if text.len() > MAX_TEXT {
         limits.mark_exceeded();
         return Analysis::opaque(shown(text), "it is longer than 64 KiB");

@@ -49,5 +49,5 @@ mod writer;
 
 pub use database::{Database, open_audit_log_read_only};
 pub use database_files::DatabaseFiles;
-pub use database_options::{ContentRetention, DatabaseOptions, Retention};
+pub use database_options::{AuditRetention, ContentRetention, DatabaseOptions};
 pub use open_error::OpenError;

@@ -1,6 +1,6 @@
 //! The port for unconfined programs of the user, such as a command that prints the key of a model.
 //!
-//! With the feature `sandbox` the adapter is `sandbox::user_programs::UserPrograms`, which limits the time and the
+//! With the feature `sandbox` the adapter is `sandbox::user_programs::UserProgramRunner`, which limits the time and the
 //! output of each run and ends all processes that it started.
 
 use async_trait::async_trait;

@@ -17,7 +17,7 @@ use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 use toolstead_infrastructure::{
     helper::{end_helpers, enter_if_helper},
     helper_port::{HelperBounds, HelperCall, HelperError, HelperPort},
-    sandbox::helper::Helpers,
+    sandbox::helper::HelperLauncher,
     web::page::{HtmlPage, Page, PageFormat, PageLimits, read},
 };
 use url::Url;
@@ -29,7 +29,7 @@ fn main() {
     enter_if_helper();
     let filter = std::env::args().nth(1).unwrap_or_default();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let reader = Reader { helpers: Helpers::default(), runtime };
+    let reader = Reader { helpers: HelperLauncher::default(), runtime };
     let tests: [(&str, Test); 9] = [
         ("a_helper_is_bounded_in_processor_time_and_not_by_the_clock", processor_time),
         ("a_helper_that_blocks_ends_with_its_call", blocked),
@@ -49,7 +49,7 @@ fn main() {
 }
 
 struct Reader {
-    helpers: Helpers,
+    helpers: HelperLauncher,
     runtime: tokio::runtime::Runtime,
 }
 

@@ -5,16 +5,16 @@ use crate::{
     config::sections::{agent::AgentSettings, models::NoSuchModel},
 };
 use std::{collections::BTreeMap, fmt, sync::Arc};
-use toolstead_application::Compaction;
+use toolstead_application::CompactionThreshold;
 use toolstead_domain::{
-    AgentCatalogue, AgentHook, AgentSurroundings, ModelProvider, NoAgents, PatternBase, TodoStore,
+    AgentCatalogue, AgentHook, AgentSurroundings, ModelProvider, NoAgents, PatternContext, TodoStore,
     ports::{self},
     tool_input_schema::nearest_name,
 };
 
 /// The language models of an application, by name.
 #[derive(Clone, Default)]
-pub struct Models {
+pub struct AgentModels {
     /// Usable models.
     pub usable: BTreeMap<String, Arc<dyn ModelProvider>>,
     /// Unusable models, with the reason.
@@ -33,7 +33,7 @@ pub struct Models {
 #[derive(Clone)]
 pub struct AgentParts {
     /// The models.
-    pub models: Models,
+    pub models: AgentModels,
     /// Hooks that run at the events of each run, in this order.
     pub hooks: Vec<Arc<dyn AgentHook>>,
     /// Defaults of each run.
@@ -59,12 +59,12 @@ pub struct AgentDefaults {
     /// Configured settings.
     pub settings: AgentSettings,
     /// Base for the rules of an embedding application.
-    pub rules: PatternBase,
+    pub rules: PatternContext,
     /// Tools of the embedding application; `None` if none can be added.
     pub program_tools: Option<Arc<ProgramTools>>,
 }
 
-impl Models {
+impl AgentModels {
     /// Returns the model with this name, or the default model if `name` is `None`.
     ///
     /// # Errors
@@ -96,7 +96,7 @@ impl Models {
     }
 }
 
-impl ports::models::Models for Models {
+impl ports::models::Models for AgentModels {
     /// Resolves a name. A model named `weak` or `strong` takes precedence over the setting of that name. An unknown
     /// name may also be the name of a model at its provider.
     fn model(&self, name: Option<&str>) -> Result<Arc<dyn ModelProvider>, String> {
@@ -117,8 +117,8 @@ impl ports::models::Models for Models {
 
 impl AgentDefaults {
     /// Returns the point at which a conversation is compacted.
-    pub fn compaction(&self) -> Compaction {
-        Compaction { at: Some(self.settings.compact_at).filter(|at| *at > 0.0) }
+    pub fn compaction(&self) -> CompactionThreshold {
+        CompactionThreshold { at: Some(self.settings.compact_at).filter(|at| *at > 0.0) }
     }
 
     /// Returns the instructions of a run: the given ones, or else the configured or built-in ones. The description of
@@ -133,7 +133,7 @@ impl AgentDefaults {
     }
 }
 
-impl fmt::Debug for Models {
+impl fmt::Debug for AgentModels {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Models")
             .field("usable", &self.usable.keys())
@@ -153,20 +153,20 @@ mod tests {
     use super::*;
     use toolstead_domain::{Models as _, testing::scripted_model::ScriptedModel};
 
-    fn models(weak: Option<&str>, names: &[&str]) -> Models {
+    fn models(weak: Option<&str>, names: &[&str]) -> AgentModels {
         let model = |name: &&str| {
             ((*name).to_owned(), Arc::new(ScriptedModel::answering([]).named(name)) as Arc<dyn ModelProvider>)
         };
-        Models {
+        AgentModels {
             usable: names.iter().map(model).collect(),
             default: Some("main".into()),
             weak: weak.map(str::to_owned),
-            ..Models::default()
+            ..AgentModels::default()
         }
     }
 
     #[track_caller]
-    fn check(models: &Models, asked: Option<&str>, expected: Result<&str, &str>) {
+    fn check(models: &AgentModels, asked: Option<&str>, expected: Result<&str, &str>) {
         let found = models.model(asked);
         assert_eq!(found.as_ref().map(|model| model.name()).map_err(|reason| reason.as_str()), expected, "{asked:?}");
     }

@@ -1,7 +1,7 @@
 //! The assembled application: every use case, and the shutdown.
 
 use crate::{
-    agent_parts::{AgentDefaults, AgentParts, Models},
+    agent_parts::{AgentDefaults, AgentModels, AgentParts},
     config::views::NoSuchView,
 };
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -70,7 +70,7 @@ pub struct App {
     /// Runs agents. [`query`](Self::query) is a shortcut.
     pub run_agent: Arc<RunAgentHandler>,
     /// Models for agents.
-    pub models: Models,
+    pub models: AgentModels,
     /// Defaults of each run of an agent.
     pub agent: AgentDefaults,
     /// Agents, skills and commands defined in files.

@@ -45,11 +45,11 @@ mod typed_ahead;
 mod typed_command;
 pub mod views;
 
-use crate::{config::agent_files::Kind, telemetry::LogSettings};
+use crate::{config::agent_files::AgentFileKind, telemetry::LogSettings};
 use clap::{Parser, Subcommand};
 use exit::Exit;
-use global::Global;
-use output::Output;
+use global::GlobalFlags;
+use output::StdoutWriter;
 use std::process::ExitCode;
 
 /// The tool runtime and gateway for AI agents: every tool behind one registry, one policy and one audit log.
@@ -57,7 +57,7 @@ use std::process::ExitCode;
 #[command(name = "toolstead", version, max_term_width = 120, after_help = exit::EXIT_CODES)]
 pub struct Cli {
     #[command(flatten)]
-    global: Global,
+    global: GlobalFlags,
     #[command(subcommand)]
     command: Command,
 }
@@ -83,7 +83,7 @@ enum Command {
     /// Shows, copies and undoes conversations with agents
     Conversations(conversations::Conversations),
     /// Lists, shows or answers pending questions
-    Questions(questions::Questions),
+    Questions(questions::QuestionsCommand),
     /// Shows the MCP servers and their status
     Servers(servers::Servers),
     /// Lists, shows, exports and imports views of the tools
@@ -115,7 +115,7 @@ enum Command {
 impl Cli {
     /// Runs the command to its end. Results go to standard output, everything else to standard error.
     pub async fn run(self) -> ExitCode {
-        let mut output = Output::new();
+        let mut output = StdoutWriter::new();
         let global = &self.global;
         let outcome = match self.command {
             Command::Tools(command) => command.run(global, &mut output).await,
@@ -133,9 +133,9 @@ impl Cli {
             Command::Models(command) => Box::pin(command.run(global, &mut output)).await,
             Command::Auth(command) => Box::pin(command.run(global, &mut output)).await,
             Command::Tokens(command) => command.run(global, &mut output),
-            Command::Agents(command) => command.run(Kind::Agent, global, &mut output),
-            Command::Skills(command) => command.run(Kind::Skill, global, &mut output),
-            Command::Commands(command) => command.run(Kind::Command, global, &mut output),
+            Command::Agents(command) => command.run(AgentFileKind::Agent, global, &mut output),
+            Command::Skills(command) => command.run(AgentFileKind::Skill, global, &mut output),
+            Command::Commands(command) => command.run(AgentFileKind::Command, global, &mut output),
             Command::Permissions(command) => command.run(global, &mut output).await,
             Command::Config(command) => command.run(global, &mut output).await,
             Command::Hooks(command) => command.run(global, &mut output).await,
@@ -152,4 +152,4 @@ impl Cli {
 }
 
 /// Result of every subcommand.
-pub type Outcome = Result<Exit, exit::CommandError>;
+pub type CommandResult = Result<Exit, exit::CommandError>;

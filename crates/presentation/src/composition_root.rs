@@ -28,7 +28,7 @@ pub use orchestration::orchestration;
 pub use session_lifetime::SessionLifetime;
 pub use startup_error::StartupError;
 pub use stores::open_audit_log_read_only;
-pub use upstream::Servers;
+pub use upstream::ServerSelection;
 
 use crate::{
     app::App,
@@ -108,7 +108,7 @@ pub struct RunningApp {
     /// Configured hooks, without those added by an embedding application.
     pub hooks: Option<Arc<CommandHooks>>,
     /// Questions that wait for an answer.
-    pub questions: WaitingQuestions,
+    pub questions: OptionalQuestionStore,
     /// Agents, skills and commands defined in files.
     pub agent_files: Arc<AgentFiles>,
     /// Instruction files of the user and of the workspace.
@@ -122,9 +122,9 @@ pub struct RunningApp {
 
 /// Store of the questions that wait for an answer; `None`: none are stored.
 #[derive(Clone)]
-pub struct WaitingQuestions(pub Option<Arc<dyn QuestionStore>>);
+pub struct OptionalQuestionStore(pub Option<Arc<dyn QuestionStore>>);
 
-impl fmt::Debug for WaitingQuestions {
+impl fmt::Debug for OptionalQuestionStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("WaitingQuestions").field(&self.0.is_some()).finish()
     }
@@ -148,7 +148,7 @@ impl RunningApp {
             config,
             tools,
             hooks,
-            questions: WaitingQuestions(questions),
+            questions: OptionalQuestionStore(questions),
             agent_files,
             instruction_files,
             browsers,

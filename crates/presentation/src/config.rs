@@ -20,22 +20,22 @@ pub mod trust;
 pub mod views;
 pub(crate) mod workspace;
 
-pub use config_file::{ConfigFile, Trust};
+pub use config_file::{ConfigFile, FileTrust};
 
 use agent_files::AgentFiles;
-use hooks::Hooks;
+use hooks::ConfiguredHooks;
 use layers::{
     LayerKind, ResolvedSettings,
-    environment::Environment,
-    folders::{self, Folders},
+    environment::EnvironmentVariables,
+    folders::{self, StandardFolders},
     request::ConfigRequest,
 };
 use rule_files::RuleFiles;
 use sections::{
-    AuditSettings, Limits, OutputSettings, SandboxSettings, ServerSettings,
+    AuditSettings, HttpServerSettings, LimitSettings, OutputSettings, SandboxSettings,
     agent::AgentSettings,
-    agent_sections::{AgentInputs, AgentSections},
-    call_sections::{CallInputs, CallSections},
+    agent_sections::{AgentSectionInputs, AgentSections},
+    call_sections::{CallSectionInputs, CallSections},
     database::DatabaseSettings,
     models::{ConfiguredModels, NoSuchModel},
     permission_settings::PermissionSettings,
@@ -47,7 +47,7 @@ use sections::{
     tool_settings::ToolSettings,
 };
 use servers::{mcp_server::ConfiguredServer, untrusted_server::UntrustedServer};
-use sources::ConfigSources;
+use sources::MergedSources;
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
@@ -55,11 +55,12 @@ use std::{
 };
 use toolstead_application::{CallSettings, ToolTimeouts, tool_deferral::SEARCH_TOOLS};
 use toolstead_domain::{
-    PatternBase, PermissionPolicy, PermissionRule, RuleStore, SandboxLimits, WorkspaceRoots, workspace_roots::lexical,
+    PatternContext, PermissionPolicy, PermissionRule, RuleStore, SandboxLimits, WorkspaceRoots,
+    workspace_roots::lexical,
 };
 use toolstead_infrastructure::{builtin::files::file_limits::FileLimits, models::ModelSettings};
 use tree::{
-    check::Base,
+    check::PathBase,
     problem::{ConfigError, Problem},
 };
 use trust::programs;
@@ -72,7 +73,7 @@ pub const ADMINISTRATOR_FOLDER: &str = "/etc/toolstead";
 #[derive(Debug, Clone)]
 pub struct Config {
     /// Environment that the configuration was loaded with. Child processes of the application derive theirs from it.
-    pub environment: Environment,
+    pub environment: EnvironmentVariables,
     /// Folders of the workspace, with symbolic links resolved.
     pub roots: WorkspaceRoots,
     /// Rules and mode that decide calls.
@@ -84,7 +85,7 @@ pub struct Config {
     /// Servers from files that the user does not trust yet.
     pub untrusted_servers: Vec<UntrustedServer>,
     /// The hooks.
-    pub hooks: Hooks,
+    pub hooks: ConfiguredHooks,
     /// The language models.
     pub models: ConfiguredModels,
     /// Profiles, sorted by name.
@@ -100,7 +101,7 @@ pub struct Config {
     /// Confinement of commands.
     pub sandbox: SandboxSettings,
     /// Limits of calls and commands.
-    pub limits: Limits,
+    pub limits: LimitSettings,
     /// Limits of the file tools.
     pub file_limits: FileLimits,
     /// Location of the stores.
@@ -110,9 +111,9 @@ pub struct Config {
     /// Retention of large outputs and of replaced files.
     pub outputs: OutputSettings,
     /// Addresses and limits of the server.
-    pub server: ServerSettings,
+    pub server: HttpServerSettings,
     /// Folders that Toolstead uses.
-    pub folders: Folders,
+    pub folders: StandardFolders,
     /// Configuration files that were read.
     pub files: Vec<ConfigFile>,
     /// Files that hooks and servers run. No confined process may change them.
@@ -129,7 +130,7 @@ impl Config {
     /// # Errors
     /// [`ConfigError`] with every problem in any file, variable or flag.
     pub fn load(request: &ConfigRequest) -> Result<Self, ConfigError> {
-        let sources = ConfigSources::read(request, |_| {})?;
+        let sources = MergedSources::read(request, |_| {})?;
         let trusted = sources.trusted.clone();
         let mut config = Self::of(sources, &request.environment)?;
         config.notes.extend(programs::note_named(&config.mcp_servers, &config.folders, &trusted).err());
@@ -141,21 +142,21 @@ impl Config {
     /// # Errors
     /// The errors of [`load`](Self::load).
     pub fn preview_trust(request: &ConfigRequest, file: &ConfigFile) -> Result<Self, ConfigError> {
-        let sources = ConfigSources::read(request, |trusted| trusted.trust(&file.path, &file.text))?;
+        let sources = MergedSources::read(request, |trusted| trusted.trust(&file.path, &file.text))?;
         Self::of(sources, &request.environment)
     }
 
-    fn of(sources: ConfigSources, environment: &Environment) -> Result<Self, ConfigError> {
-        let ConfigSources { mut resolved, folders, mut files, named, trusted, mut notes } = sources;
+    fn of(sources: MergedSources, environment: &EnvironmentVariables) -> Result<Self, ConfigError> {
+        let MergedSources { mut resolved, folders, mut files, named, trusted, mut notes } = sources;
         let mut problems = Vec::new();
-        let inputs = CallInputs { folders: &folders, environment, trusted: &trusted };
+        let inputs = CallSectionInputs { folders: &folders, environment, trusted: &trusted };
         let calls = CallSections::of(&mut resolved, &inputs, &mut files, &mut problems, &mut notes);
         let CallSections { mut roots, permissions, hooks, servers, sealed } = calls;
-        let inputs = AgentInputs { folders: &folders, environment, roots: &roots, servers: &servers.all };
+        let inputs = AgentSectionInputs { folders: &folders, environment, roots: &roots, servers: &servers.all };
         let agents = AgentSections::of(&mut resolved, &inputs, &mut problems, &mut notes);
         let tools = ToolSettings::of(&mut resolved, environment, agents.selected, &mut problems, &mut notes);
         let outside = services::outside(&resolved, environment, &mut problems, &mut notes);
-        let server: ServerSettings = section(&resolved, "server")?;
+        let server: HttpServerSettings = section(&resolved, "server")?;
         let database = workspace::database(&resolved, &folders, &mut problems, &mut notes);
         let secrets = [server.token_file.as_deref(), outside.key_file.as_deref()];
         roots.forbidden = workspace::forbidden(&folders, &files, database.as_ref(), secrets, &servers.all);
@@ -176,7 +177,7 @@ impl Config {
             outside,
             tool_call_details: resolved.is_true("events.tool_call_details"),
             sandbox: section(&resolved, "sandbox")?,
-            limits: Limits::of(&resolved, &mut notes)?,
+            limits: LimitSettings::of(&resolved, &mut notes)?,
             file_limits: section(&resolved, "files")?,
             database,
             audit: section(&resolved, "audit")?,
@@ -279,8 +280,8 @@ impl Config {
     }
 
     /// Returns the base for the rules of an embedding application: relative paths start in the start folder.
-    pub fn pattern_base(&self) -> PatternBase {
-        Base { folder: &self.folders.start, home: self.folders.home.as_deref() }.patterns()
+    pub fn pattern_base(&self) -> PatternContext {
+        PathBase { folder: &self.folders.start, home: self.folders.home.as_deref() }.patterns()
     }
 
     /// Returns the store for rules that the user approved.

@@ -18,20 +18,20 @@ pub struct RuntimePool(Arc<CoreSet>);
 
 #[derive(Debug)]
 struct CoreSet {
-    cores: Vec<Core>,
+    cores: Vec<CoreRuntime>,
     /// Number of assigned upstream servers.
     assigned: AtomicUsize,
 }
 
 #[derive(Debug)]
-struct Core {
+struct CoreRuntime {
     runtime: Handle,
     connections: AtomicUsize,
 }
 
 /// The runtime of one connection. Dropping it decrements the number of connections there.
 #[derive(Debug)]
-pub(crate) struct ConnectionCore {
+pub(crate) struct ConnectionRuntime {
     cores: RuntimePool,
     index: usize,
 }
@@ -39,7 +39,8 @@ pub(crate) struct ConnectionCore {
 impl RuntimePool {
     /// Creates the cores from the handles of these runtimes, of which there is at least one.
     pub(crate) fn new(runtimes: impl IntoIterator<Item = Handle>) -> Self {
-        let cores = runtimes.into_iter().map(|runtime| Core { runtime, connections: AtomicUsize::new(0) }).collect();
+        let cores =
+            runtimes.into_iter().map(|runtime| CoreRuntime { runtime, connections: AtomicUsize::new(0) }).collect();
         Self(Arc::new(CoreSet { cores, assigned: AtomicUsize::new(0) }))
     }
 
@@ -53,13 +54,13 @@ impl RuntimePool {
 
     /// Assigns a connection to the runtime that has the fewest, chosen at random among equals. In a fixed order, the
     /// second connection of each client, which often waits for notifications, would always be on the same runtimes.
-    pub(crate) fn for_connection(&self) -> ConnectionCore {
+    pub(crate) fn for_connection(&self) -> ConnectionRuntime {
         let cores = &self.0.cores;
         let first = RandomState::new().hash_one(()) as usize % cores.len();
         let connections = |index: &usize| cores[*index].connections.load(Ordering::Relaxed);
         let index = (first..cores.len()).chain(0..first).min_by_key(connections).unwrap_or_default();
         cores[index].connections.fetch_add(1, Ordering::Relaxed);
-        ConnectionCore { cores: self.clone(), index }
+        ConnectionRuntime { cores: self.clone(), index }
     }
 
     /// Returns the next runtime in turn, for the tasks of an upstream server.
@@ -69,7 +70,7 @@ impl RuntimePool {
     }
 }
 
-impl ConnectionCore {
+impl ConnectionRuntime {
     /// Spawns the task of the connection, which holds this value.
     pub(crate) fn spawn<F: Future<Output = ()> + Send + 'static>(self, connection: F) {
         let runtime = self.cores.0.cores[self.index].runtime.clone();
@@ -80,7 +81,7 @@ impl ConnectionCore {
     }
 }
 
-impl Drop for ConnectionCore {
+impl Drop for ConnectionRuntime {
     fn drop(&mut self) {
         self.cores.0.cores[self.index].connections.fetch_sub(1, Ordering::Relaxed);
     }

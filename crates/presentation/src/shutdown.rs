@@ -6,14 +6,14 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Listens for SIGINT (Ctrl-C), SIGTERM and SIGHUP. Once it exists, none of them ends the process directly.
 #[derive(Debug)]
-pub struct Shutdown {
+pub struct ShutdownListener {
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
     ends_at_hangup: bool,
 }
 
-impl Shutdown {
+impl ShutdownListener {
     /// Starts listening, for a process of a single user or client: it ends with their terminal. Must be called within a
     /// tokio runtime.
     ///

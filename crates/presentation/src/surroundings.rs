@@ -39,11 +39,11 @@ pub struct WorkspaceSurroundings {
     files: Arc<InstructionFiles>,
     clock: Arc<dyn Clock>,
     facts: MachineFacts,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<SurroundingsState>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct SurroundingsState {
     /// Descriptions of the environment, oldest first. One does not change while its conversation continues, so that
     /// providers can use their prompt caches.
     environments: VecDeque<(ConversationId, Arc<str>)>,
@@ -77,8 +77,9 @@ impl WorkspaceSurroundings {
 
     /// Returns the description of the environment at the beginning of the conversation, as far as this process knows it.
     fn environment(&self, conversation: ConversationId) -> Arc<str> {
-        let known =
-            |state: &State| state.environments.iter().find(|(id, _)| *id == conversation).map(|(_, text)| text.clone());
+        let known = |state: &SurroundingsState| {
+            state.environments.iter().find(|(id, _)| *id == conversation).map(|(_, text)| text.clone())
+        };
         if let Some(text) = known(&self.state.lock().unwrap_or_else(PoisonError::into_inner)) {
             return text;
         }

@@ -1,7 +1,7 @@
 //! Logging, only to standard error: standard output is used for results and for the protocol.
 
 use crate::{
-    config::layers::environment::{Environment, LOG},
+    config::layers::environment::{EnvironmentVariables, LOG},
     escaping_writer::{escaped_json, on_one_line},
 };
 use clap::ValueEnum;
@@ -69,33 +69,33 @@ impl LogSettings {
 }
 
 /// Starts logging as `TOOLSTEAD_LOG` specifies, or else as the settings do. A second call has no effect.
-pub fn start(settings: LogSettings, environment: &Environment) {
+pub fn start(settings: LogSettings, environment: &EnvironmentVariables) {
     let wanted = environment.get(LOG).and_then(|directives| EnvFilter::try_new(directives).ok());
     let filter = wanted.unwrap_or_else(|| EnvFilter::new(settings.directives()));
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_target(false);
     // An embedding application may have set its own subscriber, which is retained.
     let _ = match settings.format {
         LogFormat::Text => {
-            subscriber.with_writer(|| LogWriter { to: io::stderr(), format: LogFormat::Text }).try_init()
+            subscriber.with_writer(|| RedactingLogWriter { to: io::stderr(), format: LogFormat::Text }).try_init()
         }
         LogFormat::Json => subscriber
             .json()
             .flatten_event(true)
             .with_current_span(false)
             .with_span_list(false)
-            .with_writer(|| LogWriter { to: io::stderr(), format: LogFormat::Json })
+            .with_writer(|| RedactingLogWriter { to: io::stderr(), format: LogFormat::Json })
             .try_init(),
     };
 }
 
 /// Removes secrets from log lines, and escapes characters that would control a terminal or start another line. Receives
 /// each line in one piece.
-struct LogWriter<W> {
+struct RedactingLogWriter<W> {
     to: W,
     format: LogFormat,
 }
 
-impl<W: Write> Write for LogWriter<W> {
+impl<W: Write> Write for RedactingLogWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
         let line = text.strip_suffix('\n').unwrap_or(&text);
@@ -138,7 +138,7 @@ mod tests {
     fn lines(format: LogFormat, log: impl FnOnce()) -> String {
         let written = Shared::default();
         let to = written.clone();
-        let writer = move || LogWriter { to: to.clone(), format };
+        let writer = move || RedactingLogWriter { to: to.clone(), format };
         let subscriber = tracing_subscriber::fmt().with_ansi(false);
         match format {
             LogFormat::Text => tracing::subscriber::with_default(subscriber.with_writer(writer).finish(), log),

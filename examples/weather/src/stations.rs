@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use serde_json::json;
 use toolstead_domain::{
-    Access, CallContext, CallOutcome, Category, ProviderError, ServerName, Tool, ToolCall, ToolFailure, ToolName,
+    Access, CallContext, CallOutcome, Category, ProviderListError, ServerName, Tool, ToolCall, ToolFailure, ToolName,
     ToolProvider, ToolResult, ToolSource,
 };
 
@@ -16,9 +16,11 @@ impl ToolProvider for Stations {
         "stations"
     }
 
-    async fn list(&self) -> Result<Vec<Tool>, ProviderError> {
-        let failed =
-            |error: &dyn std::error::Error| ProviderError { provider: "stations".into(), reason: error.to_string() };
+    async fn list(&self) -> Result<Vec<Tool>, ProviderListError> {
+        let failed = |error: &dyn std::error::Error| ProviderListError {
+            provider: "stations".into(),
+            reason: error.to_string(),
+        };
         let server = ServerName::parse("stations").map_err(|error| failed(&error))?;
         let definition = json!({
             "name": "nearest",

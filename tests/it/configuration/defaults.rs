@@ -2,7 +2,7 @@
 
 use super::{Machine, USER};
 use std::{fs, path::Path};
-use toolstead_domain::{Mode, NetworkPolicy, ToolSelection};
+use toolstead_domain::{NetworkPolicy, PermissionMode, ToolSelection};
 
 #[test]
 fn without_any_configuration_the_defaults_hold() {
@@ -11,7 +11,7 @@ fn without_any_configuration_the_defaults_hold() {
     assert_eq!(machine.roots(), ["write ~/home/project"]);
     assert_eq!(
         (config.permissions.mode, config.permissions.rules.len(), &config.tools.selection),
-        (Mode::Default, 0, &ToolSelection::all())
+        (PermissionMode::Default, 0, &ToolSelection::all())
     );
     assert_eq!((&config.sandbox.network, config.sandbox.minimum_tier), (&NetworkPolicy::None, 1));
     assert!(!config.sandbox.requires_landlock);

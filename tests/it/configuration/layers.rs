@@ -2,7 +2,7 @@
 
 use super::{ADMINISTRATOR, Machine, PROJECT, USER};
 use std::{fs, path::Path, time::Duration};
-use toolstead_domain::{Mode, NetworkPolicy, ToolSelection};
+use toolstead_domain::{NetworkPolicy, PermissionMode, ToolSelection};
 
 #[test]
 fn ordinary_values_go_by_precedence() {
@@ -142,7 +142,10 @@ fn a_file_named_with_config_stands_alone_and_is_trusted() {
     machine.request.file = Some("../../elsewhere/mine.toml".into());
     let config = machine.config();
     assert_eq!(machine.rules(), ["allow Write in ~/elsewhere/mine.toml:2"]);
-    assert_eq!((config.permissions.mode, config.limits.processes, config.audit.power_safe), (Mode::Bypass, 512, false));
+    assert_eq!(
+        (config.permissions.mode, config.limits.processes, config.audit.power_safe),
+        (PermissionMode::Bypass, 512, false)
+    );
     assert_eq!(machine.roots(), ["write ~/elsewhere"]);
     assert!(config.roots.is_forbidden(Path::new(&machine.path("elsewhere/mine.toml"))), "no call may change it");
     machine.request.file = Some("nowhere.toml".into());

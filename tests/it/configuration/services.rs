@@ -5,7 +5,7 @@ use super::{ADMINISTRATOR, Machine, PROJECT, USER};
 use std::path::Path;
 use toolstead_infrastructure::{
     egress::host::HostPatterns,
-    services::settings::{SearchProvider, Services},
+    services::settings::{SearchProvider, ServiceSettings},
 };
 use toolstead_presentation::config::sections::services::NetworkToolSettings;
 
@@ -27,7 +27,7 @@ fn machine(text: &str, variables: &[(&str, &str)]) -> Machine {
 
 /// Each service: its address and what goes there, or why there is none.
 fn values_of(outside: &NetworkToolSettings) -> [String; 5] {
-    let Services { search, gmail, calendar, linkedin, anthropic_admin } = &outside.services;
+    let ServiceSettings { search, gmail, calendar, linkedin, anthropic_admin } = &outside.services;
     let secret = || outside.google.as_ref().map_or("", |client| client.client_secret.expose());
     let search = search.as_ref().map(|search| {
         let key = search.key.as_ref().map_or("none", |key| key.expose());

@@ -2,8 +2,8 @@
 
 use super::{Machine, PROJECT, USER};
 use std::{fs, path::Path};
-use toolstead_domain::{Mode, NetworkPolicy, ToolSelection};
-use toolstead_presentation::config::Trust;
+use toolstead_domain::{NetworkPolicy, PermissionMode, ToolSelection};
+use toolstead_presentation::config::FileTrust;
 
 #[test]
 fn a_file_that_was_merely_found_may_only_tighten() {
@@ -44,7 +44,10 @@ fn a_file_that_was_merely_found_may_only_tighten() {
     ];
     assert_eq!(machine.rules(), deny_and_ask);
     let config = machine.config();
-    assert_eq!((config.permissions.mode, config.limits.processes, config.limits.sessions), (Mode::Default, 9, 256));
+    assert_eq!(
+        (config.permissions.mode, config.limits.processes, config.limits.sessions),
+        (PermissionMode::Default, 9, 256)
+    );
     assert_eq!((&config.sandbox.network, config.sandbox.requires_landlock), (&NetworkPolicy::None, true));
     assert!(config.mcp_servers.is_empty());
     assert_eq!(machine.plain(config.database.url.place()), "~/home/.local/share/toolstead/toolstead.db");
@@ -69,7 +72,7 @@ fn a_file_that_was_merely_found_may_only_tighten() {
     assert_eq!(machine.roots(), ["write ~/home/project/src", "write ~/elsewhere", "read ~/etc"]);
     assert_eq!(
         (config.permissions.mode, config.limits.sessions, config.mcp_servers.len()),
-        (Mode::AcceptEdits, 100_000, 1)
+        (PermissionMode::AcceptEdits, 100_000, 1)
     );
     assert!(machine.rules().contains(&"allow Write in ~/home/project/toolstead.toml:7".into()));
 }
@@ -77,7 +80,7 @@ fn a_file_that_was_merely_found_may_only_tighten() {
 #[test]
 fn a_stricter_mode_of_a_found_file_counts_at_once() {
     let machine = Machine::with(&[(PROJECT, "[permissions]\nmode = \"plan\"\n[tools]\nselect = \"-grep\"")]);
-    assert_eq!(machine.config().permissions.mode, Mode::Plan);
+    assert_eq!(machine.config().permissions.mode, PermissionMode::Plan);
     assert_eq!(machine.config().tools.selection, ToolSelection::all().adjusted("-grep").unwrap());
     machine.write(USER, "[tools]\nselect = \"echo\"");
     machine.write(PROJECT, "[tools]\nselect = \"grep\"");
@@ -89,16 +92,16 @@ fn a_stricter_mode_of_a_found_file_counts_at_once() {
 fn a_file_that_changed_is_a_stranger_again() {
     let machine = Machine::with(&[(PROJECT, "[permissions]\nallow = [\"Write\"]")]);
     let trust = |machine: &Machine| machine.config().files[0].trust;
-    assert_eq!(trust(&machine), Trust::Waiting);
+    assert_eq!(trust(&machine), FileTrust::Waiting);
     machine.trust("toolstead.toml");
-    assert_eq!((trust(&machine), machine.rules().len()), (Trust::Given, 1));
+    assert_eq!((trust(&machine), machine.rules().len()), (FileTrust::Given, 1));
     machine.write(PROJECT, "[permissions]\nallow = [\"Write\", \"Bash\"]");
-    assert_eq!((trust(&machine), machine.rules().len()), (Trust::Waiting, 0));
+    assert_eq!((trust(&machine), machine.rules().len()), (FileTrust::Waiting, 0));
     machine.trust("toolstead.toml");
     assert_eq!(machine.rules().len(), 2);
     let config = machine.config();
     config.set_trust(&config.files[0], false).unwrap();
-    assert_eq!(trust(&machine), Trust::Waiting);
+    assert_eq!(trust(&machine), FileTrust::Waiting);
 }
 
 #[test]
@@ -111,7 +114,7 @@ fn trust_is_kept_for_its_owner_alone_and_a_broken_list_trusts_nothing() {
     assert_eq!((mode(Path::new(&list)), mode(Path::new(&list).parent().unwrap())), (0o600, 0o700));
     fs::write(&list, "{").unwrap();
     let config = machine.config();
-    assert_eq!(config.files[0].trust, Trust::Waiting);
+    assert_eq!(config.files[0].trust, FileTrust::Waiting);
     assert_eq!(
         machine.plain(&config.notes[0]),
         "~/home/.local/share/toolstead/trusted.json: cannot be read, so no project file is trusted: EOF while parsing an object at line 1 column 1"

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Notify;
 use toolstead_domain::{
-    Access, CallContext, ContextCatalogue, ContextProvider, ContextRequest, InputRequest, Prompt, ProviderError,
+    Access, CallContext, ContextCatalogue, ContextProvider, ContextRequest, InputRequest, Prompt, ProviderListError,
     ResourceTemplate, ToolFailure, context::Resource, error_kind::ErrorKind,
 };
 
@@ -40,7 +40,7 @@ impl ContextProvider for ContextFixture {
         "fixture"
     }
 
-    async fn list(&self) -> Result<ContextCatalogue, ProviderError> {
+    async fn list(&self) -> Result<ContextCatalogue, ProviderListError> {
         let resource = |uri: &str, kind: &str| {
             Resource::new(members(json!({"uri": uri, "name": uri, "description": "Static", "mimeType": kind}))).unwrap()
         };

@@ -9,7 +9,7 @@ use toolstead_domain::{
     error_kind::ErrorKind,
     testing::scripted_provider::{
         ScriptedProvider,
-        scripted_tool::{Ending, Moment, ScriptedTool},
+        scripted_tool::{Ending, EndingContext, ScriptedTool},
     },
 };
 
@@ -88,8 +88,9 @@ fn with_schema(name: &str, schema: Value) -> ScriptedTool {
 
 /// The tools that ask in mid-call, up to 2025-11-25.
 fn asking() -> Vec<ScriptedTool> {
-    let said =
-        |moment: &Moment<'_>| Ending::Done(ToolResult::text(format!("The client said {}", moment.responses[0].0)));
+    let said = |moment: &EndingContext<'_>| {
+        Ending::Done(ToolResult::text(format!("The client said {}", moment.responses[0].0)))
+    };
     let name = || form("What is your name?", json!({"name": {"type": "string"}}));
     let contact = json!({"username": {"type": "string"}, "email": {"type": "string"}});
     let defaults = json!({
@@ -177,7 +178,7 @@ fn ask(questions: Vec<(&'static str, InputRequest)>, state: String) -> Ending {
     Ending::InputRequired(InputRequired { requests, state: Some(state) })
 }
 
-fn asks_what_the_client_can(moment: &Moment<'_>) -> Ending {
+fn asks_what_the_client_can(moment: &EndingContext<'_>) -> Ending {
     let declared = |name: &str| moment.context.client.capabilities.contains_key(name);
     let all = [
         ("elicitation", "form", form("What is your name?", json!({"name": {"type": "string"}}))),
@@ -187,7 +188,7 @@ fn asks_what_the_client_can(moment: &Moment<'_>) -> Ending {
     ask(questions.collect(), "0".into())
 }
 
-fn needs_sampling(moment: &Moment<'_>) -> Ending {
+fn needs_sampling(moment: &EndingContext<'_>) -> Ending {
     if moment.context.client.capabilities.contains_key("sampling") {
         return Ending::Done(ToolResult::text("The client can sample"));
     }
@@ -196,7 +197,7 @@ fn needs_sampling(moment: &Moment<'_>) -> Ending {
 }
 
 /// Asks with its outcome, and never in mid-call, so that its stream holds no request.
-fn asks_once_if_it_can(moment: &Moment<'_>) -> Ending {
+fn asks_once_if_it_can(moment: &EndingContext<'_>) -> Ending {
     if moment.context.answers.is_some() || !moment.context.client.capabilities.contains_key("elicitation") {
         return Ending::Done(ToolResult::text("Nothing to ask"));
     }

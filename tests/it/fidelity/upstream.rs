@@ -13,7 +13,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, duplex, split};
-use toolstead_domain::{Generation, ProtocolVersion};
+use toolstead_domain::{ProtocolGeneration, ProtocolVersion};
 use toolstead_infrastructure::mcp::client::config::{HttpUpstream, McpTransport, StreamUpstream};
 
 /// Placeholder of the caller's progress token.
@@ -61,7 +61,7 @@ impl Recorder {
     }
 
     fn is_modern(&self) -> bool {
-        self.version.generation() == Generation::Modern
+        self.version.generation() == ProtocolGeneration::Modern
     }
 
     /// Everything that a message is answered with, a line each.

@@ -10,9 +10,9 @@ use std::{
 };
 use tokio::time::timeout;
 use toolstead_domain::{
-    CallContext, CallId, CallOutcome, Caller, Category, ClientProfile, Grant, InputRequest, InputResponse, LogMessage,
-    NoCalls, NoOutputs, NotAnswered, Principal, Progress, ProviderState, ServerName, Tool, ToolCall, ToolName,
-    ToolProvider, ToolSource, WorkspaceRoots, error_kind::ErrorKind,
+    CallContext, CallGrant, CallId, CallOutcome, Caller, Category, ClientProfile, InputRequest, InputResponse,
+    LogMessage, NoCalls, NoOutputs, NotAnswered, Principal, Progress, ProviderState, ServerName, Tool, ToolCall,
+    ToolName, ToolProvider, ToolSource, WorkspaceRoots, error_kind::ErrorKind,
 };
 use toolstead_infrastructure::{
     child_environment,
@@ -140,7 +140,7 @@ pub(super) async fn call_with(
         arguments: arguments.as_object().unwrap().clone(),
         meta: Map::new(),
     };
-    let (principal, grant) = (Principal::local(), Grant::new(Arc::default(), tool, vec![]));
+    let (principal, grant) = (Principal::local(), CallGrant::new(Arc::default(), tool, vec![]));
     let context = CallContext {
         id: call.id,
         principal: &principal,

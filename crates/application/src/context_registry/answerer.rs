@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Weak};
 use toolstead_domain::{
-    Access, AccessKind, CallContext, CallOutcome, Category, Completion, CompletionReference, ContextProvider,
-    ContextRequest, ProviderError, RequestKind, ServerName, Suggestion, Tool, ToolCall, ToolFailure, ToolName,
+    Access, AccessKind, CallContext, CallOutcome, Category, CompletionReference, CompletionRequest, ContextProvider,
+    ContextRequest, ProviderListError, RequestKind, ServerName, Suggestion, Tool, ToolCall, ToolFailure, ToolName,
     ToolProvider, ToolResult, ToolSource,
     context::{GET_PROMPT, READ_RESOURCE, server_uri},
     error_kind::ErrorKind,
@@ -43,9 +43,9 @@ impl ContextRequestTarget {
 
 /// A provider of resources and prompts.
 #[derive(Clone)]
-pub(super) struct Provider(pub(super) Arc<dyn ContextProvider>);
+pub(super) struct SharedContextProvider(pub(super) Arc<dyn ContextProvider>);
 
-impl std::fmt::Debug for Provider {
+impl std::fmt::Debug for SharedContextProvider {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Provider").field(&self.0.name()).finish()
     }
@@ -53,19 +53,19 @@ impl std::fmt::Debug for Provider {
 
 /// The tools that represent the requests to one provider.
 #[derive(Debug)]
-pub(super) struct ContextRequestTools {
-    pub(super) provider: Provider,
+pub(super) struct ContextPseudoTools {
+    pub(super) provider: SharedContextProvider,
     read: SharedTool,
     get: SharedTool,
     complete_template: SharedTool,
     complete_prompt: SharedTool,
 }
 
-impl ContextRequestTools {
+impl ContextPseudoTools {
     pub(super) fn of(provider: &Arc<dyn ContextProvider>, registry: &Weak<ContextRegistry>) -> Self {
         let registered = |kind, name: &str, parameters: Value, required: &[&str]| {
             let schema = json!({"type": "object", "properties": parameters, "required": required});
-            let asked = ContextToolProvider { provider: provider.clone(), kind, registry: registry.clone() };
+            let asked = ContextRequestProvider { provider: provider.clone(), kind, registry: registry.clone() };
             let asked: Arc<dyn ToolProvider> = Arc::new(asked);
             let stands_for = if name == GET_PROMPT { AccessKind::Prompt } else { AccessKind::Resource };
             let tool = tool(&**provider, name, schema).standing_for(stands_for);
@@ -78,7 +78,7 @@ impl ContextRequestTools {
         let uri = json!({"uri": {"type": "string"}});
         let prompt = json!({"name": {"type": "string"}, "arguments": texts});
         Self {
-            provider: Provider(provider.clone()),
+            provider: SharedContextProvider(provider.clone()),
             read: registered(RequestKind::Resource, READ_RESOURCE, uri, &["uri"]),
             get: registered(RequestKind::Prompt, GET_PROMPT, prompt, &["name"]),
             // Completion reveals what it completes, so a rule that denies the one also denies the other.
@@ -135,11 +135,13 @@ pub(crate) async fn accesses(
     let of_provider = provider.accesses(request).await?;
     let requested = match request {
         ContextRequest::Read { uri }
-        | ContextRequest::Complete(Completion { of: CompletionReference::Template(uri), .. }) => {
+        | ContextRequest::Complete(CompletionRequest { of: CompletionReference::Template(uri), .. }) => {
             resource(provider, uri)
         }
         ContextRequest::Get { name, .. }
-        | ContextRequest::Complete(Completion { of: CompletionReference::Prompt(name), .. }) => prompt(provider, name),
+        | ContextRequest::Complete(CompletionRequest { of: CompletionReference::Prompt(name), .. }) => {
+            prompt(provider, name)
+        }
     };
     Ok(std::iter::once(requested).chain(of_provider).collect())
 }
@@ -159,13 +161,13 @@ pub(super) fn resource(provider: &dyn ContextProvider, uri: &str) -> Access {
 }
 
 /// Tool provider for one kind of request to a provider.
-struct ContextToolProvider {
+struct ContextRequestProvider {
     provider: Arc<dyn ContextProvider>,
     kind: RequestKind,
     registry: Weak<ContextRegistry>,
 }
 
-impl ContextToolProvider {
+impl ContextRequestProvider {
     /// Parses the request from the arguments of the call, which a hook may have changed. Replaces a distinct URI by the
     /// provider's own.
     fn request(&self, call: &ToolCall) -> Result<ContextRequest, ToolFailure> {
@@ -173,7 +175,7 @@ impl ContextToolProvider {
         if let (
             Some(server),
             ContextRequest::Read { uri }
-            | ContextRequest::Complete(Completion { of: CompletionReference::Template(uri), .. }),
+            | ContextRequest::Complete(CompletionRequest { of: CompletionReference::Template(uri), .. }),
         ) = (self.provider.server(), &mut request)
             && let Some(own) = server_uri::within(server.as_str(), uri)
         {
@@ -184,12 +186,12 @@ impl ContextToolProvider {
 }
 
 #[async_trait]
-impl ToolProvider for ContextToolProvider {
+impl ToolProvider for ContextRequestProvider {
     fn name(&self) -> &str {
         self.provider.name()
     }
 
-    async fn list(&self) -> Result<Vec<Tool>, ProviderError> {
+    async fn list(&self) -> Result<Vec<Tool>, ProviderListError> {
         Ok(Vec::new())
     }
 

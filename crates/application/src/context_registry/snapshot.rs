@@ -1,6 +1,6 @@
 //! Snapshot of all resources and prompts.
 
-use super::answerer::{self, ContextRequestTarget, ContextRequestTools};
+use super::answerer::{self, ContextPseudoTools, ContextRequestTarget};
 use serde_json::{Map, Value};
 use std::{
     borrow::Cow,
@@ -8,8 +8,8 @@ use std::{
     sync::Arc,
 };
 use toolstead_domain::{
-    Access, Completion, CompletionReference, ContextCatalogue, ContextProvider, ContextRequest, Prompt, RequestKind,
-    ResourceTemplate, Tool, ToolResult,
+    Access, CompletionReference, CompletionRequest, ContextCatalogue, ContextProvider, ContextRequest, Prompt,
+    RequestKind, ResourceTemplate, Tool, ToolResult,
     context::{Resource, server_uri},
 };
 
@@ -21,7 +21,7 @@ pub struct ContextSnapshot {
     templates: Vec<PublishedDefinition<ResourceTemplate>>,
     prompts: Vec<PublishedDefinition<Prompt>>,
     /// The providers, in the order in which their templates are tried: in-process providers first.
-    providers: Vec<Arc<ContextRequestTools>>,
+    providers: Vec<Arc<ContextPseudoTools>>,
 }
 
 /// A definition and its provider.
@@ -31,12 +31,12 @@ pub struct PublishedDefinition<T> {
     pub definition: T,
     /// The provider's own URI or name, if it differs.
     own: Option<String>,
-    answerers: Arc<ContextRequestTools>,
+    answerers: Arc<ContextPseudoTools>,
 }
 
 /// The catalogue of one provider.
 pub(super) struct ProviderCatalogue<'a> {
-    pub(super) answerers: &'a Arc<ContextRequestTools>,
+    pub(super) answerers: &'a Arc<ContextPseudoTools>,
     pub(super) catalogue: &'a ContextCatalogue,
 }
 
@@ -207,11 +207,11 @@ impl ContextSnapshot {
         let (answerers, kind) = match request {
             ContextRequest::Read { uri } => (self.of_resource(uri), RequestKind::Resource),
             ContextRequest::Get { name, .. } => (self.of_prompt(name), RequestKind::Prompt),
-            ContextRequest::Complete(Completion { of: CompletionReference::Prompt(name), .. }) => {
+            ContextRequest::Complete(CompletionRequest { of: CompletionReference::Prompt(name), .. }) => {
                 let registered = self.of_prompt(name).map(|answerers| answerers.completing_prompts().clone());
                 return ContextRequestTarget { kind: RequestKind::Completion, registered };
             }
-            ContextRequest::Complete(Completion { of: CompletionReference::Template(text), .. }) => {
+            ContextRequest::Complete(CompletionRequest { of: CompletionReference::Template(text), .. }) => {
                 let template = self.templates.binary_search_by(|one| one.definition.template().as_str().cmp(text));
                 let template = template.ok().map(|at| &self.templates[at].answerers);
                 (template.or_else(|| self.listed(text)), RequestKind::Completion)
@@ -299,19 +299,19 @@ impl ContextSnapshot {
         }
     }
 
-    fn listed(&self, uri: &str) -> Option<&Arc<ContextRequestTools>> {
+    fn listed(&self, uri: &str) -> Option<&Arc<ContextPseudoTools>> {
         let at = self.resources.binary_search_by(|one| one.definition.uri().cmp(uri)).ok()?;
         Some(&self.resources[at].answerers)
     }
 
-    fn of_prompt(&self, name: &str) -> Option<&Arc<ContextRequestTools>> {
+    fn of_prompt(&self, name: &str) -> Option<&Arc<ContextPseudoTools>> {
         let at = self.prompts.binary_search_by(|one| one.definition.name().cmp(name)).ok()?;
         Some(&self.prompts[at].answerers)
     }
 
     /// Returns the provider that lists the URI; else the server for which the URI was made distinct; else the first
     /// provider with a matching template.
-    fn of_resource(&self, uri: &str) -> Option<&Arc<ContextRequestTools>> {
+    fn of_resource(&self, uri: &str) -> Option<&Arc<ContextPseudoTools>> {
         if let Some(listed) = self.listed(uri) {
             return Some(listed);
         }

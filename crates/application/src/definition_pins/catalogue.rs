@@ -8,13 +8,13 @@ use toolstead_domain::{
     context::Resource,
     pinning::{
         change::{ChangeClass, classify},
-        review::{ItemState, Review},
+        review::{DefinitionReview, ServedDefinition},
     },
 };
 
 /// Tools of a server as they are served.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct PinnedTools {
+pub(crate) struct ServedTools {
     /// Served tools, in the order in which they were offered.
     pub(crate) tools: Vec<Tool>,
     /// Sentences for the operator.
@@ -23,12 +23,12 @@ pub(crate) struct PinnedTools {
 
 /// Instructions, prompts and resources of a server as they are served.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct PinnedContext {
+pub(crate) struct ServedContext {
     pub(crate) catalogue: ContextCatalogue,
     pub(crate) instructions: Option<String>,
 }
 
-pub(super) fn serve_tools(offered: Vec<Tool>, review: &Review) -> PinnedTools {
+pub(super) fn serve_tools(offered: Vec<Tool>, review: &DefinitionReview) -> ServedTools {
     let launch = review.states.get(&ItemKey::new(ItemKind::Launch, ""));
     let launch = launch.and_then(pending_of).filter(|pending| pending.is_withheld);
     let tools = offered.into_iter().map(|tool| {
@@ -39,7 +39,7 @@ pub(super) fn serve_tools(offered: Vec<Tool>, review: &Review) -> PinnedTools {
         }
         tool
     });
-    PinnedTools { tools: tools.collect(), notes: review.notes.clone() }
+    ServedTools { tools: tools.collect(), notes: review.notes.clone() }
 }
 
 /// Returns a stored tool with this definition, and without the changes made for serving it.
@@ -50,15 +50,15 @@ pub(super) fn as_offered(tool: &Tool, definition: Map<String, Value>) -> Tool {
     offered
 }
 
-fn as_served(tool: &Tool, state: &ItemState) -> Tool {
+fn as_served(tool: &Tool, state: &ServedDefinition) -> Tool {
     let (mut served, pending) = match state {
-        ItemState::Current { is_approved: false } => return tool.clone(),
-        ItemState::Current { is_approved: true } => return tool.clone().approved_by_user(),
-        ItemState::Approved { definition, is_approved_by_user, pending } => {
+        ServedDefinition::Current { is_approved: false } => return tool.clone(),
+        ServedDefinition::Current { is_approved: true } => return tool.clone().approved_by_user(),
+        ServedDefinition::Approved { definition, is_approved_by_user, pending } => {
             let approved = with_definition(tool, definition);
             (if *is_approved_by_user { approved.approved_by_user() } else { approved }, pending.as_ref())
         }
-        ItemState::Unapproved(pending) => (tool.clone(), Some(pending)),
+        ServedDefinition::Unapproved(pending) => (tool.clone(), Some(pending)),
     };
     match pending {
         Some(pending) if pending.is_withheld => withhold(&mut served, pending),
@@ -89,32 +89,36 @@ fn withhold(tool: &mut Tool, pending: &PendingDefinition) {
     tool.pending = Some(Arc::new(pending.clone()));
 }
 
-fn pending_of(state: &ItemState) -> Option<&PendingDefinition> {
+fn pending_of(state: &ServedDefinition) -> Option<&PendingDefinition> {
     match state {
-        ItemState::Current { .. } => None,
-        ItemState::Approved { pending, .. } => pending.as_ref(),
-        ItemState::Unapproved(pending) => Some(pending),
+        ServedDefinition::Current { .. } => None,
+        ServedDefinition::Approved { pending, .. } => pending.as_ref(),
+        ServedDefinition::Unapproved(pending) => Some(pending),
     }
 }
 
-pub(super) fn serve_context(offered: ContextCatalogue, instructions: Option<String>, review: &Review) -> PinnedContext {
+pub(super) fn serve_context(
+    offered: ContextCatalogue,
+    instructions: Option<String>,
+    review: &DefinitionReview,
+) -> ServedContext {
     fn each<T: Clone>(
         offered: Vec<T>,
-        review: &Review,
+        review: &DefinitionReview,
         key: impl Fn(&T) -> ItemKey,
         parse: impl Fn(Map<String, Value>) -> Option<T>,
     ) -> Vec<T> {
         let served = offered.into_iter().filter_map(|one| match review.states.get(&key(&one)) {
             Some(state) if pending_of(state).is_some_and(|pending| pending.is_withheld) => None,
-            Some(ItemState::Approved { definition: Value::Object(approved), .. }) => parse(approved.clone()),
+            Some(ServedDefinition::Approved { definition: Value::Object(approved), .. }) => parse(approved.clone()),
             Some(_) | None => Some(one),
         });
         served.collect()
     }
     let text = match review.states.get(&ItemKey::new(ItemKind::Instructions, "")) {
-        Some(ItemState::Approved { definition: Value::String(text), .. }) => Some(text.clone()),
-        Some(ItemState::Unapproved(_)) => None,
-        Some(ItemState::Current { .. } | ItemState::Approved { .. }) | None => instructions,
+        Some(ServedDefinition::Approved { definition: Value::String(text), .. }) => Some(text.clone()),
+        Some(ServedDefinition::Unapproved(_)) => None,
+        Some(ServedDefinition::Current { .. } | ServedDefinition::Approved { .. }) | None => instructions,
     };
     let ContextCatalogue { resources, templates, prompts } = offered;
     let catalogue = ContextCatalogue {
@@ -137,5 +141,5 @@ pub(super) fn serve_context(offered: ContextCatalogue, instructions: Option<Stri
             |members| Prompt::new(members).ok(),
         ),
     };
-    PinnedContext { catalogue, instructions: text.filter(|text| !text.is_empty()) }
+    ServedContext { catalogue, instructions: text.filter(|text| !text.is_empty()) }
 }

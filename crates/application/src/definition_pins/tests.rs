@@ -10,9 +10,9 @@ fn pins() -> DefinitionPins {
     DefinitionPins::new(Arc::new(InMemoryDefinitionStore::default()), Arc::new(FixedClock::at(START)))
 }
 
-fn pinning() -> Pinning {
-    let server = PinnedServer { configured_in: "/config.toml".into(), name: "s".into() };
-    Pinning { server, on_change: ChangePolicy::Pin, launch: json!({"command": "s"}) }
+fn pinning() -> PinningSettings {
+    let server = PinnedServerKey { configured_in: "/config.toml".into(), name: "s".into() };
+    PinningSettings { server, on_change: ChangePolicy::Pin, launch: json!({"command": "s"}) }
 }
 
 fn members(definition: Value) -> Map<String, Value> {

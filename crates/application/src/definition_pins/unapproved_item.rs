@@ -4,7 +4,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use toolstead_domain::{
-    DefinitionVersion, ItemKey, PinnedServer,
+    DefinitionVersion, ItemKey, PinnedServerKey,
     pinning::change::{ChangeClass, classify},
 };
 
@@ -43,7 +43,7 @@ impl UnapprovedItem {
 /// assert_eq!(digest_of(&server("git"), &[]).len(), 64);
 /// assert_ne!(digest_of(&server("git"), &[]), digest_of(&server("notes"), &[]));
 /// ```
-pub fn digest_of(server: &PinnedServer, items: &[UnapprovedItem]) -> String {
+pub fn digest_of(server: &PinnedServerKey, items: &[UnapprovedItem]) -> String {
     let version = |version: &DefinitionVersion| json!([version.number, version.definition, version.findings]);
     let items: Vec<_> = items
         .iter()

@@ -3,10 +3,10 @@
 use super::{
     command::ExecuteToolCommand,
     error::ExecuteToolError,
-    nesting::Nesting,
+    nesting::NestedCallPosition,
     preview::PreviewContext,
     question_channel::QuestionChannel,
-    record::{Record, digest},
+    record::{CallRecord, digest},
     running,
 };
 use crate::{
@@ -40,7 +40,7 @@ pub(super) struct ApprovalContext<'a> {
 
 /// Approval of a call.
 #[derive(Debug)]
-pub(super) struct CallApproval {
+pub(super) struct ApprovalOutcome {
     /// Accesses that a user was asked to approve, and approved. Accesses that the policy allows are not included:
     /// approval of one access does not cover another that requires approval under a different rule.
     pub(super) by_person: Vec<Access>,
@@ -50,7 +50,7 @@ pub(super) struct CallApproval {
     pub(super) preview: Option<String>,
 }
 
-impl CallApproval {
+impl ApprovalOutcome {
     /// Returns `true` if the approver was shown the call in its current form: with these accesses and this preview, and
     /// without a part that is denied or newly requires approval.
     pub(super) fn covers(&self, shown: &[Access], now: &[Access], preview: Option<&str>, decision: &Decision) -> bool {
@@ -70,11 +70,11 @@ impl ApprovalContext<'_> {
         references: &[String],
         accesses: &[Access],
         decision: &Decision,
-        record: &mut Record,
-    ) -> Result<CallApproval, ExecuteToolError> {
+        record: &mut CallRecord,
+    ) -> Result<ApprovalOutcome, ExecuteToolError> {
         match decision.verdict {
             Verdict::Deny => Err(refused(&call.tool, decision)),
-            Verdict::Allow => Ok(CallApproval { by_person: Vec::new(), was_asked: false, preview: None }),
+            Verdict::Allow => Ok(ApprovalOutcome { by_person: Vec::new(), was_asked: false, preview: None }),
             // Boxed: approval is rare, and the future is larger than most of the path.
             Verdict::Ask => Box::pin(self.asked(command, call, references, accesses, decision, record)).await,
         }
@@ -87,8 +87,8 @@ impl ApprovalContext<'_> {
         references: &[String],
         accesses: &[Access],
         decision: &Decision,
-        record: &mut Record,
-    ) -> Result<CallApproval, ExecuteToolError> {
+        record: &mut CallRecord,
+    ) -> Result<ApprovalOutcome, ExecuteToolError> {
         let by_person: Vec<Access> = decision.asked().cloned().collect();
         let identity = identity(call);
         let mut parts = self.parts(&command.scope, call, decision);
@@ -100,7 +100,7 @@ impl ApprovalContext<'_> {
         });
         if parts.is_empty() {
             record.approved_by("the approvals of this session, for exactly this call".into());
-            return Ok(CallApproval { by_person, was_asked: false, preview: None });
+            return Ok(ApprovalOutcome { by_person, was_asked: false, preview: None });
         }
         if self.book.offers_read_only_commands(&call.tool, &parts) {
             for part in &mut parts {
@@ -116,7 +116,7 @@ impl ApprovalContext<'_> {
             let request = ApprovalRequest {
                 call,
                 references,
-                within: command.parent.as_ref().map(Nesting::tool),
+                within: command.parent.as_ref().map(NestedCallPosition::tool),
                 agent: command.scope.agent.as_deref(),
                 principal: &command.scope.principal,
                 preview: preview.as_deref(),
@@ -150,7 +150,7 @@ impl ApprovalContext<'_> {
             }
             Approval::Granted { by, scopes } => {
                 record.approved_by(self.remember_approvals(command, call, &parts, &scopes, by).await);
-                Ok(CallApproval { by_person, was_asked: true, preview })
+                Ok(ApprovalOutcome { by_person, was_asked: true, preview })
             }
             Approval::GrantedWithRules { by, mut scopes, rules } => {
                 scopes.resize(parts.len(), ApprovalScope::Once);
@@ -160,7 +160,7 @@ impl ApprovalContext<'_> {
                     }
                 }
                 record.approved_by(self.remember_approvals(command, call, &parts, &scopes, by).await);
-                Ok(CallApproval { by_person, was_asked: true, preview })
+                Ok(ApprovalOutcome { by_person, was_asked: true, preview })
             }
             Approval::Cancelled => Err(ExecuteToolError::Cancelled(CancelReason::Client)),
             Approval::Unattended => {

@@ -4,7 +4,7 @@ use super::{
     applied_dialect,
     command::ExecuteToolCommand,
     error::ExecuteToolError,
-    record::Record,
+    record::CallRecord,
     references::{self, SubstitutedArguments},
     running,
     validation::{ValidationContext, ValidationError},
@@ -40,7 +40,7 @@ pub(super) async fn prepare(
     command: &ExecuteToolCommand,
     arguments: Value,
     outputs: &dyn OutputStore,
-    record: &mut Record,
+    record: &mut CallRecord,
     validation: ValidationContext<'_>,
 ) -> Result<PreparedArguments, ExecuteToolError> {
     let mut arguments = match arguments {
@@ -70,7 +70,7 @@ async fn substitute(
     command: &ExecuteToolCommand,
     arguments: Map<String, Value>,
     outputs: &dyn OutputStore,
-    record: &mut Record,
+    record: &mut CallRecord,
     validation: ValidationContext<'_>,
 ) -> Result<(Map<String, Value>, Vec<String>), ExecuteToolError> {
     let mut given = arguments.clone();
@@ -102,7 +102,7 @@ fn rewrite(
     registered: &SharedTool,
     command: &ExecuteToolCommand,
     arguments: &mut Map<String, Value>,
-    record: &mut Record,
+    record: &mut CallRecord,
 ) -> Result<(), ExecuteToolError> {
     // The renames of an alias apply to calls under that alias; those of the canonical name always apply. If several
     // dialects share a name, the caller's dialect comes first, because later renames no longer match.
@@ -126,7 +126,7 @@ fn fix(
     registered: &SharedTool,
     command: &ExecuteToolCommand,
     arguments: &mut Map<String, Value>,
-    record: &mut Record,
+    record: &mut CallRecord,
 ) -> Result<(), ExecuteToolError> {
     if command.answered_by.is_some() {
         return Ok(());

@@ -11,7 +11,7 @@ use super::{
     output::{self, overflow_writer::OverflowWriter},
     pending_definition,
     preview::PreviewContext,
-    record::Record,
+    record::CallRecord,
     resolution,
     running::{self, PermittedCall},
     validation::ValidationContext,
@@ -22,7 +22,7 @@ use futures::FutureExt;
 use serde_json::Value;
 use std::{panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Duration};
 use toolstead_domain::{
-    Access, AccessKind, CallId, CallOutcome, Decision, Grant, PermissionPolicy, Tool, ToolCall, ToolProvider,
+    Access, AccessKind, CallGrant, CallId, CallOutcome, Decision, PermissionPolicy, Tool, ToolCall, ToolProvider,
     ToolSource, Verdict,
 };
 
@@ -30,7 +30,7 @@ use toolstead_domain::{
 pub(super) struct CallInProgress<'a> {
     handler: &'a Arc<ExecuteToolHandler>,
     pub(super) command: Box<ExecuteToolCommand>,
-    pub(super) record: Record,
+    pub(super) record: CallRecord,
     /// `None` if no hooks are configured.
     pub(super) hooks: Option<Box<HookOutcome>>,
     arguments: Value,
@@ -40,7 +40,7 @@ pub(super) struct CallInProgress<'a> {
     pub(super) place: Option<OpenCallGuard>,
 }
 
-struct Permit {
+struct CallPermission {
     policy: Arc<PermissionPolicy>,
     accesses: Vec<Access>,
     /// Accesses that the user approved.
@@ -57,7 +57,7 @@ impl<'a> CallInProgress<'a> {
         if command.parent.is_none() && command.scope.contents().next().is_some() {
             command.labels = labels_in(&command.scope, &command.labels);
         }
-        let record = Record::begin(id, &command, handler.settings.arguments, handler.ports.clock.as_ref());
+        let record = CallRecord::begin(id, &command, handler.settings.arguments, handler.ports.clock.as_ref());
         let hooks = (!handler.ports.hooks.is_empty()).then(Box::default);
         let arguments = std::mem::take(&mut command.arguments);
         Self { handler, command, record, hooks, arguments, refusal, place: None }
@@ -85,9 +85,9 @@ impl<'a> CallInProgress<'a> {
         self.admit()?;
         self.refuse_closed_tool(&registered.tool)?;
         let (call, references, max_output) = self.prepare(&registered).await?;
-        let Permit { policy, accesses, approved } = self.permit(&registered, &call, &references).await?;
+        let CallPermission { policy, accesses, approved } = self.permit(&registered, &call, &references).await?;
         let is_on_record = self.record_start(&call, &accesses).await?;
-        let grant = Grant::new(policy, call.tool.clone(), approved);
+        let grant = CallGrant::new(policy, call.tool.clone(), approved);
         let (handler, provider) = (self.handler, registered.provider.as_ref());
         let (command, record) = (&*self.command, &self.record);
         let running = PermittedCall { handler, provider, command, call: &call, grant: &grant, record, is_on_record };
@@ -153,12 +153,12 @@ impl<'a> CallInProgress<'a> {
         registered: &SharedTool,
         call: &ToolCall,
         references: &[String],
-    ) -> Result<Permit, ExecuteToolError> {
+    ) -> Result<CallPermission, ExecuteToolError> {
         let accesses = self.accesses(registered, call).await?;
         let policy = self.policy();
         let decision = self.decide(&policy, call, &accesses);
         match decision.verdict {
-            Verdict::Allow => Ok(Permit { policy, accesses, approved: Vec::new() }),
+            Verdict::Allow => Ok(CallPermission { policy, accesses, approved: Vec::new() }),
             Verdict::Deny => Err(approval::refused(&call.tool, &decision)),
             // Boxed: rare, and larger than the rest of the path.
             Verdict::Ask => {
@@ -182,7 +182,7 @@ impl<'a> CallInProgress<'a> {
         mut accesses: Vec<Access>,
         mut policy: Arc<PermissionPolicy>,
         mut decision: Decision,
-    ) -> Result<Permit, ExecuteToolError> {
+    ) -> Result<CallPermission, ExecuteToolError> {
         let handler = self.handler;
         let (events, provider) = (&handler.ports.events, registered.provider.as_ref());
         loop {
@@ -193,14 +193,14 @@ impl<'a> CallInProgress<'a> {
             events::permission_resolved(events, call, &decision, &obtained);
             let approved = obtained?;
             if !approved.was_asked {
-                return Ok(Permit { policy, accesses, approved: approved.by_person });
+                return Ok(CallPermission { policy, accesses, approved: approved.by_person });
             }
             let now = self.accesses(registered, call).await?;
             let current = self.policy();
             let changed = self.complete(&current, call, current.decide(&call.tool, &call.arguments, &now));
             let preview = handler.approvals(&current, provider).previews.of(&self.command, call, &now).await?;
             if approved.covers(&accesses, &now, preview.as_deref(), &changed) {
-                return Ok(Permit { policy: current, accesses, approved: approved.by_person });
+                return Ok(CallPermission { policy: current, accesses, approved: approved.by_person });
             }
             accesses = now;
             policy = self.policy();

@@ -1,6 +1,6 @@
 //! The command that calls a tool.
 
-use super::nesting::Nesting;
+use super::nesting::NestedCallPosition;
 use crate::{cancel_signal::CancelSignal, context_registry::answerer::ContextRequestTarget};
 use serde_json::{Map, Value};
 use std::{sync::Arc, time::Duration};
@@ -33,7 +33,7 @@ pub struct ExecuteToolCommand {
     /// Signal that cancels the call.
     pub cancel: CancelSignal,
     /// Position below the calling call; `None`: the call is not nested.
-    pub parent: Option<Nesting>,
+    pub parent: Option<NestedCallPosition>,
     /// Id of the call that started the detached work to which this call belongs.
     pub began_by: Option<CallId>,
     /// Provider of the answer to a request that is not a call of a tool

@@ -7,12 +7,12 @@ use super::{
     events::{self, EndEvents},
     hooks::HookOutcome,
     ports::ExecuteToolPorts,
-    record::Record,
+    record::CallRecord,
     settings::CallSettings,
 };
 use crate::event_bus::EventBus;
 use futures::future::BoxFuture;
-use toolstead_domain::{CallOutcome, ExecutionRef, StoreError, ToolExecution};
+use toolstead_domain::{CallOutcome, StoreError, ToolExecution, ToolExecutionRef};
 
 type Outcome = Result<CallOutcome, ExecuteToolError>;
 
@@ -42,11 +42,11 @@ pub(super) fn store<'a>(
     ports: &'a ExecuteToolPorts,
     settings: &CallSettings,
     command: &ExecuteToolCommand,
-    record: &'a Record,
+    record: &'a CallRecord,
     changed: Option<&'a ToolExecution>,
     outcome: &Outcome,
 ) -> (BoxFuture<'a, Result<(), StoreError>>, EndReport) {
-    let execution = changed.map_or_else(|| record.execution(), ExecutionRef::from);
+    let execution = changed.map_or_else(|| record.execution(), ToolExecutionRef::from);
     let details = settings.tells_details.then_some(record);
     let events = events::end(&ports.events, command, &execution, outcome, details);
     let line = CallLine::of(&execution);

@@ -1,16 +1,16 @@
 //! Events about a call, published during its steps.
 
-use super::{command::ExecuteToolCommand, error::ExecuteToolError, record::Record};
-use crate::{event_bus::EventBus, redaction::Redaction};
+use super::{command::ExecuteToolCommand, error::ExecuteToolError, record::CallRecord};
+use crate::{event_bus::EventBus, redaction::CallRedactor};
 use async_trait::async_trait;
 use std::time::Duration;
 use toolstead_domain::{
-    CallOutcome, Caller, Decision, EventKind, EventOrigin, EventSink, ExecutionRef, InputRequest, InputResponse,
-    LogMessage, NotAnswered, Outcome, Progress, Timestamp, ToolCall, Verdict, error_kind::ErrorKind,
+    CallOutcome, Caller, Decision, EventKind, EventOrigin, EventSink, ExecutionOutcome, InputRequest, InputResponse,
+    LogMessage, NotAnswered, Progress, Timestamp, ToolCall, ToolExecutionRef, Verdict, error_kind::ErrorKind,
 };
 
 /// Publishes that the user is asked for approval. The texts are those of the record.
-pub(super) fn permission_requested(bus: &EventBus, call: &ToolCall, decision: &Decision, record: &Record) {
+pub(super) fn permission_requested(bus: &EventBus, call: &ToolCall, decision: &Decision, record: &CallRecord) {
     if decision.verdict == Verdict::Ask && bus.is_watched() {
         let row = record.execution();
         let reason = row.decision.map(|decision| decision.reason.to_owned()).unwrap_or_default();
@@ -54,7 +54,7 @@ pub(super) fn question_closed(bus: &EventBus, call: &ToolCall, method: &str, out
 }
 
 /// Publishes that the call is about to run, with the recorded arguments.
-pub(super) fn started(bus: &EventBus, call: &ToolCall, record: &Record) {
+pub(super) fn started(bus: &EventBus, call: &ToolCall, record: &CallRecord) {
     if bus.is_watched() {
         let arguments = record.execution().arguments.to_value();
         bus.send(of(call), EventKind::ToolCallStarted { tool: tool(call), arguments });
@@ -73,9 +73,9 @@ pub(super) struct EndEvents {
 pub(super) fn end(
     bus: &EventBus,
     command: &ExecuteToolCommand,
-    row: &ExecutionRef<'_>,
+    row: &ToolExecutionRef<'_>,
     outcome: &Result<CallOutcome, ExecuteToolError>,
-    details: Option<&Record>,
+    details: Option<&CallRecord>,
 ) -> Option<Box<EndEvents>> {
     if !bus.is_watched() {
         return None;
@@ -97,8 +97,8 @@ impl EndEvents {
 
 /// Returns the arguments and the answer of the call, after its hooks; `None` for a call that waits for its client.
 fn details_of(
-    record: &Record,
-    row: &ExecutionRef<'_>,
+    record: &CallRecord,
+    row: &ToolExecutionRef<'_>,
     outcome: &Result<CallOutcome, ExecuteToolError>,
 ) -> Option<EventKind> {
     let (response, is_error) = match outcome {
@@ -110,32 +110,35 @@ fn details_of(
 }
 
 /// Returns the recorded reason for a missing result.
-fn words_of(outcome: &Outcome) -> String {
+fn words_of(outcome: &ExecutionOutcome) -> String {
     match outcome {
-        Outcome::Failed(_, message) | Outcome::Refused(_, message) => message.clone(),
-        Outcome::Cancelled(reason) => format!("cancelled ({})", reason.as_str()),
-        Outcome::Running | Outcome::Succeeded | Outcome::InputRequired | Outcome::Interrupted => String::new(),
+        ExecutionOutcome::Failed(_, message) | ExecutionOutcome::Refused(_, message) => message.clone(),
+        ExecutionOutcome::Cancelled(reason) => format!("cancelled ({})", reason.as_str()),
+        ExecutionOutcome::Running
+        | ExecutionOutcome::Succeeded
+        | ExecutionOutcome::InputRequired
+        | ExecutionOutcome::Interrupted => String::new(),
     }
 }
 
-fn end_of(row: &ExecutionRef<'_>) -> Option<EventKind> {
+fn end_of(row: &ToolExecutionRef<'_>) -> Option<EventKind> {
     let tool = row.tool.to_owned();
     let duration = row.ended.unwrap_or(Timestamp(0)).since(row.started);
     Some(match row.outcome {
-        Outcome::Succeeded => EventKind::ToolCallCompleted { tool, duration, result_bytes: row.result_bytes },
-        Outcome::Refused(ErrorKind::PermissionDenied | ErrorKind::ApprovalTimeout, reason) => {
+        ExecutionOutcome::Succeeded => EventKind::ToolCallCompleted { tool, duration, result_bytes: row.result_bytes },
+        ExecutionOutcome::Refused(ErrorKind::PermissionDenied | ErrorKind::ApprovalTimeout, reason) => {
             EventKind::ToolCallDenied { tool, reason: reason.clone() }
         }
-        Outcome::Failed(error, message) | Outcome::Refused(error, message) => {
+        ExecutionOutcome::Failed(error, message) | ExecutionOutcome::Refused(error, message) => {
             EventKind::ToolCallFailed { tool, error: *error, message: message.clone(), duration }
         }
-        Outcome::Cancelled(reason) => EventKind::ToolCallFailed {
+        ExecutionOutcome::Cancelled(reason) => EventKind::ToolCallFailed {
             tool,
             error: row.outcome.error_kind().unwrap_or(ErrorKind::Cancelled),
             message: format!("cancelled ({})", reason.as_str()),
             duration,
         },
-        Outcome::Running | Outcome::InputRequired | Outcome::Interrupted => return None,
+        ExecutionOutcome::Running | ExecutionOutcome::InputRequired | ExecutionOutcome::Interrupted => return None,
     })
 }
 
@@ -145,7 +148,7 @@ pub(super) struct PublishingCaller<'a> {
     pub(super) bus: &'a EventBus,
     pub(super) call: &'a ToolCall,
     /// Removes secrets of the call from texts; `None` if events must not contain any of its texts.
-    pub(super) redaction: Option<&'a Redaction>,
+    pub(super) redaction: Option<&'a CallRedactor>,
 }
 
 #[async_trait]

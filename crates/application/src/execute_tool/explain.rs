@@ -2,7 +2,7 @@
 
 use super::{
     arguments, command::ExecuteToolCommand, error::ExecuteToolError, pending_definition, ports::ExecuteToolPorts,
-    record::Record, resolution, running, settings::CallSettings, validation::ValidationContext,
+    record::CallRecord, resolution, running, settings::CallSettings, validation::ValidationContext,
 };
 use crate::{permission_book::PermissionBook, tool_registry::ToolRegistry};
 use serde_json::{Map, Value};
@@ -92,7 +92,7 @@ impl CallExplainer<'_> {
         let registered = resolution::find(self.registry, &command).await?;
         // The steps of a call require a record; this one is not stored.
         let mut record =
-            Record::begin(CallId(Uuid::now_v7()), &command, self.settings.arguments, self.ports.clock.as_ref());
+            CallRecord::begin(CallId(Uuid::now_v7()), &command, self.settings.arguments, self.ports.clock.as_ref());
         let outputs = self.ports.outputs.as_ref();
         let arguments = std::mem::take(&mut command.arguments);
         let validation = ValidationContext { beside: self.ports.schemas.as_ref(), cancel: &command.cancel, time };

@@ -7,7 +7,7 @@ use super::{
     hook_words::joined,
     output,
     output_budget::OutputBudget,
-    record::Record,
+    record::CallRecord,
     running,
     validation::ValidationContext,
 };
@@ -16,7 +16,7 @@ use futures::FutureExt;
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use tokio::time::timeout;
 use toolstead_domain::{
-    Access, AfterCallResponse, BeforeCallResponse, CallOutcome, Cause, Decision, EndedCall, Finding, HookContext,
+    Access, AdditionalContext, AfterCallResponse, BeforeCallResponse, CallOutcome, Cause, Decision, EndedCall, Finding,
     HookVerdict, LogLevel, LogMessage, ToolCall, ToolExecution, ToolFailure, ToolHook, ToolResult, Verdict,
     error_kind::ErrorKind, tool_result::text_block,
 };
@@ -43,7 +43,7 @@ impl HookOutcome {
         hooks: &[Arc<dyn ToolHook>],
         registered: &SharedTool,
         call: &mut ToolCall,
-        record: &mut Record,
+        record: &mut CallRecord,
         command: &ExecuteToolCommand,
         validation: ValidationContext<'_>,
     ) -> Result<(), ExecuteToolError> {
@@ -243,7 +243,7 @@ fn with_context(
 }
 
 /// Returns the messages with the names of their hooks.
-fn named(hook: &dyn ToolHook, context: Vec<HookContext>) -> impl Iterator<Item = (String, String)> {
+fn named(hook: &dyn ToolHook, context: Vec<AdditionalContext>) -> impl Iterator<Item = (String, String)> {
     let name = hook.name().to_owned();
     context.into_iter().map(move |one| (one.by.unwrap_or_else(|| name.clone()), one.text))
 }

@@ -7,9 +7,9 @@ use super::{
     detached_calls::DetachedCalls,
     error::AuditFailure,
     nested_answer::{answer, failure},
-    nesting::{Branch, Nesting},
+    nesting::{NestedCallPosition, ParentCall},
     question_channel::QuestionChannel,
-    record::Record,
+    record::CallRecord,
     waiting_time::over,
     window_label::labels_in,
 };
@@ -39,11 +39,11 @@ pub(super) struct NestedCalls<'a> {
     deadline: Instant,
     /// Channel whose waiting time extends the deadline.
     asking: &'a QuestionChannel<'a>,
-    record: &'a Record,
+    record: &'a CallRecord,
     /// Set once the record of the running call is stored.
     on_record: OnceCell<()>,
     /// Created with the first nested call.
-    branch: OnceLock<Arc<Branch>>,
+    branch: OnceLock<Arc<ParentCall>>,
 }
 
 impl<'a> NestedCalls<'a> {
@@ -55,7 +55,7 @@ impl<'a> NestedCalls<'a> {
         call: &'a ToolCall,
         deadline: Instant,
         asking: &'a QuestionChannel<'a>,
-        record: &'a Record,
+        record: &'a CallRecord,
         is_on_record: bool,
     ) -> Self {
         let on_record = OnceCell::new_with(is_on_record.then_some(()));
@@ -76,10 +76,10 @@ impl<'a> NestedCalls<'a> {
         let _ = Box::pin(open.wait_for(|open| *open == 0)).await;
     }
 
-    fn branch(&self) -> &Arc<Branch> {
+    fn branch(&self) -> &Arc<ParentCall> {
         self.branch.get_or_init(|| {
             let above = self.command.parent.as_ref().map(|nesting| &nesting.branch);
-            Arc::new(Branch {
+            Arc::new(ParentCall {
                 parent: self.call.id,
                 tool: self.call.tool.clone(),
                 depth: above.map_or(0, |above| above.depth) + 1,
@@ -98,7 +98,7 @@ impl<'a> NestedCalls<'a> {
         call: NestedCall,
         scope: &Scope,
         cancel: CancelSignal,
-        parent: Option<Nesting>,
+        parent: Option<NestedCallPosition>,
     ) -> ExecuteToolCommand {
         ExecuteToolCommand {
             meta: self.call.meta.clone(),

@@ -24,8 +24,8 @@ const MAX_CALLS: usize = 10_000;
 
 /// Position of a nested call below its parent.
 #[derive(Debug)]
-pub struct Nesting {
-    pub(super) branch: Arc<Branch>,
+pub struct NestedCallPosition {
+    pub(super) branch: Arc<ParentCall>,
     /// Number of calls that the tree had when this one was made, including this one.
     number: usize,
     /// Maximum number of characters of its result that the parent requests.
@@ -35,7 +35,7 @@ pub struct Nesting {
 
 /// State shared by the nested calls of one parent.
 #[derive(Debug)]
-pub(super) struct Branch {
+pub(super) struct ParentCall {
     pub(super) parent: CallId,
     pub(super) tool: Arc<Tool>,
     pub(super) depth: u32,
@@ -52,29 +52,34 @@ pub(super) struct Branch {
     pub(super) made: Arc<AtomicUsize>,
 }
 
-impl Branch {
+impl ParentCall {
     /// Returns a position for one more call.
     ///
     /// # Errors
     /// [`ErrorKind::BudgetExhausted`] if the limit is exceeded so far that refused calls are not recorded either.
-    pub(super) fn place(self: &Arc<Self>, output_characters: Option<usize>) -> Result<Nesting, ToolFailure> {
+    pub(super) fn place(self: &Arc<Self>, output_characters: Option<usize>) -> Result<NestedCallPosition, ToolFailure> {
         let number = self.made.fetch_add(1, Ordering::Relaxed) + 1;
         // The first call over the limit is recorded as refused. Further records would add no information.
         if number > MAX_CALLS + 1 {
             return Err(too_many());
         }
         self.open.send_modify(|open| *open += 1);
-        Ok(Nesting { branch: self.clone(), number, output_characters, _made: self.activity.begin_nested_call() })
+        Ok(NestedCallPosition {
+            branch: self.clone(),
+            number,
+            output_characters,
+            _made: self.activity.begin_nested_call(),
+        })
     }
 }
 
-impl Drop for Nesting {
+impl Drop for NestedCallPosition {
     fn drop(&mut self) {
         self.branch.open.send_modify(|open| *open -= 1);
     }
 }
 
-impl Nesting {
+impl NestedCallPosition {
     /// Returns the id of the parent call.
     pub(super) fn parent(&self) -> CallId {
         self.branch.parent
@@ -140,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_tree_has_so_many_calls_and_the_first_one_too_many_is_still_recorded() {
-        let branch = Arc::new(Branch {
+        let branch = Arc::new(ParentCall {
             parent: samples::call_id(1),
             tool: Arc::new(samples::tool("make")),
             depth: 1,

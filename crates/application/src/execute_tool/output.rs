@@ -14,7 +14,7 @@ mod structured;
 use super::{error::ExecuteToolError, output_budget::OutputBudget};
 use crate::tool_registry::{SharedTool, output_readers::OutputReaders};
 use cut::JoinedText;
-use overflow_writer::{OverflowWriter, StoredPart};
+use overflow_writer::{OverflowWriter, StorageOutcome};
 use serde_json::Value;
 use toolstead_domain::{
     ArgumentValidationError, CallOutcome, SchemaValidator, ToolFailure, ToolInputSchema, ToolResult, UpstreamError,
@@ -231,7 +231,13 @@ pub(super) fn is_within(result: &ToolResult, budget: OutputBudget) -> bool {
 }
 
 /// Cuts the text of the blocks if it was stored because it is over the budget.
-fn cut(result: &mut ToolResult, whole: &JoinedText, budget: usize, kept: Option<StoredPart>, readers: &OutputReaders) {
+fn cut(
+    result: &mut ToolResult,
+    whole: &JoinedText,
+    budget: usize,
+    kept: Option<StorageOutcome>,
+    readers: &OutputReaders,
+) {
     if let (Some(kept), Some(blocks)) = (kept, result.content_mut()) {
         whole.cut(blocks, budget, &kept, readers);
         result.update_output_blocks();
@@ -270,8 +276,8 @@ fn is_longer(value: &Value, characters: usize) -> bool {
 
 /// Returns the number of characters of the value as compact JSON.
 fn length(value: &Value) -> usize {
-    struct Count(usize);
-    impl std::io::Write for Count {
+    struct CharacterCounter(usize);
+    impl std::io::Write for CharacterCounter {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             self.0 += bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count();
             Ok(bytes.len())
@@ -280,7 +286,7 @@ fn length(value: &Value) -> usize {
             Ok(())
         }
     }
-    let mut count = Count(0);
+    let mut count = CharacterCounter(0);
     // Serializing JSON values never fails, and the writer accepts every byte.
     let _ = serde_json::to_writer(&mut count, value);
     count.0

@@ -7,15 +7,15 @@ use super::{
     activity_tracker::{ActivityTracker, BlockedGuard},
     command::ExecuteToolCommand,
     events,
-    nesting::Nesting,
+    nesting::NestedCallPosition,
     ports::ExecuteToolPorts,
-    record::Record,
+    record::CallRecord,
     waiting_time::{Wait, WaitingTime},
 };
 use crate::open_calls::OpenCalls;
 use async_trait::async_trait;
-use questions::QuestionRecords;
-pub(super) use questions::Questions;
+use questions::QuestionRecorder;
+pub(super) use questions::QuestionRelay;
 pub(crate) use questions::adapt_for_client;
 use std::{
     sync::{Arc, OnceLock},
@@ -23,7 +23,7 @@ use std::{
 };
 use tokio::runtime::Handle;
 use toolstead_domain::{
-    Caller, ExecutionLog, InputRequest, InputResponse, LogMessage, NotAnswered, Outcome, Progress, ToolCall,
+    Caller, ExecutionLog, ExecutionOutcome, InputRequest, InputResponse, LogMessage, NotAnswered, Progress, ToolCall,
     ToolExecution,
 };
 
@@ -33,16 +33,16 @@ pub(super) struct QuestionChannel<'a> {
     call: &'a ToolCall,
     ports: &'a ExecuteToolPorts,
     open_calls: &'a Arc<OpenCalls>,
-    parent: Option<&'a Nesting>,
+    parent: Option<&'a NestedCallPosition>,
     /// Time that the call waits for answers. Created with the first wait, as is `activity`: most calls have none.
     time: OnceLock<WaitingTime>,
     activity: OnceLock<Arc<ActivityTracker>>,
     /// Record of the call before its first question.
-    record: &'a Record,
+    record: &'a CallRecord,
     /// Created with the first question. Most calls ask none.
     wait_recorder: OnceLock<Arc<WaitRecorder>>,
     /// Questions of the call's own tool; `None` for questions of the runtime, such as approval.
-    questions: Option<Questions<'a>>,
+    questions: Option<QuestionRelay<'a>>,
 }
 
 /// Writer of the waiting state of a call to its audit record.
@@ -55,10 +55,10 @@ struct WaitRecorder {
 }
 
 /// Pending answer. Dropping it before the answer arrives withdraws the question, and the call resumes.
-struct PendingAnswer {
+struct PendingAnswerGuard {
     wait: Option<(Wait, BlockedGuard)>,
     recorder: Arc<WaitRecorder>,
-    rows: Option<Arc<QuestionRecords>>,
+    rows: Option<Arc<QuestionRecorder>>,
 }
 
 impl<'a> QuestionChannel<'a> {
@@ -66,7 +66,7 @@ impl<'a> QuestionChannel<'a> {
     pub(super) fn new(
         command: &'a ExecuteToolCommand,
         call: &'a ToolCall,
-        record: &'a Record,
+        record: &'a CallRecord,
         ports: &'a ExecuteToolPorts,
         open_calls: &'a Arc<OpenCalls>,
     ) -> Self {
@@ -85,13 +85,13 @@ impl<'a> QuestionChannel<'a> {
     }
 
     /// Returns the channel for questions of the call's own tool.
-    pub(super) fn for_tool(self, questions: Questions<'a>) -> Self {
+    pub(super) fn for_tool(self, questions: QuestionRelay<'a>) -> Self {
         Self { questions: Some(questions), ..self }
     }
 
     /// Waits until the records of all questions are stored. Requires that the call has ended.
     pub(super) async fn end(&self) {
-        if let Some(rows) = self.questions.as_ref().and_then(Questions::open_rows) {
+        if let Some(rows) = self.questions.as_ref().and_then(QuestionRelay::open_rows) {
             // Boxed: most calls ask nothing.
             Box::pin(rows.settle()).await;
         }
@@ -99,13 +99,13 @@ impl<'a> QuestionChannel<'a> {
 
     /// Returns the time that the call has waited for answers, including those about nested calls.
     pub(super) fn time(&self) -> &WaitingTime {
-        self.time.get_or_init(|| WaitingTime::below(self.parent.map(Nesting::waiting)))
+        self.time.get_or_init(|| WaitingTime::below(self.parent.map(NestedCallPosition::waiting)))
     }
 
     /// Returns the tracker of the call's activity.
     pub(super) fn activity(&self) -> &Arc<ActivityTracker> {
         self.activity.get_or_init(|| {
-            let root = self.parent.map_or(self.call.id, Nesting::root);
+            let root = self.parent.map_or(self.call.id, NestedCallPosition::root);
             ActivityTracker::new(root, self.open_calls)
         })
     }
@@ -127,13 +127,13 @@ impl<'a> QuestionChannel<'a> {
         let mut waited = {
             let _lock = telling.lock.lock().await;
             let rows = self.questions.as_ref().map(|questions| questions.rows().clone());
-            let waited = PendingAnswer {
+            let waited = PendingAnswerGuard {
                 wait: Some((telling.own.begin(), self.activity().block())),
                 recorder: telling.clone(),
                 rows,
             };
             if telling.own.open() == 1 {
-                telling.record_outcome(Outcome::InputRequired).await?;
+                telling.record_outcome(ExecutionOutcome::InputRequired).await?;
                 events::suspended(&self.ports.events, self.call);
             }
             waited
@@ -169,11 +169,11 @@ impl WaitRecorder {
         drop(wait);
         if self.own.open() == 0 {
             // If this write fails, the final record still contains the outcome.
-            let _ = self.record_outcome(Outcome::Running).await;
+            let _ = self.record_outcome(ExecutionOutcome::Running).await;
         }
     }
 
-    async fn record_outcome(&self, outcome: Outcome) -> Result<(), NotAnswered> {
+    async fn record_outcome(&self, outcome: ExecutionOutcome) -> Result<(), NotAnswered> {
         let row = ToolExecution { outcome, ..self.row.clone() };
         self.log.record(row).await.map_err(|error| {
             tracing::error!(call = %self.row.id, error = &error as &dyn std::error::Error, "a question is not recorded");
@@ -182,7 +182,7 @@ impl WaitRecorder {
     }
 }
 
-impl Drop for PendingAnswer {
+impl Drop for PendingAnswerGuard {
     fn drop(&mut self) {
         let (Some(wait), Ok(runtime)) = (self.wait.take(), Handle::try_current()) else { return };
         let (telling, rows) = (self.recorder.clone(), self.rows.take());

@@ -4,10 +4,10 @@ use super::{
     command::ExecuteToolCommand,
     decision_text_cache::{DecisionTextCache, DecisionTexts},
     error::ExecuteToolError,
-    nesting::Nesting,
+    nesting::NestedCallPosition,
     settings::RecordedArguments,
 };
-use crate::redaction::{LOOKED_AT, REDACTED, Redaction, is_plain_value, is_secret_name, redacted};
+use crate::redaction::{CallRedactor, LOOKED_AT, REDACTED, is_plain_value, is_secret_name, redacted};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::{
@@ -16,9 +16,10 @@ use std::{
     sync::{Arc, LazyLock},
 };
 use toolstead_domain::{
-    Access, AccessKind, CallId, CallOutcome, Cause, ClientProfile, Clock, Decision, DecisionRef, ExecutionRef, Finding,
-    JsonRef, Labels, Outcome, Principal, RecordedDecision, RequestKind, Timestamp, Tool, ToolFailure, ToolName,
-    ToolResult, ToolSource, error_kind::ErrorKind, labels::LONGEST_VALUE, permission::rule::RuleOrigin, tool::BUILT_IN,
+    Access, AccessKind, CallId, CallOutcome, Cause, ClientProfile, Clock, Decision, ExecutionOutcome, Finding,
+    JsonValueRef, Labels, Principal, RecordedDecision, RecordedDecisionRef, RequestKind, Timestamp, Tool,
+    ToolExecutionRef, ToolFailure, ToolName, ToolResult, ToolSource, error_kind::ErrorKind, labels::LONGEST_VALUE,
+    permission::rule::RuleOrigin, tool::BUILT_IN,
 };
 
 /// Maximum number of characters of a recorded text.
@@ -45,11 +46,11 @@ const HASHED_AT_ONCE: usize = 512;
 const NOT_KEPT: &str = "[not kept]";
 
 /// Redaction of calls without secrets, shared by all of them.
-static NO_SECRETS: LazyLock<Arc<Redaction>> = LazyLock::new(Arc::default);
+static NO_SECRETS: LazyLock<Arc<CallRedactor>> = LazyLock::new(Arc::default);
 
 /// Audit record of a running call. It contains the parts of the call that `[audit] arguments` allows.
 #[derive(Debug)]
-pub(super) struct Record {
+pub(super) struct CallRecord {
     id: CallId,
     parent: Option<CallId>,
     kind: RequestKind,
@@ -66,13 +67,13 @@ pub(super) struct Record {
     approved_by: Option<String>,
     started: Timestamp,
     ended: Option<Timestamp>,
-    outcome: Outcome,
+    outcome: ExecutionOutcome,
     result_bytes: u64,
     result_digest: Option<HexDigest>,
     metadata: RecordedJson,
     labels: Labels,
     keep: RecordedArguments,
-    redaction: Arc<Redaction>,
+    redaction: Arc<CallRedactor>,
 }
 
 /// JSON of a record. Values without secrets are recorded as the text from which the digest is computed.
@@ -83,22 +84,22 @@ enum RecordedJson {
 }
 
 impl RecordedJson {
-    fn borrowed(&self) -> JsonRef<'_> {
+    fn borrowed(&self) -> JsonValueRef<'_> {
         match self {
-            Self::Value(value) => JsonRef::Value(value),
-            Self::Text(text) => JsonRef::Text(text),
+            Self::Value(value) => JsonValueRef::Value(value),
+            Self::Text(text) => JsonValueRef::Text(text),
         }
     }
 }
 
-impl Record {
+impl CallRecord {
     pub(super) fn begin(id: CallId, command: &ExecuteToolCommand, keep: RecordedArguments, clock: &dyn Clock) -> Self {
         let plain = match keep {
             RecordedArguments::Redacted => plain_json(&command.arguments).filter(|text| text.len() <= KEPT_BYTES),
             RecordedArguments::Full | RecordedArguments::None => None,
         };
         let redaction = match keep {
-            RecordedArguments::Redacted if plain.is_none() => Redaction::of(&command.arguments).into(),
+            RecordedArguments::Redacted if plain.is_none() => CallRedactor::of(&command.arguments).into(),
             _ => NO_SECRETS.clone(),
         };
         let arguments_digest = match &plain {
@@ -107,10 +108,10 @@ impl Record {
         };
         let mut record = Self {
             id,
-            parent: command.parent.as_ref().map(Nesting::parent).or(command.began_by),
+            parent: command.parent.as_ref().map(NestedCallPosition::parent).or(command.began_by),
             kind: command.answered_by.as_ref().map(|answerer| answerer.kind).unwrap_or_default(),
             tool: None,
-            called_as: first_chars(&Redaction::default().text(&command.tool), 128).to_owned(),
+            called_as: first_chars(&CallRedactor::default().text(&command.tool), 128).to_owned(),
             source: Cow::Borrowed(""),
             principal: command.scope.principal.clone(),
             session: command.scope.session.clone(),
@@ -121,7 +122,7 @@ impl Record {
             approved_by: None,
             started: clock.now(),
             ended: None,
-            outcome: Outcome::Running,
+            outcome: ExecutionOutcome::Running,
             result_bytes: 0,
             result_digest: None,
             metadata: RecordedJson::Value(Value::Null),
@@ -144,9 +145,9 @@ impl Record {
     }
 
     /// Returns the current state of the record.
-    pub(super) fn execution(&self) -> ExecutionRef<'_> {
+    pub(super) fn execution(&self) -> ToolExecutionRef<'_> {
         let decided = self.decided.as_deref();
-        ExecutionRef {
+        ToolExecutionRef {
             id: self.id,
             parent: self.parent,
             kind: self.kind,
@@ -159,7 +160,7 @@ impl Record {
             arguments: self.arguments.borrowed(),
             arguments_digest: self.arguments_digest.as_str(),
             accesses: decided.map_or(&[][..], |decided| &decided.accesses[..]),
-            decision: decided.map(|decided| DecisionRef {
+            decision: decided.map(|decided| RecordedDecisionRef {
                 verdict: &decided.decision.verdict,
                 reason: &decided.decision.reason,
                 approved_by: self.approved_by.as_deref(),
@@ -180,7 +181,7 @@ impl Record {
     }
 
     /// Returns the redaction of this call's secrets; `None` if no text of the call may be published.
-    pub(super) fn redaction(&self) -> Option<Arc<Redaction>> {
+    pub(super) fn redaction(&self) -> Option<Arc<CallRedactor>> {
         (self.keep != RecordedArguments::None).then(|| self.redaction.clone())
     }
 
@@ -281,7 +282,7 @@ impl Record {
         self.ended = Some(clock.now());
     }
 
-    fn concluded(&mut self, outcome: &Result<CallOutcome, ExecuteToolError>) -> Outcome {
+    fn concluded(&mut self, outcome: &Result<CallOutcome, ExecuteToolError>) -> ExecutionOutcome {
         match outcome {
             Ok(CallOutcome::Done(result)) => {
                 let (digest, bytes) = digest(result);
@@ -290,32 +291,34 @@ impl Record {
                     let task = |name: &str| result.as_object().get(name).cloned().unwrap_or_default();
                     let metadata = json!({"task": task("taskId"), "status": task("status")});
                     self.metadata = RecordedJson::Value(metadata);
-                    return Outcome::Succeeded;
+                    return ExecutionOutcome::Succeeded;
                 }
                 if let Some(content) = result.structured_content() {
                     self.metadata = self.metadata(content);
                 }
                 match result.is_error() {
-                    true => Outcome::Failed(
+                    true => ExecutionOutcome::Failed(
                         result.error_kind().unwrap_or(ErrorKind::ExecutionFailed),
                         self.detail(&result.joined_text()),
                     ),
-                    false => Outcome::Succeeded,
+                    false => ExecutionOutcome::Succeeded,
                 }
             }
-            Ok(CallOutcome::InputRequired(_)) => Outcome::InputRequired,
+            Ok(CallOutcome::InputRequired(_)) => ExecutionOutcome::InputRequired,
             // The name of a tool is not an argument, so the message is recorded.
             Err(ExecuteToolError::NotCallable(failure)) if failure.kind != ErrorKind::InvalidInput => {
-                Outcome::Refused(failure.kind, shortened(&redacted(&failure.message), KEPT_TEXT))
+                ExecutionOutcome::Refused(failure.kind, shortened(&redacted(&failure.message), KEPT_TEXT))
             }
             Err(ExecuteToolError::NotCallable(failure) | ExecuteToolError::Refused(failure)) => {
-                Outcome::Refused(failure.kind, self.refusal(failure))
+                ExecutionOutcome::Refused(failure.kind, self.refusal(failure))
             }
-            Err(ExecuteToolError::Failed(failure)) => Outcome::Failed(failure.kind, self.detail(&failure.message)),
-            Err(ExecuteToolError::Cancelled(reason)) => Outcome::Cancelled(*reason),
-            Err(error @ ExecuteToolError::Closed) => Outcome::Refused(ErrorKind::Cancelled, error.to_string()),
+            Err(ExecuteToolError::Failed(failure)) => {
+                ExecutionOutcome::Failed(failure.kind, self.detail(&failure.message))
+            }
+            Err(ExecuteToolError::Cancelled(reason)) => ExecutionOutcome::Cancelled(*reason),
+            Err(error @ ExecuteToolError::Closed) => ExecutionOutcome::Refused(ErrorKind::Cancelled, error.to_string()),
             Err(error @ ExecuteToolError::AuditFailure { .. }) => {
-                Outcome::Failed(ErrorKind::Internal, error.to_string())
+                ExecutionOutcome::Failed(ErrorKind::Internal, error.to_string())
             }
         }
     }
@@ -582,8 +585,8 @@ fn plain_json(value: &Value) -> Option<String> {
 
 /// Passes the value as compact JSON to `take`, piece by piece. Returns the number of bytes.
 pub(super) fn each_piece(value: &impl serde::Serialize, take: impl FnMut(&[u8])) -> u64 {
-    struct Sink<F>(F, u64);
-    impl<F: FnMut(&[u8])> io::Write for Sink<F> {
+    struct CallbackWriter<F>(F, u64);
+    impl<F: FnMut(&[u8])> io::Write for CallbackWriter<F> {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             (self.0)(bytes);
             self.1 += bytes.len() as u64;
@@ -593,7 +596,7 @@ pub(super) fn each_piece(value: &impl serde::Serialize, take: impl FnMut(&[u8]))
             Ok(())
         }
     }
-    let mut sink = Sink(take, 0);
+    let mut sink = CallbackWriter(take, 0);
     // Serializing JSON values never fails, and the writer accepts every byte.
     let _ = serde_json::to_writer(&mut sink, value);
     sink.1
@@ -642,9 +645,9 @@ mod tests {
     use proptest::{collection::vec, prelude::*};
     use toolstead_domain::testing::{fixed_clock::FixedClock, samples};
 
-    fn record(arguments: Value, keep: RecordedArguments) -> Record {
+    fn record(arguments: Value, keep: RecordedArguments) -> CallRecord {
         let command = ExecuteToolCommand::new("t", arguments);
-        Record::begin(samples::call_id(1), &command, keep, &FixedClock::at(Timestamp(1)))
+        CallRecord::begin(samples::call_id(1), &command, keep, &FixedClock::at(Timestamp(1)))
     }
 
     #[test]

@@ -37,16 +37,16 @@ const TAKE_A_PART: &str = "Take a part of it with `select`, or of a file.";
 pub(super) struct SubstitutedArguments {
     pub(super) arguments: Map<String, Value>,
     /// Stored texts of the substituted values other than texts.
-    pub(super) texts: Texts,
+    pub(super) texts: ReferencedTexts,
     /// Descriptions of the substitutions.
     pub(super) references: Vec<String>,
 }
 
 /// Stored texts by handle and selection.
-pub(super) type Texts = BTreeMap<(OutputHandle, Option<String>), String>;
+pub(super) type ReferencedTexts = BTreeMap<(OutputHandle, Option<String>), String>;
 
 #[derive(Debug)]
-struct Reference {
+struct OutputReference {
     /// JSON Pointer into the arguments.
     place: String,
     select: Option<String>,
@@ -78,7 +78,8 @@ pub(super) async fn substitute(
     let mut arguments = Value::Object(arguments);
     let mut found = BTreeMap::new();
     collect(&arguments, &mut String::new(), &mut found);
-    let mut substituted = SubstitutedArguments { arguments: Map::new(), texts: Texts::new(), references: Vec::new() };
+    let mut substituted =
+        SubstitutedArguments { arguments: Map::new(), texts: ReferencedTexts::new(), references: Vec::new() };
     let count: usize = found.values().map(Vec::len).sum();
     if count > MAX_REFERENCES {
         let message = format!(
@@ -133,14 +134,14 @@ pub(super) async fn substitute(
 pub(super) fn put_texts(
     arguments: Map<String, Value>,
     given: Map<String, Value>,
-    texts: &Texts,
+    texts: &ReferencedTexts,
     paths: &[String],
 ) -> Result<Map<String, Value>, ToolFailure> {
     let mut found = BTreeMap::new();
     collect(&Value::Object(given), &mut String::new(), &mut found);
     let mut places: Vec<(String, &String)> = Vec::new();
     for (handle, references) in found {
-        for Reference { place, select } in references {
+        for OutputReference { place, select } in references {
             places.extend(texts.get(&(handle, select)).map(|text| (place, text)));
         }
     }
@@ -167,11 +168,11 @@ pub(super) fn put_texts(
 }
 
 /// Collects the references at any depth. The arguments object itself is not a reference.
-fn collect(value: &Value, place: &mut String, found: &mut BTreeMap<OutputHandle, Vec<Reference>>) {
+fn collect(value: &Value, place: &mut String, found: &mut BTreeMap<OutputHandle, Vec<OutputReference>>) {
     if !place.is_empty()
         && let Some((handle, select)) = reference(value)
     {
-        found.entry(handle).or_default().push(Reference { place: place.clone(), select });
+        found.entry(handle).or_default().push(OutputReference { place: place.clone(), select });
         return;
     }
     let mut below = |step: &str, value: &Value| {
@@ -203,7 +204,7 @@ fn reference(value: &Value) -> Option<(OutputHandle, Option<String>)> {
 
 /// Value of a reference.
 struct ResolvedReference {
-    reference: Reference,
+    reference: OutputReference,
     value: Value,
     /// Stored text if the value is not a text itself.
     text: Option<String>,
@@ -217,7 +218,7 @@ struct ResolvedReference {
 fn values(
     content: impl Read,
     stored: &StoredOutput,
-    references: Vec<Reference>,
+    references: Vec<OutputReference>,
     mut left: usize,
 ) -> Result<Vec<ResolvedReference>, ToolFailure> {
     // The caller has checked the size against the limits.
@@ -225,7 +226,7 @@ fn values(
     // Limited to the declared size, so that a faulty store cannot exhaust the memory.
     content.take(stored.bytes).read_to_end(&mut bytes).map_err(|error| unreadable_content(error.into()))?;
     let text = String::from_utf8(bytes);
-    let value = |reference: &Reference, left: usize| match (&text, &reference.select) {
+    let value = |reference: &OutputReference, left: usize| match (&text, &reference.select) {
         (Ok(text), Some(pointer)) => select(text, pointer, left).map_err(|why| {
             let message = format!("`{pointer}` cannot be selected in `{}`: {why}", stored.handle);
             ToolFailure::new(ErrorKind::InvalidInput, message)
@@ -259,8 +260,8 @@ fn values(
 
 /// Returns the length of the value as compact JSON in bytes.
 fn length(value: &Value) -> usize {
-    struct Count(usize);
-    impl std::io::Write for Count {
+    struct ByteCounter(usize);
+    impl std::io::Write for ByteCounter {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             self.0 += bytes.len();
             Ok(bytes.len())
@@ -269,14 +270,14 @@ fn length(value: &Value) -> usize {
             Ok(())
         }
     }
-    let mut count = Count(0);
+    let mut count = ByteCounter(0);
     // Serializing JSON values never fails, and the writer accepts every byte.
     let _ = serde_json::to_writer(&mut count, value);
     count.0
 }
 
-fn describe(reference: &Reference, stored: &StoredOutput, bytes: usize) -> String {
-    let Reference { place, select } = reference;
+fn describe(reference: &OutputReference, stored: &StoredOutput, bytes: usize) -> String {
+    let OutputReference { place, select } = reference;
     let whole = format!("the stored output `{}` ({} bytes of {})", stored.handle, stored.bytes, stored.media_type);
     match select {
         None => format!("`{place}` is {whole}"),

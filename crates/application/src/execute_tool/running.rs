@@ -7,12 +7,12 @@ use super::{
     events::PublishingCaller,
     nested_calls::NestedCalls,
     ports::ExecuteToolPorts,
-    question_channel::{QuestionChannel, Questions},
-    record::Record,
+    question_channel::{QuestionChannel, QuestionRelay},
+    record::CallRecord,
     settings::CallSettings,
     waiting_time::over,
 };
-use crate::{cancel_signal::CancelSignal, redaction::Redaction};
+use crate::{cancel_signal::CancelSignal, redaction::CallRedactor};
 use futures::{
     FutureExt,
     future::{BoxFuture, try_join_all},
@@ -28,10 +28,10 @@ use std::{
     time::{Duration, Instant},
 };
 use toolstead_domain::{
-    Access, CallContext, CallOutcome, Caller, CancelReason, Capability, ForwardedMembers, Generation, Grant,
-    InputRequired, InputRequiredResponse, InputResponses, NoCalls, NotAnswered, ProtocolVersion, SilentCaller, Tool,
-    ToolCall, ToolFailure, ToolProvider, ToolResult, ToolSource, error_chain::with_causes, error_kind::ErrorKind,
-    ports::calls::WHOLE_OUTPUT,
+    Access, CallContext, CallGrant, CallOutcome, Caller, CancelReason, ClientCapability, ForwardedMembers,
+    InputAnswers, InputRequired, InputResponses, NoCalls, NotAnswered, ProtocolGeneration, ProtocolVersion,
+    SilentCaller, Tool, ToolCall, ToolFailure, ToolProvider, ToolResult, ToolSource, error_chain::with_causes,
+    error_kind::ErrorKind, ports::calls::WHOLE_OUTPUT,
 };
 
 /// Maximum number of rounds of questions of a provider per call.
@@ -59,8 +59,8 @@ pub(super) struct PermittedCall<'a> {
     pub(super) provider: &'a dyn ToolProvider,
     pub(super) command: &'a ExecuteToolCommand,
     pub(super) call: &'a ToolCall,
-    pub(super) grant: &'a Grant,
-    pub(super) record: &'a Record,
+    pub(super) grant: &'a CallGrant,
+    pub(super) record: &'a CallRecord,
     /// `true` if that record is stored already.
     pub(super) is_on_record: bool,
 }
@@ -75,7 +75,7 @@ pub(super) async fn run(running: &PermittedCall<'_>) -> Result<CallOutcome, Exec
     // Removes the call's secrets from texts; `None` if its texts are not recorded.
     let redaction = record.redaction();
     let in_own_words = provider.asks_in_own_words(&call.tool);
-    let questions = Questions::new(call, grant, record, ports, in_own_words);
+    let questions = QuestionRelay::new(call, grant, record, ports, in_own_words);
     let asking = QuestionChannel::new(command, call, record, ports, &handler.open_calls).for_tool(questions);
     let caller = PublishingCaller { caller: &asking, bus: &ports.events, call, redaction: redaction.as_deref() };
     let deadline = Instant::now() + time;
@@ -87,7 +87,7 @@ pub(super) async fn run(running: &PermittedCall<'_>) -> Result<CallOutcome, Exec
         Some(wanted) => settings.output_characters.min(wanted),
     };
     let output_characters = output_characters.min(command.scope.limits().output_characters.unwrap_or(usize::MAX));
-    let given = command.answers.clone().map(|responses| InputRequiredResponse { responses, state: None });
+    let given = command.answers.clone().map(|responses| InputAnswers { responses, state: None });
     let context = CallContext {
         calls: &calls,
         output_characters,
@@ -162,16 +162,13 @@ async fn later_rounds(
 }
 
 /// Obtains the client's answers to a provider's questions. Returns them with the provider's state.
-async fn obtain_answers(
-    required: InputRequired,
-    context: &CallContext<'_>,
-) -> Result<InputRequiredResponse, ToolFailure> {
+async fn obtain_answers(required: InputRequired, context: &CallContext<'_>) -> Result<InputAnswers, ToolFailure> {
     let unavailable = |message: &str| {
         ToolFailure::new(ErrorKind::Unavailable, message).next("Answer it another way, or use another tool.")
     };
     let mut missing = Map::new();
     for question in required.requests.values() {
-        match Capability::of(question) {
+        match ClientCapability::of(question) {
             Some(capability) if capability.is_declared(&context.client.capabilities) => {}
             Some(capability) => missing.extend(capability.as_object()),
             None => return Err(unavailable("The tool made a request that MCP does not define.")),
@@ -179,7 +176,7 @@ async fn obtain_answers(
     }
     match context.client.protocol.map(ProtocolVersion::generation) {
         // A modern client can correct this by declaring more capabilities.
-        Some(Generation::Modern) if !missing.is_empty() => {
+        Some(ProtocolGeneration::Modern) if !missing.is_empty() => {
             let failure = ToolFailure::new(ErrorKind::MissingCapability, "Missing required client capability");
             return Err(failure.with_data(json!({"requiredCapabilities": missing})));
         }
@@ -191,7 +188,7 @@ async fn obtain_answers(
     });
     let answers: Result<InputResponses, NotAnswered> = try_join_all(asked).await.map(|all| all.into_iter().collect());
     match answers {
-        Ok(responses) => Ok(InputRequiredResponse { responses, state: required.state }),
+        Ok(responses) => Ok(InputAnswers { responses, state: required.state }),
         Err(NotAnswered::Unsupported) => {
             Err(unavailable("The tool needs an answer from the user, who cannot be asked here."))
         }
@@ -211,7 +208,7 @@ pub(super) async fn preview(
     provider: &dyn ToolProvider,
     call: &ToolCall,
     command: &ExecuteToolCommand,
-    grant: &Grant,
+    grant: &CallGrant,
     ports: &ExecuteToolPorts,
     settings: &CallSettings,
     at_most: Duration,
@@ -224,7 +221,7 @@ pub(super) async fn preview(
 fn context<'a>(
     command: &'a ExecuteToolCommand,
     call: &ToolCall,
-    grant: &'a Grant,
+    grant: &'a CallGrant,
     caller: &'a dyn Caller,
     ports: &'a ExecuteToolPorts,
     settings: &CallSettings,
@@ -248,7 +245,7 @@ fn context<'a>(
 }
 
 /// Returns the error with all its causes for the log, redacted.
-fn redacted_error(error: &(dyn std::error::Error + 'static), redaction: Option<&Redaction>) -> String {
+fn redacted_error(error: &(dyn std::error::Error + 'static), redaction: Option<&CallRedactor>) -> String {
     let Some(redaction) = redaction else { return "[not kept]".into() };
     redaction.text(&with_causes(error)).into_owned()
 }

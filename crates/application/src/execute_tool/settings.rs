@@ -1,6 +1,8 @@
 //! Limits of every call.
 
-use super::{command::ExecuteToolCommand, nesting::Nesting, output_budget::OutputBudget, tool_timeouts::ToolTimeouts};
+use super::{
+    command::ExecuteToolCommand, nesting::NestedCallPosition, output_budget::OutputBudget, tool_timeouts::ToolTimeouts,
+};
 use std::time::Duration;
 use toolstead_domain::{Tool, ToolProvider};
 
@@ -68,7 +70,7 @@ impl CallSettings {
         command.parent.as_ref().map_or(time, |nesting| nesting.time(time))
     }
 
-    pub(super) fn grace_for(&self, parent: Option<&Nesting>) -> Duration {
+    pub(super) fn grace_for(&self, parent: Option<&NestedCallPosition>) -> Duration {
         parent.map_or(self.grace, |nesting| nesting.grace(self.grace))
     }
 

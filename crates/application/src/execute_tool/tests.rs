@@ -37,12 +37,12 @@ use std::{
 use toolstead_domain::{
     Access, AfterCallResponse, Alias, Approval, ApprovalRequest, ApprovalScope, Approver, Availability,
     BeforeCallResponse, Caller, CancelReason, Catalogue, Category, ClientProfile, Clock, CommandAccess,
-    DefaultSuggestions, DefinitionChange, Dialect, Effect, EndedCall, ExecutionLog, HookVerdict, InputRequest,
-    InputResponse, NoApprover, NoOutputs, Outcome, OutputHandle, OutputReading, OutputStore, PathAccess, PatternBase,
-    PermissionPolicy, PermissionRule, Principal, Progress, ProviderIdentity, ProviderState, ReadOnlyCommands,
-    RequestKind, RuleStore, SchemaValidator, SchemaValidatorError, Scope, ServerName, StoreError, StoredContent,
-    StoredOutput, Timestamp, Tool, ToolCall, ToolExecution, ToolFailure, ToolHook, ToolName, ToolProvider,
-    ToolRepository, ToolResult, ToolSource, Verdict, WorkspaceRoots,
+    DefaultSuggestions, DefinitionChange, Dialect, Effect, EndedCall, ExecutionLog, ExecutionOutcome, HookVerdict,
+    InputRequest, InputResponse, NoApprover, NoOutputs, OutputHandle, OutputReadParameters, OutputStore, PathAccess,
+    PatternContext, PermissionPolicy, PermissionRule, Principal, Progress, ProviderIdentity, ProviderState,
+    ReadOnlyCommands, RequestKind, RuleStore, SchemaValidator, SchemaValidatorError, Scope, ServerName, StoreError,
+    StoredContent, StoredOutput, Timestamp, Tool, ToolCall, ToolExecution, ToolFailure, ToolHook, ToolName,
+    ToolProvider, ToolRepository, ToolResult, ToolSource, Verdict, WorkspaceRoots,
     alias::Rewrite,
     error_kind::ErrorKind,
     permission::rule::RuleOrigin,
@@ -55,10 +55,10 @@ use toolstead_domain::{
         samples,
         scripted_approver::ScriptedApprover,
         scripted_provider::{
-            CallEnd, ScriptedProvider,
+            ObservedCallEnd, ScriptedProvider,
             scripted_tool::{Ending, ScriptedTool},
         },
-        scripted_schema_validator::ScriptedSchemaValidator,
+        scripted_schema_validator::InProcessSchemaValidator,
     },
 };
 
@@ -90,7 +90,7 @@ impl Default for Plan {
             approver: Arc::new(NoApprover),
             hooks: Vec::new(),
             outputs: Arc::new(NoOutputs),
-            schemas: Arc::new(ScriptedSchemaValidator::new()),
+            schemas: Arc::new(InProcessSchemaValidator::new()),
             settings: CallSettings::default(),
             store: Arc::new(InMemoryRuleStore::new()),
         }
@@ -107,7 +107,7 @@ impl Plan {
 
     async fn built(self, provider: Arc<dyn ToolProvider>, log: Arc<dyn ExecutionLog>) -> Built {
         let rule = |(effect, text)| {
-            Arc::new(PermissionRule::parse(effect, text, RuleOrigin::CommandLine, &PatternBase::default()).unwrap())
+            Arc::new(PermissionRule::parse(effect, text, RuleOrigin::CommandLine, &PatternContext::default()).unwrap())
         };
         let policy = Arc::new(PermissionPolicy {
             rules: self.rules.into_iter().map(rule).collect(),
@@ -201,7 +201,7 @@ fn provider() -> ScriptedProvider {
                         "properties": {"path": {"type": "string"}, "limit": {"type": "integer"}}});
     let mut read = tool_with_schema("read", strict);
     read.aliases = vec![Alias::new("Read", Dialect("other"), &[Rewrite::Rename("file_path", "path")])];
-    read.reads_outputs = Some(OutputReading::lines("path", "offset"));
+    read.reads_outputs = Some(OutputReadParameters::lines("path", "offset"));
     let mut away = samples::tool("away");
     away.availability = Availability::Unavailable("the key is missing".into());
     ScriptedProvider::new("built-in")

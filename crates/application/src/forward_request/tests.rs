@@ -9,10 +9,10 @@ use crate::{
 use async_trait::async_trait;
 use std::{path::PathBuf, sync::Mutex};
 use toolstead_domain::{
-    Access, AfterCallResponse, BeforeCallResponse, CallContext, Completion, CompletionReference, ContextCatalogue,
-    ContextProvider, DefaultSuggestions, Effect, EndedCall, InputRequest, InputResponse, NoApprover, NoOutputs,
-    NoSchemaValidator, Outcome, PatternBase, PermissionPolicy, PermissionRule, ProviderError, ServerName, Timestamp,
-    ToolCall, ToolExecution, ToolFailure, ToolHook, WorkspaceRoots,
+    Access, AfterCallResponse, BeforeCallResponse, CallContext, CompletionReference, CompletionRequest,
+    ContextCatalogue, ContextProvider, DefaultSuggestions, Effect, EndedCall, ExecutionOutcome, InputRequest,
+    InputResponse, NoApprover, NoOutputs, NoSchemaValidator, PatternContext, PermissionPolicy, PermissionRule,
+    ProviderListError, ServerName, Timestamp, ToolCall, ToolExecution, ToolFailure, ToolHook, WorkspaceRoots,
     error_kind::ErrorKind,
     permission::rule::RuleOrigin,
     testing::{
@@ -30,7 +30,7 @@ struct House {
 
 async fn house(rules: &[(Effect, &str)], hooks: Vec<Arc<dyn ToolHook>>, settings: CallSettings) -> House {
     let parsed = |(effect, text): &(Effect, &str)| {
-        Arc::new(PermissionRule::parse(*effect, text, RuleOrigin::CommandLine, &PatternBase::default()).unwrap())
+        Arc::new(PermissionRule::parse(*effect, text, RuleOrigin::CommandLine, &PatternContext::default()).unwrap())
     };
     let policy = PermissionPolicy {
         rules: rules.iter().map(parsed).collect(),
@@ -69,7 +69,7 @@ fn get(name: &str) -> ContextRequest {
 
 fn complete(of: CompletionReference, value: &str) -> ContextRequest {
     let argument = "path".to_owned();
-    ContextRequest::Complete(Completion { of, argument, value: value.into(), known: Default::default() })
+    ContextRequest::Complete(CompletionRequest { of, argument, value: value.into(), known: Default::default() })
 }
 
 fn path(value: &str) -> ContextRequest {
@@ -126,7 +126,7 @@ async fn every_request_is_answered_and_has_a_row_of_its_kind() {
         assert_eq!(house.asked(request).await, Ok(answer));
         let row = house.row();
         assert_eq!((row.kind, row.tool.as_str(), row.called_as.as_str()), (kind, tool, called_as));
-        assert_eq!((row.outcome, row.source.as_str()), (Outcome::Succeeded, "built-in"));
+        assert_eq!((row.outcome, row.source.as_str()), (ExecutionOutcome::Succeeded, "built-in"));
     }
 }
 
@@ -143,7 +143,7 @@ async fn what_nobody_offers_is_not_found_and_on_record() {
         let kind = request.kind();
         assert_eq!(house.asked(request).await, Err(ErrorKind::NotFound));
         assert_eq!((house.row().kind, house.log.rows().len()), (kind, count + 1));
-        assert!(matches!(house.row().outcome, Outcome::Refused(ErrorKind::NotFound, _)));
+        assert!(matches!(house.row().outcome, ExecutionOutcome::Refused(ErrorKind::NotFound, _)));
     }
 }
 
@@ -181,7 +181,7 @@ async fn an_answer_that_is_too_large_is_refused_and_never_cut() {
     let settings = CallSettings { media_bytes: 10, output_characters: 10, ..CallSettings::default() };
     let house = house(&[], Vec::new(), settings).await;
     assert_eq!(house.asked(read("config://a")).await, Err(ErrorKind::TooLarge));
-    assert!(matches!(house.row().outcome, Outcome::Failed(ErrorKind::TooLarge, _)));
+    assert!(matches!(house.row().outcome, ExecutionOutcome::Failed(ErrorKind::TooLarge, _)));
 }
 
 /// A gate with a scripted answer.
@@ -295,7 +295,7 @@ impl ContextProvider for Curious {
         self.has_own_names
     }
 
-    async fn list(&self) -> Result<ContextCatalogue, ProviderError> {
+    async fn list(&self) -> Result<ContextCatalogue, ProviderListError> {
         self.offer.list().await
     }
 

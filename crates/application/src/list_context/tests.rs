@@ -1,13 +1,15 @@
 use super::*;
 use toolstead_domain::{
-    Effect, PatternBase, PermissionRule, Principal, ToolSelection, View,
+    Effect, PatternContext, PermissionRule, Principal, ToolSelection, View,
     permission::rule::RuleOrigin,
     testing::{in_memory_rule_store::InMemoryRuleStore, scripted_context::ScriptedContext},
 };
 
 fn policy(deny: &[&str]) -> PermissionPolicy {
     let rule = |text: &&str| {
-        Arc::new(PermissionRule::parse(Effect::Deny, text, RuleOrigin::CommandLine, &PatternBase::default()).unwrap())
+        Arc::new(
+            PermissionRule::parse(Effect::Deny, text, RuleOrigin::CommandLine, &PatternContext::default()).unwrap(),
+        )
     };
     PermissionPolicy { rules: deny.iter().map(rule).collect(), ..PermissionPolicy::default() }
 }

@@ -4,7 +4,7 @@ mod report;
 
 use super::{
     OrchestratingTool,
-    definition::{ANYTHING, Definition},
+    definition::{ANYTHING, ToolDefinition},
     example_of,
 };
 use crate::touch::CallEffects;
@@ -13,7 +13,7 @@ use futures::{
     future::join_all,
     stream::{FuturesUnordered, StreamExt},
 };
-use report::{Item, report};
+use report::{BatchItem, report};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Instant;
@@ -31,7 +31,7 @@ const AROUND: usize = 200;
 /// Minimum number of characters of each result, however many calls there are.
 const LEAST_SHARE: usize = 500;
 
-pub(super) struct Batch {
+pub(super) struct BatchTool {
     pub(super) example: &'static str,
 }
 
@@ -56,7 +56,7 @@ impl Invocation {
 }
 
 #[async_trait]
-impl OrchestratingTool for Batch {
+impl OrchestratingTool for BatchTool {
     fn definition(&self) -> Tool {
         let description = format!(
             "Calls several tools at once and gives their results in the order of the calls. Use it for calls that do not \
@@ -130,7 +130,7 @@ impl OrchestratingTool for Batch {
                 "failure_count": {"type": "integer", "description": "Includes calls that were not run."},
             },
         });
-        let mut tool = Definition {
+        let mut tool = ToolDefinition {
             name: NAME,
             title: "Batch",
             description: &description,
@@ -210,8 +210,8 @@ async fn make(
     share: usize,
     fail_fast: bool,
     context: &CallContext<'_>,
-) -> Vec<Item> {
-    let mut items: Vec<Option<Item>> = invocations.iter().map(|_| None).collect();
+) -> Vec<BatchItem> {
+    let mut items: Vec<Option<BatchItem>> = invocations.iter().map(|_| None).collect();
     let mut begun = vec![false; invocations.len()];
     let mut running = FuturesUnordered::new();
     let mut stopped: Option<ToolFailure> = None;
@@ -222,7 +222,7 @@ async fn make(
             });
         }
         for index in 0..invocations.len() {
-            let is_free = |(earlier, item): (usize, &Option<Item>)| {
+            let is_free = |(earlier, item): (usize, &Option<BatchItem>)| {
                 item.is_some() || !touches[earlier].conflicts_with(&touches[index])
             };
             let may_begin = stopped.is_none() && running.len() < AT_ONCE && !begun[index];
@@ -233,7 +233,7 @@ async fn make(
             }
         }
         let Some((index, outcome)) = running.next().await else { break };
-        let item = Item::new(index, &invocations[index].tool_name, outcome);
+        let item = BatchItem::new(index, &invocations[index].tool_name, outcome);
         if fail_fast && item.is_error() && stopped.is_none() {
             let message = format!("Not run: call {index} failed, and `fail_fast` is set.");
             stopped = Some(ToolFailure::new(ErrorKind::Cancelled, message));
@@ -246,7 +246,7 @@ async fn make(
     };
     let all = items.into_iter().zip(invocations).enumerate();
     all.map(|(index, (item, invocation))| {
-        item.unwrap_or_else(|| Item::new(index, &invocation.tool_name, Err(not_run())))
+        item.unwrap_or_else(|| BatchItem::new(index, &invocation.tool_name, Err(not_run())))
     })
     .collect()
 }

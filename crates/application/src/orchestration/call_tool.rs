@@ -4,7 +4,7 @@
 
 use super::{
     OrchestratingTool,
-    definition::{ANYTHING, Definition},
+    definition::{ANYTHING, ToolDefinition},
     example_of,
 };
 use crate::tool_deferral::SEARCH_TOOLS;
@@ -49,7 +49,7 @@ impl OrchestratingTool for CallTool {
             }
             schema
         };
-        let mut tool = Definition {
+        let mut tool = ToolDefinition {
             name: NAME,
             title: "Call a tool",
             description: "Calls a tool that is not in the list of tools, with the name and the arguments of the \

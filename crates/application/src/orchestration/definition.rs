@@ -12,7 +12,7 @@ pub(super) const ANYTHING: ToolAnnotations = ToolAnnotations {
 };
 
 /// Texts, schemas and hints of a tool that calls or finds other tools.
-pub(super) struct Definition<'a> {
+pub(super) struct ToolDefinition<'a> {
     pub(super) name: &'static str,
     pub(super) title: &'static str,
     pub(super) description: &'a str,
@@ -27,7 +27,7 @@ pub(super) struct Definition<'a> {
     pub(super) hints: ToolAnnotations,
 }
 
-impl Definition<'_> {
+impl ToolDefinition<'_> {
     /// Returns the tool.
     pub(super) fn tool(self) -> Tool {
         let members = |description: &str, schema: Value, hints: Value| {

@@ -9,7 +9,7 @@ mod work;
 use super::OrchestratingTool;
 use crate::{
     cancel_signal::CancelSignal,
-    run_agent::{Compaction, OfferedTools, RunAgentCommand, RunAgentHandler, run_registry::RunInProgress},
+    run_agent::{CompactionThreshold, OfferedTools, RunAgentCommand, RunAgentHandler, run_registry::RunInProgress},
 };
 use async_trait::async_trait;
 use definition::definition;
@@ -22,7 +22,7 @@ use toolstead_domain::{
     ToolFailure, ToolResult, ToolSelection, error_kind::ErrorKind, tool_input_schema::nearest_name,
 };
 use uuid::Uuid;
-use work::{DetachedWork, Work};
+use work::{DelegatedWork, DetachedWork};
 
 pub(super) const NAME: &str = "subagent";
 /// Maximum depth of delegation: by the user's agent, and by the agent that received the work.
@@ -50,12 +50,12 @@ pub struct SubagentPorts {
     /// Budgets of an agent whose work no other run delegates.
     pub budgets: Budgets,
     /// Threshold at which the conversation of such an agent is shortened.
-    pub compaction: Compaction,
+    pub compaction: CompactionThreshold,
     /// Name of the model that writes summaries.
     pub summarizer: Option<String>,
 }
 
-pub(super) struct Subagent {
+pub(super) struct SubagentTool {
     example: &'static str,
     agents: Option<SubagentPorts>,
 }
@@ -78,7 +78,7 @@ struct SelectedAgent {
     resumed: Option<ConversationId>,
 }
 
-impl Subagent {
+impl SubagentTool {
     pub(super) fn new(example: &'static str, agents: Option<SubagentPorts>) -> Self {
         Self { example, agents }
     }
@@ -90,7 +90,7 @@ impl Subagent {
 }
 
 #[async_trait]
-impl OrchestratingTool for Subagent {
+impl OrchestratingTool for SubagentTool {
     fn definition(&self) -> Tool {
         let known = self.agents.as_ref().map(SubagentPorts::known).unwrap_or_default();
         let mut tool = definition(&known, self.example);
@@ -149,7 +149,7 @@ impl OrchestratingTool for Subagent {
             ..RunAgentCommand::new(conversation, model, "")
         };
         let tools = selection(&agent, depth, context.calls);
-        let work = Work { agents: agents.clone(), command, delegation, above };
+        let work = DelegatedWork { agents: agents.clone(), command, delegation, above };
         if !input.background {
             return work.done_for(tools, context).await;
         }

@@ -1,6 +1,6 @@
 //! The tool `tool_search`: finds tools that are not in the caller's list, and returns their definitions.
 
-use super::{OrchestratingTool, call_tool, definition::Definition, example_of};
+use super::{OrchestratingTool, call_tool, definition::ToolDefinition, example_of};
 use crate::{
     tool_deferral::{SEARCH_TOOLS, is_search_tool},
     tool_search::{ToolMatches, ToolSearch},
@@ -83,7 +83,7 @@ impl OrchestratingTool for ToolSearchTool {
                 "note": {"type": "string", "description": "Reason why the search is worse than usual."},
             },
         });
-        let mut tool = Definition {
+        let mut tool = ToolDefinition {
             name: NAME,
             title: "Search tools",
             description: "Finds tools that are not in the list of tools, and returns their complete definitions, best \

@@ -6,13 +6,13 @@ use super::*;
 use proptest::prelude::*;
 use serde_json::Map;
 use toolstead_domain::{
-    Cause, CommandAccess, Mode, PathAccess, ReadOnlyCommands, ServerName, Verdict,
+    Cause, CommandAccess, PathAccess, PermissionMode, ReadOnlyCommands, ServerName, Verdict,
     testing::{in_memory_rule_store::InMemoryRuleStore, samples},
 };
 
 fn policy(rules: &[(Effect, &str)]) -> PermissionPolicy {
     let parse = |(effect, text): &(Effect, &str)| {
-        Arc::new(PermissionRule::parse(*effect, text, RuleOrigin::CommandLine, &PatternBase::default()).unwrap())
+        Arc::new(PermissionRule::parse(*effect, text, RuleOrigin::CommandLine, &PatternContext::default()).unwrap())
     };
     let roots = WorkspaceRoots { write: vec!["/w".into()], ..Default::default() };
     PermissionPolicy { rules: rules.iter().map(parse).collect(), roots, ..Default::default() }
@@ -136,10 +136,10 @@ async fn deny_and_ask_rules_win_over_what_was_approved() {
         }
         assert_eq!(shelf.verdict(&Principal::local(), "s", &write(path)), verdict, "{path}");
     }
-    let planning = PermissionPolicy { mode: Mode::Plan, ..policy(&[]) };
+    let planning = PermissionPolicy { mode: PermissionMode::Plan, ..policy(&[]) };
     let book = PermissionBook::new(Arc::new(planning), Arc::new(InMemoryRuleStore::new()));
     let rule =
-        PermissionRule::parse(Effect::Allow, "Write(//w/a)", RuleOrigin::Session, &PatternBase::default()).unwrap();
+        PermissionRule::parse(Effect::Allow, "Write(//w/a)", RuleOrigin::Session, &PatternContext::default()).unwrap();
     book.allow_in_session(&of(&Principal::local(), "s"), [rule]);
     let decided = book.policy_of(&of(&Principal::local(), "s")).decide(&shelf.tool, &Map::new(), &[write("/w/a")]);
     assert_eq!(decided.verdict, Verdict::Deny);

@@ -1,6 +1,6 @@
 use super::*;
 use toolstead_domain::{
-    Effect, PatternBase, PermissionPolicy, PermissionRule, Principal, Timestamp, View,
+    Effect, PatternContext, PermissionPolicy, PermissionRule, Principal, Timestamp, View,
     permission::rule::RuleOrigin,
     testing::{
         fixed_clock::FixedClock, in_memory_rule_store::InMemoryRuleStore,
@@ -13,7 +13,7 @@ fn scope(principal: &str) -> Scope {
 }
 
 fn denying(rule: &str) -> PermissionPolicy {
-    let rule = PermissionRule::parse(Effect::Deny, rule, RuleOrigin::CommandLine, &PatternBase::default()).unwrap();
+    let rule = PermissionRule::parse(Effect::Deny, rule, RuleOrigin::CommandLine, &PatternContext::default()).unwrap();
     PermissionPolicy { rules: [Arc::new(rule)].into(), ..PermissionPolicy::default() }
 }
 

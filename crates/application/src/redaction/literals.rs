@@ -5,9 +5,9 @@ use std::ops::{BitOr, BitOrAssign};
 
 /// A set of literals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Literals(u16);
+pub(super) struct PrefilterLiterals(u16);
 
-impl Literals {
+impl PrefilterLiterals {
     const NONE: Self = Self(0);
     const ALL: Self = Self(u16::MAX);
     /// The end of the first line of a private key in PEM.
@@ -111,7 +111,7 @@ fn is_git_token(text: &[u8]) -> bool {
     }
 }
 
-impl BitOr for Literals {
+impl BitOr for PrefilterLiterals {
     type Output = Self;
 
     fn bitor(self, other: Self) -> Self {
@@ -119,7 +119,7 @@ impl BitOr for Literals {
     }
 }
 
-impl BitOrAssign for Literals {
+impl BitOrAssign for PrefilterLiterals {
     fn bitor_assign(&mut self, other: Self) {
         *self = *self | other;
     }

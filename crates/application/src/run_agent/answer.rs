@@ -11,14 +11,14 @@ use toolstead_domain::{
 pub(super) struct Answer {
     pub(super) blocks: Vec<Block>,
     pub(super) usage: Usage,
-    pub(super) end: End,
+    pub(super) end: AnswerEnd,
     /// Name of the last call whose beginning, but not its end, arrived.
     pub(super) lost_call: Option<String>,
 }
 
 /// The end of an answer.
 #[derive(Debug, Default)]
-pub(super) enum End {
+pub(super) enum AnswerEnd {
     /// Ended by the model, for this reason.
     Stopped(StopReason),
     /// Failed, before or after a part of the answer arrived.
@@ -64,7 +64,7 @@ pub(super) async fn ask(
     let read = read(model, request, telling, &mut answer, &mut partial);
     let end = tokio::select! {
         biased;
-        _ = cancel.cancelled() => End::Cancelled,
+        _ = cancel.cancelled() => AnswerEnd::Cancelled,
         end = read => end,
     };
     if !partial.text.is_empty() {
@@ -88,7 +88,7 @@ async fn read(
     telling: Option<&UnboundedSender<AgentEvent>>,
     answer: &mut Answer,
     partial: &mut PartialBlocks,
-) -> End {
+) -> AnswerEnd {
     let tell = |event: AgentEvent| {
         if let Some(telling) = telling {
             // Fails if the events are no longer read; the run is being cancelled then.
@@ -97,7 +97,7 @@ async fn read(
     };
     let mut pieces = match model.send(request).await {
         Ok(pieces) => pieces,
-        Err(error) => return End::Failed(error),
+        Err(error) => return AnswerEnd::Failed(error),
     };
     loop {
         match pieces.next().await {
@@ -122,11 +122,11 @@ async fn read(
             Some(Ok(ModelEvent::Finished { stop, usage })) => {
                 partial.text.clear();
                 answer.usage = usage;
-                return End::Stopped(stop);
+                return AnswerEnd::Stopped(stop);
             }
             Some(Ok(_)) => {}
-            Some(Err(error)) => return End::Failed(error),
-            None => return End::Failed(ModelError::Unreachable("the answer broke off without an end".into())),
+            Some(Err(error)) => return AnswerEnd::Failed(error),
+            None => return AnswerEnd::Failed(ModelError::Unreachable("the answer broke off without an end".into())),
         }
     }
 }

@@ -7,13 +7,13 @@ use toolstead_domain::{AgentEvent, Caller, InputRequest, InputResponse, LogMessa
 
 /// The caller of one call of a run. Forwards everything to the caller of the run, and also reports progress as an
 /// event.
-pub(super) struct ProgressReporter {
+pub(super) struct ProgressReportingCaller {
     caller: Arc<dyn Caller>,
     id: String,
     events: UnboundedSender<AgentEvent>,
 }
 
-impl ProgressReporter {
+impl ProgressReportingCaller {
     /// Creates the caller of the call with this id of the model.
     pub(super) fn new(caller: Arc<dyn Caller>, id: String, events: UnboundedSender<AgentEvent>) -> Self {
         Self { caller, id, events }
@@ -21,7 +21,7 @@ impl ProgressReporter {
 }
 
 #[async_trait]
-impl Caller for ProgressReporter {
+impl Caller for ProgressReportingCaller {
     fn wants_progress(&self) -> bool {
         self.caller.wants_progress()
     }
@@ -89,7 +89,7 @@ mod tests {
     fn progress_is_an_event_if_the_caller_of_the_run_wants_it() {
         for (caller, expected) in [(Arc::new(Curious) as Arc<dyn Caller>, true), (Arc::new(SilentCaller), false)] {
             let (events, mut reported) = unbounded_channel();
-            let reporter = ProgressReporter::new(caller, "c1".into(), events);
+            let reporter = ProgressReportingCaller::new(caller, "c1".into(), events);
             reporter.progress(Progress { message: Some("half".into()), ..Progress::at(1.0) });
             let event =
                 AgentEvent::CallProgress { id: "c1".into(), progress: 1.0, total: None, message: Some("half".into()) };

@@ -1,7 +1,7 @@
 //! The calls of one answer. Calls that cannot interfere with each other run concurrently; results are returned in the
 //! order of the calls.
 
-use super::{call_progress::ProgressReporter, result, surroundings::touched_paths};
+use super::{call_progress::ProgressReportingCaller, result, surroundings::touched_paths};
 use crate::{
     cancel_signal::CancelSignal,
     execute_tool::{ExecuteToolCommand, ExecuteToolHandler},
@@ -65,10 +65,10 @@ impl FinishedCall {
 }
 
 /// The calls of one answer in progress.
-pub(super) struct Calls<'a, 'w> {
+pub(super) struct AnswerCalls<'a, 'w> {
     context: &'a RunCallContext<'w>,
     calls: &'a [ToolUse],
-    states: Vec<State>,
+    states: Vec<CallState>,
     touches: Vec<CallEffects>,
     /// Paths that each call touches, as far as they are known before it runs.
     paths: Vec<Vec<PathBuf>>,
@@ -76,7 +76,7 @@ pub(super) struct Calls<'a, 'w> {
     given: usize,
 }
 
-enum State {
+enum CallState {
     Waiting,
     Running,
     /// Finished. Its result is returned after those of the calls before it.
@@ -130,7 +130,7 @@ impl<'w> RunCallContext<'w> {
     }
 
     fn make(&self, index: usize, call: &ToolUse) -> BoxFuture<'w, (usize, FinishedCall)> {
-        let caller = Arc::new(ProgressReporter::new(self.caller.clone(), call.id.clone(), self.events.clone()));
+        let caller = Arc::new(ProgressReportingCaller::new(self.caller.clone(), call.id.clone(), self.events.clone()));
         let (id, command) = (CallId(Uuid::now_v7()), ExecuteToolCommand { caller, ..self.command(call) });
         let started = AgentEvent::CallStarted {
             id: call.id.clone(),
@@ -177,20 +177,20 @@ fn arguments(call: &ToolUse) -> Value {
     }
 }
 
-impl<'a, 'w> Calls<'a, 'w> {
+impl<'a, 'w> AnswerCalls<'a, 'w> {
     /// Creates the calls of an answer, some of which already have results.
     pub(super) async fn new(
         context: &'a RunCallContext<'w>,
         calls: &'a [ToolUse],
         answered: Vec<Option<FinishedCall>>,
     ) -> Self {
-        let states: Vec<State> = answered
+        let states: Vec<CallState> = answered
             .into_iter()
-            .map(|made| made.map_or(State::Waiting, |made| State::Finished(Box::new(made))))
+            .map(|made| made.map_or(CallState::Waiting, |made| CallState::Finished(Box::new(made))))
             .collect();
-        let is_alone = states.iter().filter(|state| matches!(state, State::Waiting)).count() < 2;
-        let touch = async |(call, state): (&ToolUse, &State)| match state {
-            State::Waiting if !is_alone || context.collects_paths => context.touch(call).await,
+        let is_alone = states.iter().filter(|state| matches!(state, CallState::Waiting)).count() < 2;
+        let touch = async |(call, state): (&ToolUse, &CallState)| match state {
+            CallState::Waiting if !is_alone || context.collects_paths => context.touch(call).await,
             _ => (CallEffects::none(), Vec::new()),
         };
         let (touches, paths) = join_all(calls.iter().zip(&states).map(touch)).await.into_iter().unzip();
@@ -207,15 +207,15 @@ impl<'a, 'w> Calls<'a, 'w> {
     pub(super) async fn next(&mut self) -> Option<FinishedCall> {
         loop {
             let next = self.states.get_mut(self.given)?;
-            if let State::Finished(_) = next
-                && let State::Finished(made) = std::mem::replace(next, State::Returned)
+            if let CallState::Finished(_) = next
+                && let CallState::Finished(made) = std::mem::replace(next, CallState::Returned)
             {
                 self.given += 1;
                 return Some(*made);
             }
             self.begin();
             if let Some((index, made)) = self.running.next().await {
-                self.states[index] = State::Finished(Box::new(made));
+                self.states[index] = CallState::Finished(Box::new(made));
             }
         }
     }
@@ -223,20 +223,20 @@ impl<'a, 'w> Calls<'a, 'w> {
     /// Starts each call that cannot interfere with an unfinished call before it.
     fn begin(&mut self) {
         for index in 0..self.calls.len() {
-            if !matches!(self.states[index], State::Waiting) {
+            if !matches!(self.states[index], CallState::Waiting) {
                 continue;
             }
             if self.context.cancel.reason().is_some() {
-                self.states[index] = State::Finished(Box::new(FinishedCall::cancelled()));
+                self.states[index] = CallState::Finished(Box::new(FinishedCall::cancelled()));
                 continue;
             }
-            let is_over = |state: &State| matches!(state, State::Finished(_) | State::Returned);
+            let is_over = |state: &CallState| matches!(state, CallState::Finished(_) | CallState::Returned);
             let is_free = |earlier: usize| {
                 is_over(&self.states[earlier]) || !self.touches[earlier].conflicts_with(&self.touches[index])
             };
             if self.running.len() < AT_ONCE && (0..index).all(is_free) {
                 self.running.push(self.context.make(index, &self.calls[index]));
-                self.states[index] = State::Running;
+                self.states[index] = CallState::Running;
             }
         }
     }

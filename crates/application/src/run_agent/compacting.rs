@@ -1,14 +1,14 @@
 //! Compaction of a conversation on request.
 
 use super::{
-    Compaction, RunAgentHandler,
-    compaction::RetainedPart,
-    history::History,
-    hooks::Hooks,
+    CompactionThreshold, RunAgentHandler,
+    compaction::CompactionLimits,
+    history::ConversationHistory,
+    hooks::RunHooks,
     request_builder::{NotShortened, RequestBuilder},
-    size::{Size, TokenRatio},
+    size::{RequestSize, TokenRatio},
     spending::{BudgetLedger, Spending},
-    todos::Todos,
+    todos::TodoReader,
     usage_events::UsageEvents,
 };
 use crate::cancel_signal::CancelSignal;
@@ -40,7 +40,7 @@ impl std::fmt::Debug for CompactConversationCommand {
 
 /// The length of a conversation before and after its compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CompactionResult {
+pub struct CompactionTokenCounts {
     /// Estimated number of tokens before.
     pub before: u64,
     /// Estimated number of tokens after.
@@ -50,7 +50,7 @@ pub struct CompactionResult {
 /// The reason why a conversation was not shortened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum NotCompacted {
+pub enum CompactConversationError {
     /// The principal has no conversation with this id.
     #[error("there is no conversation {0}")]
     NotFound(ConversationId),
@@ -74,7 +74,7 @@ pub enum NotCompacted {
     NotKept(#[from] AppendError),
 }
 
-impl From<NotShortened> for NotCompacted {
+impl From<NotShortened> for CompactConversationError {
     fn from(why: NotShortened) -> Self {
         match why {
             NotShortened::Blocked(reason) | NotShortened::Stopped(reason) => Self::Blocked(reason),
@@ -89,30 +89,33 @@ impl RunAgentHandler {
     /// Replaces the beginning of the conversation by a summary. All events remain in the log of the conversation.
     ///
     /// # Errors
-    /// [`NotCompacted`]; the conversation is unchanged then.
-    pub async fn compact(&self, command: CompactConversationCommand) -> Result<CompactionResult, NotCompacted> {
+    /// [`CompactConversationError`]; the conversation is unchanged then.
+    pub async fn compact(
+        &self,
+        command: CompactConversationCommand,
+    ) -> Result<CompactionTokenCounts, CompactConversationError> {
         let CompactConversationCommand { conversation, model, summarizer, scope, cancel } = command;
         let (store, clock) = (self.ports.conversations.clone(), self.ports.clock.clone());
-        let found = History::find(store, clock, &scope.principal, conversation).await?;
-        let mut history = found.ok_or(NotCompacted::NotFound(conversation))?;
-        let kept = RetainedPart::steps(KEPT, model.facts().context_tokens);
+        let found = ConversationHistory::find(store, clock, &scope.principal, conversation).await?;
+        let mut history = found.ok_or(CompactConversationError::NotFound(conversation))?;
+        let kept = CompactionLimits::steps(KEPT, model.facts().context_tokens);
         let mut fitting = RequestBuilder {
             conversation,
             summarizer: summarizer.unwrap_or_else(|| model.clone()),
             model,
             system: String::new(),
-            compaction: Compaction::default(),
+            compaction: CompactionThreshold::default(),
             cancel,
             usage_events: UsageEvents::new(self.ports.events.clone(), conversation, scope.principal.clone(), None),
-            todos: Todos::new(self.ports.todos.clone(), &scope.principal, conversation),
-            hooks: Hooks::new(self.ports.hooks.clone(), conversation, scope.principal, None),
+            todos: TodoReader::new(self.ports.todos.clone(), &scope.principal, conversation),
+            hooks: RunHooks::new(self.ports.hooks.clone(), conversation, scope.principal, None),
             events: None,
             scale: TokenRatio::default(),
-            last_request_size: Size::default(),
+            last_request_size: RequestSize::default(),
         };
         let spending = Spending::new(BudgetLedger::new(Budgets::default(), None), None);
         let made = fitting.summarize(&mut history, "manual", kept, &spending).await?;
-        let (before, after) = made.ok_or(NotCompacted::TooShort)?;
-        Ok(CompactionResult { before, after })
+        let (before, after) = made.ok_or(CompactConversationError::TooShort)?;
+        Ok(CompactionTokenCounts { before, after })
     }
 }

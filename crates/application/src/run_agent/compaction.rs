@@ -5,7 +5,7 @@
 
 use super::{
     request::{self, cut_middle},
-    size::{Size, TokenRatio},
+    size::{RequestSize, TokenRatio},
 };
 use std::{collections::HashSet, fmt::Write};
 use toolstead_domain::{
@@ -33,7 +33,7 @@ const INSTRUCTIONS: &str = "You write the summary that replaces the beginning of
 
 /// Returns the numbers of the events whose outputs are masked from now on; none if that would save too little.
 pub(super) fn outputs_to_mask(events: &[ConversationEvent], scale: TokenRatio, window: u64) -> Vec<u64> {
-    let request_events = RequestEvents::of(events);
+    let request_events = RequestHistory::of(events);
     let (mut newest, mut freed, mut masked, mut is_seen) = (0, 0, Vec::new(), false);
     for event in request_events.events.iter().rev() {
         // No model has read yet what came after the last answer.
@@ -54,13 +54,13 @@ pub(super) fn outputs_to_mask(events: &[ConversationEvent], scale: TokenRatio, w
 }
 
 fn can_be_masked(result: &ToolResultBlock) -> bool {
-    let size = Size::of_result(result);
+    let size = RequestSize::of_result(result);
     size.images > 0 || size.bytes > SMALL_OUTPUT
 }
 
 /// The part of a conversation that remains unchanged by a summary.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct RetainedPart {
+pub(super) struct CompactionLimits {
     /// Maximum number of the newest prompts and answers that remain, with their results.
     pub(super) steps: usize,
     /// Maximum number of tokens that remain.
@@ -69,7 +69,7 @@ pub(super) struct RetainedPart {
     pub(super) worth: u64,
 }
 
-impl RetainedPart {
+impl CompactionLimits {
     /// Retains at most `steps` steps and three tenths of the context window, and accepts a summary of any size.
     pub(super) fn steps(steps: usize, window: u64) -> Self {
         Self { steps, tokens: window / 10 * 3, worth: 0 }
@@ -77,7 +77,7 @@ impl RetainedPart {
 }
 
 /// A summary to be written.
-pub(super) struct Plan {
+pub(super) struct CompactionPlan {
     /// Number of the first event that remains.
     pub(super) kept_from: u64,
     /// Request to the model that writes the summary.
@@ -90,13 +90,13 @@ pub(super) struct Plan {
 /// Plans a summary of everything before the part in `kept`; `None` if there is nothing to summarize, or too little.
 pub(super) fn plan(
     events: &[ConversationEvent],
-    kept: RetainedPart,
+    kept: CompactionLimits,
     scale: TokenRatio,
     summarizers_window: u64,
-) -> Option<Plan> {
-    let request_events = RequestEvents::of(events);
+) -> Option<CompactionPlan> {
+    let request_events = RequestHistory::of(events);
     let last = request_events.events.last()?;
-    let (mut kept_from, mut size, mut steps) = (last.number + 1, Size::default(), 0);
+    let (mut kept_from, mut size, mut steps) = (last.number + 1, RequestSize::default(), 0);
     for event in request_events.events.iter().rev() {
         size = size + request_events.size(event);
         // The rest can only begin with one of these: the result of a call must follow its call.
@@ -113,8 +113,8 @@ pub(super) fn plan(
     }
     let before: Vec<&&ConversationEvent> =
         request_events.events.iter().filter(|event| event.number < kept_from).collect();
-    let size_before: Size = before.iter().map(|event| request_events.size(event)).sum();
-    if size_before == Size::default() || scale.tokens(size_before) < kept.worth {
+    let size_before: RequestSize = before.iter().map(|event| request_events.size(event)).sum();
+    if size_before == RequestSize::default() || scale.tokens(size_before) < kept.worth {
         return None;
     }
     let goal = request_events.first_words.map(|(_, blocks)| cut_middle(&words(blocks), GOAL)).unwrap_or_default();
@@ -125,10 +125,10 @@ pub(super) fn plan(
     let conversation = cut_middle(&request_events.in_words(&before), room);
     let mut request = ModelRequest::of(vec![Message::user(format!("<conversation>\n{conversation}\n</conversation>"))]);
     request.system = INSTRUCTIONS.to_owned();
-    Some(Plan { kept_from, request, goal, last_words })
+    Some(CompactionPlan { kept_from, request, goal, last_words })
 }
 
-impl Plan {
+impl CompactionPlan {
     /// Returns the event that replaces the beginning by the summary. It quotes the first and the last prompt of the
     /// user word for word, and the plan of the session, so that the agent does not decide the same things again.
     pub(super) fn event(self, summary: &str, todos: &TodoList) -> ConversationEventKind {
@@ -146,7 +146,7 @@ impl Plan {
 }
 
 /// The events that are part of the next request.
-struct RequestEvents<'a> {
+struct RequestHistory<'a> {
     events: Vec<&'a ConversationEvent>,
     masked: HashSet<u64>,
     summary: Option<&'a str>,
@@ -155,7 +155,7 @@ struct RequestEvents<'a> {
     last_words: Option<(u64, &'a [Block])>,
 }
 
-impl<'a> RequestEvents<'a> {
+impl<'a> RequestHistory<'a> {
     fn of(events: &'a [ConversationEvent]) -> Self {
         let counted = counted(events);
         let (mut masked, mut summary, mut kept_from) = (HashSet::new(), None, 0);
@@ -185,16 +185,16 @@ impl<'a> RequestEvents<'a> {
         Self { events, masked, summary, first_words, last_words }
     }
 
-    fn size(&self, event: &ConversationEvent) -> Size {
+    fn size(&self, event: &ConversationEvent) -> RequestSize {
         match &event.kind {
             ConversationEventKind::UserSaid { blocks } | ConversationEventKind::ModelAnswered { blocks, .. } => {
-                Size::of_blocks(blocks)
+                RequestSize::of_blocks(blocks)
             }
             ConversationEventKind::CallEnded { .. } if self.masked.contains(&event.number) => {
-                Size { bytes: 150, images: 0 }
+                RequestSize { bytes: 150, images: 0 }
             }
-            ConversationEventKind::CallEnded { result, .. } => Size::of_result(result),
-            _ => Size::default(),
+            ConversationEventKind::CallEnded { result, .. } => RequestSize::of_result(result),
+            _ => RequestSize::default(),
         }
     }
 

@@ -7,7 +7,7 @@ use toolstead_domain::{
 };
 
 /// A stored conversation. Only this run appends to it.
-pub(super) struct History {
+pub(super) struct ConversationHistory {
     store: Arc<dyn ConversationStore>,
     clock: Arc<dyn Clock>,
     principal: Principal,
@@ -15,7 +15,7 @@ pub(super) struct History {
     events: Vec<ConversationEvent>,
 }
 
-impl History {
+impl ConversationHistory {
     /// Returns the conversation with this id, if the principal has one.
     pub(super) async fn find(
         store: Arc<dyn ConversationStore>,

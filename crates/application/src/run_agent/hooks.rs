@@ -5,7 +5,7 @@ use toolstead_domain::{AgentHook, AgentHookEvent, AgentHookResponse, Conversatio
 
 /// The hooks of one run.
 #[derive(Clone)]
-pub(super) struct Hooks {
+pub(super) struct RunHooks {
     hooks: Vec<Arc<dyn AgentHook>>,
     conversation: ConversationId,
     principal: Principal,
@@ -23,7 +23,7 @@ pub(super) enum HookPoint {
     SubagentStopping,
 }
 
-impl Hooks {
+impl RunHooks {
     pub(super) fn new(
         hooks: Vec<Arc<dyn AgentHook>>,
         conversation: ConversationId,

@@ -1,15 +1,15 @@
 //! Requests that fit the model's context window: the conversation is shortened if necessary.
 
 use super::{
-    Compaction,
-    answer::{End, ask},
-    compaction::{RetainedPart, outputs_to_mask, plan},
-    history::History,
-    hooks::{HookPoint, Hooks},
+    CompactionThreshold,
+    answer::{AnswerEnd, ask},
+    compaction::{CompactionLimits, outputs_to_mask, plan},
+    history::ConversationHistory,
+    hooks::{HookPoint, RunHooks},
     request,
-    size::{Size, TokenRatio},
+    size::{RequestSize, TokenRatio},
     spending::Spending,
-    todos::Todos,
+    todos::TodoReader,
     usage_events::UsageEvents,
 };
 use crate::cancel_signal::CancelSignal;
@@ -35,16 +35,16 @@ pub(super) struct RequestBuilder {
     pub(super) model: Arc<dyn ModelProvider>,
     pub(super) summarizer: Arc<dyn ModelProvider>,
     pub(super) system: String,
-    pub(super) compaction: Compaction,
+    pub(super) compaction: CompactionThreshold,
     pub(super) cancel: CancelSignal,
-    pub(super) hooks: Hooks,
+    pub(super) hooks: RunHooks,
     /// Receives the events of the compaction.
     pub(super) events: Option<UnboundedSender<AgentEvent>>,
     pub(super) usage_events: UsageEvents,
-    pub(super) todos: Todos,
+    pub(super) todos: TodoReader,
     pub(super) scale: TokenRatio,
     /// Size of the last request.
-    pub(super) last_request_size: Size,
+    pub(super) last_request_size: RequestSize,
 }
 
 /// The reason why a conversation was not shortened, or why its state is unknown.
@@ -74,7 +74,7 @@ impl RequestBuilder {
 
     /// Estimates the usage of the last request with this answer.
     pub(super) fn guess(&self, answer: &[Block]) -> Usage {
-        let output_tokens = self.scale.tokens(Size::of_blocks(answer));
+        let output_tokens = self.scale.tokens(RequestSize::of_blocks(answer));
         Usage { input_tokens: self.tokens_asked(), output_tokens, ..Usage::default() }
     }
 
@@ -97,7 +97,7 @@ impl RequestBuilder {
     /// [`NotShortened`], if the run cannot continue.
     pub(super) async fn request(
         &mut self,
-        history: &mut History,
+        history: &mut ConversationHistory,
         tools: Vec<OfferedTool>,
         spending: &Spending,
     ) -> Result<ModelRequest, NotShortened> {
@@ -120,7 +120,7 @@ impl RequestBuilder {
                 request = self.build(history, &tools, most);
             }
         }
-        self.last_request_size = Size::of_request(&request);
+        self.last_request_size = RequestSize::of_request(&request);
         Ok(request)
     }
 
@@ -131,10 +131,10 @@ impl RequestBuilder {
     }
 
     fn tokens(&self, request: &ModelRequest) -> u64 {
-        self.scale.tokens(Size::of_request(request))
+        self.scale.tokens(RequestSize::of_request(request))
     }
 
-    fn build(&self, history: &History, tools: &[OfferedTool], longest_text: usize) -> ModelRequest {
+    fn build(&self, history: &ConversationHistory, tools: &[OfferedTool], longest_text: usize) -> ModelRequest {
         let mut messages = history.messages();
         request::thin_images(&mut messages, self.facts().takes_images);
         request::cut_texts(&mut messages, longest_text);
@@ -148,12 +148,12 @@ impl RequestBuilder {
     /// Masks old outputs. If that is not enough, replaces the beginning by a summary.
     async fn shorten(
         &mut self,
-        history: &mut History,
+        history: &mut ConversationHistory,
         tools: &[OfferedTool],
         limit: u64,
         spending: &Spending,
     ) -> Result<(), NotShortened> {
-        let tokens = |this: &Self, history: &History| this.tokens(&this.build(history, tools, usize::MAX));
+        let tokens = |this: &Self, history: &ConversationHistory| this.tokens(&this.build(history, tools, usize::MAX));
         let before = tokens(self, history);
         let masked = outputs_to_mask(history.events(), self.scale, self.facts().context_tokens);
         if !masked.is_empty() {
@@ -170,8 +170,8 @@ impl RequestBuilder {
         (fixed.system, fixed.tools) = (self.system.clone(), tools.to_vec());
         let window = self.facts().context_tokens;
         let free = limit.saturating_sub(self.tokens(&fixed));
-        let all = RetainedPart::steps(KEPT_IN_RUN, window);
-        let kept = RetainedPart { tokens: all.tokens.min(free / 2), worth: window / 20, ..all };
+        let all = CompactionLimits::steps(KEPT_IN_RUN, window);
+        let kept = CompactionLimits { tokens: all.tokens.min(free / 2), worth: window / 20, ..all };
         self.summarize(history, "auto", kept, spending).await.map(drop)
     }
 
@@ -182,9 +182,9 @@ impl RequestBuilder {
     /// [`NotShortened`]; the conversation is unchanged then.
     pub(super) async fn summarize(
         &mut self,
-        history: &mut History,
+        history: &mut ConversationHistory,
         trigger: &str,
-        kept: RetainedPart,
+        kept: CompactionLimits,
         spending: &Spending,
     ) -> Result<Option<(u64, u64)>, NotShortened> {
         let summarizers_window = self.summarizer.facts().context_tokens;
@@ -210,15 +210,15 @@ impl RequestBuilder {
         self.usage_events.publish(self.summarizer.as_ref(), answer.usage);
         let summary = answer.text();
         match answer.end {
-            End::Cancelled => return Err(NotShortened::Cancelled),
-            End::Failed(error) => return Err(NotShortened::NoSummary(error)),
-            End::Stopped(StopReason::Refused) => {
+            AnswerEnd::Cancelled => return Err(NotShortened::Cancelled),
+            AnswerEnd::Failed(error) => return Err(NotShortened::NoSummary(error)),
+            AnswerEnd::Stopped(StopReason::Refused) => {
                 return Err(NotShortened::NoSummary(ModelError::Protocol("the model refused".into())));
             }
-            End::Stopped(_) if summary.trim().is_empty() => {
+            AnswerEnd::Stopped(_) if summary.trim().is_empty() => {
                 return Err(NotShortened::NoSummary(ModelError::Protocol("the model wrote nothing".into())));
             }
-            End::Stopped(_) => {}
+            AnswerEnd::Stopped(_) => {}
         }
         let before = self.tokens(&self.build(history, &[], usize::MAX));
         history.add([plan.event(&summary, &self.todos.now().await)]).await?;

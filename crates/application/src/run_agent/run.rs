@@ -2,20 +2,20 @@
 
 use super::{
     DelegationContext, OfferedTools, RunAgentCommand, RunAgentHandler, RunAgentPorts,
-    answer::{Answer, End, ask},
-    calls::{Calls, FinishedCall, RunCallContext},
-    history::History,
-    hooks::{HookPoint, Hooks},
+    answer::{Answer, AnswerEnd, ask},
+    calls::{AnswerCalls, FinishedCall, RunCallContext},
+    history::ConversationHistory,
+    hooks::{HookPoint, RunHooks},
     long_answer::fitted,
     loop_detector::{LoopDetector, LoopVerdict},
     offer::AvailableTools,
     request_builder::{NotShortened, RequestBuilder},
     result,
-    run_registry::{RunEntry, RunInProgress},
-    size::{Size, TokenRatio},
+    run_registry::{RunInProgress, RunRegistration},
+    size::{RequestSize, TokenRatio},
     spending::{BudgetLedger, Spending},
-    surroundings::Surroundings,
-    todos::Todos,
+    surroundings::RunSurroundings,
+    todos::TodoReader,
     usage_events::UsageEvents,
 };
 use crate::{
@@ -55,13 +55,13 @@ pub(super) struct Run<'w> {
     call_context: RunCallContext<'w>,
     ledger: Arc<BudgetLedger>,
     /// Registration as a run in progress, until it is dropped.
-    entry: Option<RunEntry>,
+    entry: Option<RunRegistration>,
     offer: AvailableTools,
     request_builder: RequestBuilder,
     spending: Spending,
     loop_detector: LoopDetector,
-    surroundings: Surroundings,
-    hooks: Hooks,
+    surroundings: RunSurroundings,
+    hooks: RunHooks,
     /// Number of times that a hook made the run continue.
     hook_continuations: u32,
     /// The exhausted budget, if one more answer without tools ends the run.
@@ -126,8 +126,8 @@ impl<'w> Run<'w> {
             over: CancelSignal::new(),
         };
         let entry = agents.ongoing.begin((principal.clone(), command.scope.session.clone()), ongoing);
-        let todos = Todos::new(ports.todos.clone(), &principal, command.conversation);
-        let hooks = Hooks::new(ports.hooks.clone(), command.conversation, principal, handed_over);
+        let todos = TodoReader::new(ports.todos.clone(), &principal, command.conversation);
+        let hooks = RunHooks::new(ports.hooks.clone(), command.conversation, principal, handed_over);
         let request_builder = RequestBuilder {
             conversation: command.conversation,
             model: command.model.clone(),
@@ -140,10 +140,10 @@ impl<'w> Run<'w> {
             usage_events,
             todos,
             scale: TokenRatio::default(),
-            last_request_size: Size::default(),
+            last_request_size: RequestSize::default(),
         };
         let offer = AvailableTools::new(&command.offered);
-        let surroundings = Surroundings::new(ports.surroundings.clone().filter(|_| command.has_surroundings));
+        let surroundings = RunSurroundings::new(ports.surroundings.clone().filter(|_| command.has_surroundings));
         let spending = Spending::new(ledger.clone(), command.model.facts().prices);
         Self {
             ports,
@@ -226,10 +226,10 @@ impl<'w> Run<'w> {
     ///
     /// # Errors
     /// The outcome, if the turn ended before the model was done.
-    async fn work(&mut self, place: &mut Option<History>) -> Result<(), AgentOutcome> {
+    async fn work(&mut self, place: &mut Option<ConversationHistory>) -> Result<(), AgentOutcome> {
         let (store, clock) = (self.ports.conversations.clone(), self.ports.clock.clone());
         let (principal, id) = (self.command.scope.principal.clone(), self.command.conversation);
-        let found = History::find(store.clone(), clock.clone(), &principal, id).await;
+        let found = ConversationHistory::find(store.clone(), clock.clone(), &principal, id).await;
         let found = found.map_err(|error| not_read(&error))?;
         let prompt = self.prompt().await?;
         let history = match found {
@@ -238,7 +238,7 @@ impl<'w> Run<'w> {
                 let mut conversation = Conversation::new(id, principal, title(&prompt), clock.now());
                 conversation.profile.clone_from(&self.command.profile);
                 conversation.delegated_by = self.hooks.delegated_by().cloned();
-                History::begin(store, clock, conversation).await.map_err(|error| not_read(&error))?
+                ConversationHistory::begin(store, clock, conversation).await.map_err(|error| not_read(&error))?
             }
         };
         let history = place.insert(history);
@@ -267,7 +267,7 @@ impl<'w> Run<'w> {
                 return Err(AgentOutcome::BudgetExhausted(self.last_answer_for.unwrap_or(budget)));
             }
             let answer = ask(self.command.model.as_ref(), request, &self.cancel, Some(&self.events)).await;
-            let is_too_long = matches!(answer.end, End::Failed(ModelError::ContextTooLong(_)));
+            let is_too_long = matches!(answer.end, AnswerEnd::Failed(ModelError::ContextTooLong(_)));
             if is_too_long && !was_too_long && self.request_builder.was_too_long() {
                 was_too_long = true;
                 continue;
@@ -289,7 +289,7 @@ impl<'w> Run<'w> {
     }
 
     /// Adds the instructions of the folders that contain these paths, unless the conversation already contains them.
-    async fn add_instructions(&self, history: &mut History, paths: &[PathBuf]) -> Result<(), AgentOutcome> {
+    async fn add_instructions(&self, history: &mut ConversationHistory, paths: &[PathBuf]) -> Result<(), AgentOutcome> {
         let found = self.surroundings.instructions_for(paths, history).await;
         found.notes.into_iter().for_each(|note| self.publish(AgentEvent::Notice(note)));
         if found.sections.is_empty() {
@@ -325,7 +325,7 @@ impl<'w> Run<'w> {
     }
 
     /// Ends the turn, unless a hook makes the agent continue.
-    async fn done(&mut self, history: &mut History) -> Result<NextStep, AgentOutcome> {
+    async fn done(&mut self, history: &mut ConversationHistory) -> Result<NextStep, AgentOutcome> {
         if self.hooks.are_none() {
             return Ok(NextStep::Done);
         }
@@ -364,12 +364,16 @@ impl<'w> Run<'w> {
     }
 
     /// Stores an answer, and makes its calls.
-    async fn process_answer(&mut self, history: &mut History, answer: Answer) -> Result<NextStep, AgentOutcome> {
+    async fn process_answer(
+        &mut self,
+        history: &mut ConversationHistory,
+        answer: Answer,
+    ) -> Result<NextStep, AgentOutcome> {
         let (outputs, principal) = (self.ports.execute_tool.outputs(), &self.call_context.scope.principal);
         let answer = Answer { blocks: fitted(answer.blocks, outputs, principal).await, ..answer };
         let stop = match &answer.end {
-            End::Stopped(stop) => Some(*stop),
-            End::Failed(_) | End::Cancelled => None,
+            AnswerEnd::Stopped(stop) => Some(*stop),
+            AnswerEnd::Failed(_) | AnswerEnd::Cancelled => None,
         };
         let text = answer.text();
         if std::mem::take(&mut self.continues_text) {
@@ -391,12 +395,12 @@ impl<'w> Run<'w> {
         }
         self.spending.is_answered();
         let stop = match answer.end {
-            End::Stopped(stop) => stop,
-            End::Failed(error) => {
+            AnswerEnd::Stopped(stop) => stop,
+            AnswerEnd::Failed(error) => {
                 self.never_made(history, &calls, "not made: the answer broke off").await?;
                 return Err(failed(error.kind(), error.to_string()));
             }
-            End::Cancelled => {
+            AnswerEnd::Cancelled => {
                 self.never_made(history, &calls, "cancelled: the run was cancelled").await?;
                 return Err(AgentOutcome::Cancelled);
             }
@@ -426,7 +430,7 @@ impl<'w> Run<'w> {
     /// Continues an answer that was truncated at the maximum length.
     async fn cut_off(
         &mut self,
-        history: &mut History,
+        history: &mut ConversationHistory,
         lost_call: Option<String>,
         has_calls: bool,
     ) -> Result<NextStep, AgentOutcome> {
@@ -453,7 +457,7 @@ impl<'w> Run<'w> {
     }
 
     /// Makes the calls of an answer, and stores their results in the order of the calls.
-    async fn make(&mut self, history: &mut History, calls: &[ToolUse]) -> Result<(), AgentOutcome> {
+    async fn make(&mut self, history: &mut ConversationHistory, calls: &[ToolUse]) -> Result<(), AgentOutcome> {
         // If the budget does not allow another request, no model would read the results.
         let no_more = self.spending.refuses_request(self.request_builder.tokens_asked());
         let (mut answered, mut is_over) = (Vec::with_capacity(calls.len()), false);
@@ -472,7 +476,7 @@ impl<'w> Run<'w> {
         let mut asked =
             (!self.hooks.are_none()).then(|| self.ports.events.subscribe_as(self.call_context.scope.principal.clone()));
         let let_in: Vec<bool> = answered.iter().map(Option::is_none).collect();
-        let mut making = Calls::new(&self.call_context, calls, answered).await;
+        let mut making = AnswerCalls::new(&self.call_context, calls, answered).await;
         let (mut course, mut waits_for, mut paths) = (LoopVerdict::NoLoop, None, Vec::new());
         for (index, call) in calls.iter().enumerate() {
             let made = loop {
@@ -549,7 +553,12 @@ impl Run<'_> {
     }
 
     /// Stores a result for every call of an answer, none of which is made.
-    async fn never_made(&self, history: &mut History, calls: &[ToolUse], why: &str) -> Result<(), AgentOutcome> {
+    async fn never_made(
+        &self,
+        history: &mut ConversationHistory,
+        calls: &[ToolUse],
+        why: &str,
+    ) -> Result<(), AgentOutcome> {
         for call in calls {
             let made = FinishedCall::never(ErrorKind::Cancelled, why);
             ended(history, self, call, made, Vec::new()).await?;
@@ -583,7 +592,7 @@ impl Run<'_> {
 
 /// Stores the result of a call, and publishes it.
 async fn ended(
-    history: &mut History,
+    history: &mut ConversationHistory,
     run: &Run<'_>,
     call: &ToolUse,
     made: FinishedCall,
@@ -618,7 +627,7 @@ async fn next_event(watch: &mut Option<EventSubscription>) -> ReceivedEvent {
     std::future::pending().await
 }
 
-async fn add(history: &mut History, kind: ConversationEventKind) -> Result<(), AgentOutcome> {
+async fn add(history: &mut ConversationHistory, kind: ConversationEventKind) -> Result<(), AgentOutcome> {
     history.add([kind]).await.map_err(|error| store_failure(&error))
 }
 

@@ -1,7 +1,7 @@
 //! Registry of the runs in progress. A call in a run looks its run up for the remaining budget and the event channel.
 
 use super::spending::BudgetLedger;
-use crate::{cancel_signal::CancelSignal, run_agent::Compaction};
+use crate::{cancel_signal::CancelSignal, run_agent::CompactionThreshold};
 use async_trait::async_trait;
 use std::{
     collections::HashMap,
@@ -22,7 +22,7 @@ pub(crate) struct RunInProgress {
     pub(crate) depth: u32,
     pub(crate) model: Arc<dyn ModelProvider>,
     pub(crate) summarizer: Option<Arc<dyn ModelProvider>>,
-    pub(crate) compaction: Compaction,
+    pub(crate) compaction: CompactionThreshold,
     /// Events of the run that a user started, which is this run or an ancestor.
     pub(super) events: UnboundedSender<AgentEvent>,
     pub(super) caller: Arc<dyn Caller>,
@@ -53,10 +53,10 @@ impl RunInProgress {
 /// All runs in progress, by the principal and session of their calls.
 #[derive(Clone, Default)]
 pub(super) struct RunRegistry {
-    runs: Arc<Mutex<HashMap<Key, Arc<RunInProgress>>>>,
+    runs: Arc<Mutex<HashMap<RunKey, Arc<RunInProgress>>>>,
 }
 
-type Key = (Principal, Arc<str>);
+type RunKey = (Principal, Arc<str>);
 
 impl RunRegistry {
     pub(super) fn find(&self, principal: &Principal, session: &str) -> Option<Arc<RunInProgress>> {
@@ -64,26 +64,26 @@ impl RunRegistry {
     }
 
     /// Registers the run until the returned entry is dropped. Of two runs in one session, only the first can be found.
-    pub(super) fn begin(&self, key: Key, run: RunInProgress) -> RunEntry {
+    pub(super) fn begin(&self, key: RunKey, run: RunInProgress) -> RunRegistration {
         let run = Arc::new(run);
         self.lock().entry(key.clone()).or_insert_with(|| run.clone());
-        RunEntry { runs: self.clone(), key, run }
+        RunRegistration { runs: self.clone(), key, run }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Arc<RunInProgress>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<RunKey, Arc<RunInProgress>>> {
         // Nothing panics while the lock is held.
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Registration of a run.
-pub(super) struct RunEntry {
+pub(super) struct RunRegistration {
     runs: RunRegistry,
-    key: Key,
+    key: RunKey,
     run: Arc<RunInProgress>,
 }
 
-impl Drop for RunEntry {
+impl Drop for RunRegistration {
     fn drop(&mut self) {
         self.run.over.cancel(CancelReason::Client);
         let mut runs = self.runs.lock();

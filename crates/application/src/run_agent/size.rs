@@ -14,7 +14,7 @@ const AROUND: u64 = 16;
 
 /// The size of a request or a part of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Size {
+pub(super) struct RequestSize {
     pub(super) bytes: u64,
     pub(super) images: u64,
 }
@@ -32,7 +32,7 @@ impl Default for TokenRatio {
 }
 
 impl TokenRatio {
-    pub(super) fn tokens(self, size: Size) -> u64 {
+    pub(super) fn tokens(self, size: RequestSize) -> u64 {
         // The values are far below those that a float represents exactly.
         (size.bytes as f64 * self.tokens_per_byte + size.images as f64 * IMAGE_TOKENS) as u64
     }
@@ -43,7 +43,7 @@ impl TokenRatio {
     }
 
     /// Adjusts the ratio to a request of this size that had this number of tokens.
-    pub(super) fn learn(&mut self, size: Size, tokens: u64) {
+    pub(super) fn learn(&mut self, size: RequestSize, tokens: u64) {
         let of_text = tokens as f64 - size.images as f64 * IMAGE_TOKENS;
         if size.bytes > 0 && of_text > 0.0 {
             self.tokens_per_byte = (of_text / size.bytes as f64).clamp(LEAST, MOST);
@@ -51,14 +51,14 @@ impl TokenRatio {
     }
 
     /// Adjusts the ratio to a request of this size that was too long for the context window.
-    pub(super) fn was_too_long(&mut self, size: Size, window: u64) {
+    pub(super) fn was_too_long(&mut self, size: RequestSize, window: u64) {
         if self.tokens(size) < window {
             self.learn(size, window);
         }
     }
 }
 
-impl std::ops::Add for Size {
+impl std::ops::Add for RequestSize {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
@@ -66,13 +66,13 @@ impl std::ops::Add for Size {
     }
 }
 
-impl std::iter::Sum for Size {
+impl std::iter::Sum for RequestSize {
     fn sum<I: Iterator<Item = Self>>(sizes: I) -> Self {
         sizes.fold(Self::default(), std::ops::Add::add)
     }
 }
 
-impl Size {
+impl RequestSize {
     pub(super) fn of_request(request: &ModelRequest) -> Self {
         let tools = request.tools.iter().map(|tool| {
             let schema = serde_json::to_string(&*tool.input_schema).map_or(0, |schema| schema.len());
@@ -112,6 +112,6 @@ impl Size {
     }
 }
 
-fn text(bytes: usize) -> Size {
-    Size { bytes: bytes as u64 + AROUND, images: 0 }
+fn text(bytes: usize) -> RequestSize {
+    RequestSize { bytes: bytes as u64 + AROUND, images: 0 }
 }

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Instant,
 };
-use toolstead_domain::{Budget, Budgets, Prices, Usage};
+use toolstead_domain::{Budget, Budgets, TokenPrices, Usage};
 
 /// The budgets of a run and their consumption, by the run and by all work that it delegates.
 #[derive(Debug)]
@@ -97,13 +97,13 @@ impl BudgetLedger {
 pub(super) struct Spending {
     ledger: Arc<BudgetLedger>,
     /// Prices of the run's model; `None`: costs are unknown.
-    prices: Option<Prices>,
+    prices: Option<TokenPrices>,
     turns: u64,
     reserved: Reservation,
 }
 
 impl Spending {
-    pub(super) fn new(ledger: Arc<BudgetLedger>, prices: Option<Prices>) -> Self {
+    pub(super) fn new(ledger: Arc<BudgetLedger>, prices: Option<TokenPrices>) -> Self {
         Self { ledger, prices, turns: 0, reserved: Reservation::default() }
     }
 
@@ -139,7 +139,7 @@ impl Spending {
     }
 
     /// Adds the usage of a model with these prices.
-    pub(super) fn used(&self, usage: Usage, prices: Option<Prices>) {
+    pub(super) fn used(&self, usage: Usage, prices: Option<TokenPrices>) {
         let cost = prices.map_or(0.0, |prices| usage.cost(&prices));
         self.ledger.change(|spent| {
             spent.usage += usage;
@@ -236,7 +236,7 @@ impl Drop for Spending {
 mod tests {
     use super::*;
 
-    const PRICES: Prices = Prices { input: 10.0, cache_read: 1.0, cache_write: 12.0, output: 50.0 };
+    const PRICES: TokenPrices = TokenPrices { input: 10.0, cache_read: 1.0, cache_write: 12.0, output: 50.0 };
 
     fn spent(budgets: Budgets, turns: u64) -> Spending {
         let mut spending = Spending::new(BudgetLedger::new(budgets, None), Some(PRICES));

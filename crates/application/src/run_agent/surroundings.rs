@@ -1,19 +1,19 @@
 //! The surroundings of the agent of a run: the text that follows its system prompt, and the instructions of folders
 //! that its calls touch.
 
-use super::history::History;
+use super::history::ConversationHistory;
 use std::{path::PathBuf, sync::Arc};
 use toolstead_domain::{
     Access, AgentSurroundings, ConversationId, DeliveredInstructions, FolderInstructions, SurroundingsDescription,
 };
 
 /// The surroundings of one run.
-pub(super) struct Surroundings {
+pub(super) struct RunSurroundings {
     port: Option<Arc<dyn AgentSurroundings>>,
     has_folder_instructions: bool,
 }
 
-impl Surroundings {
+impl RunSurroundings {
     /// Creates the surroundings of a run. Without a port there are none.
     pub(super) fn new(port: Option<Arc<dyn AgentSurroundings>>) -> Self {
         Self { port, has_folder_instructions: false }
@@ -34,7 +34,11 @@ impl Surroundings {
     }
 
     /// Returns the instructions for these paths that the conversation does not contain yet.
-    pub(super) async fn instructions_for(&self, paths: &[PathBuf], history: &History) -> FolderInstructions {
+    pub(super) async fn instructions_for(
+        &self,
+        paths: &[PathBuf],
+        history: &ConversationHistory,
+    ) -> FolderInstructions {
         match &self.port {
             Some(port) if self.has_folder_instructions && !paths.is_empty() => {
                 port.instructions_for(paths, &DeliveredInstructions::in_messages(&history.messages())).await

@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use toolstead_domain::{
     Access, AgentOutcome, Approver, Budget, ConversationEvent, ConversationEventKind, DefaultSuggestions, Effect,
-    Image, Message, ModelError, ModelEvent, NoApprover, NoOutputs, PathAccess, PatternBase, PermissionPolicy,
+    Image, Message, ModelError, ModelEvent, NoApprover, NoOutputs, PathAccess, PatternContext, PermissionPolicy,
     PermissionRule, Role, StopReason, ToolArguments, ToolProvider, ToolResult, ToolResultBlock, Usage, WorkspaceRoots,
     conversation::transcript,
     error_kind::ErrorKind,
@@ -38,7 +38,7 @@ use toolstead_domain::{
         samples,
         scripted_model::{ScriptedAnswer, ScriptedModel},
         scripted_provider::{ScriptedProvider, scripted_tool::ScriptedTool},
-        scripted_schema_validator::ScriptedSchemaValidator,
+        scripted_schema_validator::InProcessSchemaValidator,
     },
 };
 use uuid::Uuid;
@@ -73,7 +73,7 @@ impl Default for Plan {
 impl Plan {
     async fn house(self, provider: Arc<dyn ToolProvider>) -> House {
         let rule = |(effect, text)| {
-            Arc::new(PermissionRule::parse(effect, text, RuleOrigin::CommandLine, &PatternBase::default()).unwrap())
+            Arc::new(PermissionRule::parse(effect, text, RuleOrigin::CommandLine, &PatternContext::default()).unwrap())
         };
         let allowed = ["read", "write", "other", "endless", "slow", "quick"].map(|name| (Effect::Allow, name));
         let policy = Arc::new(PermissionPolicy {
@@ -91,7 +91,7 @@ impl Plan {
             log: log.clone(),
             clock: clock.clone(),
             outputs: Arc::new(NoOutputs),
-            schemas: Arc::new(ScriptedSchemaValidator::new()),
+            schemas: Arc::new(InProcessSchemaValidator::new()),
             hooks: Vec::new(),
             events: events.clone(),
             suggestions: Arc::new(DefaultSuggestions),

@@ -5,13 +5,13 @@ use toolstead_domain::{ConversationId, Principal, TodoList, TodoStore, error_cha
 
 /// Access to the plan of one conversation.
 #[derive(Clone)]
-pub(super) struct Todos {
+pub(super) struct TodoReader {
     store: Option<Arc<dyn TodoStore>>,
     principal: Principal,
     session: Arc<str>,
 }
 
-impl Todos {
+impl TodoReader {
     pub(super) fn new(store: Option<Arc<dyn TodoStore>>, principal: &Principal, conversation: ConversationId) -> Self {
         Self { store, principal: principal.clone(), session: conversation.session() }
     }

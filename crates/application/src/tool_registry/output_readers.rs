@@ -1,16 +1,16 @@
 //! The tools that read stored outputs, and their calls as a text for the receiver of a handle.
 
-use toolstead_domain::{OutputHandle, OutputReading, Tool};
+use toolstead_domain::{OutputHandle, OutputReadParameters, Tool};
 
 /// At most one tool for each way to read an output: the first callable one by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct OutputReaders {
-    lines: Option<Reader>,
-    matches: Option<Reader>,
+    lines: Option<OutputReader>,
+    matches: Option<OutputReader>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Reader {
+struct OutputReader {
     tool: String,
     /// Name of the parameter for the handle.
     handle: String,
@@ -22,16 +22,16 @@ impl OutputReaders {
     pub(crate) fn of<'a>(tools: impl Iterator<Item = &'a Tool>) -> Self {
         let mut readers = Self::default();
         for tool in tools.filter(|tool| tool.is_callable()) {
-            let reader = |handle: &str, part: &str| Reader {
+            let reader = |handle: &str, part: &str| OutputReader {
                 tool: tool.name().to_string(),
                 handle: handle.into(),
                 part: part.into(),
             };
             match &tool.reads_outputs {
-                Some(OutputReading::Lines { handle, first }) => {
+                Some(OutputReadParameters::Lines { handle, first }) => {
                     readers.lines.get_or_insert_with(|| reader(handle, first));
                 }
-                Some(OutputReading::Matches { handle, pattern }) => {
+                Some(OutputReadParameters::Matches { handle, pattern }) => {
                     readers.matches.get_or_insert_with(|| reader(handle, pattern));
                 }
                 None => {}
@@ -42,19 +42,17 @@ impl OutputReaders {
 
     /// Returns the call that reads an output from its beginning.
     pub(crate) fn full_read_call(&self, output: OutputHandle) -> Option<String> {
-        self.lines.as_ref().map(|Reader { tool, handle, .. }| format!("{tool} {{\"{handle}\": \"{output}\"}}"))
+        self.lines.as_ref().map(|OutputReader { tool, handle, .. }| format!("{tool} {{\"{handle}\": \"{output}\"}}"))
     }
 
     /// Returns the calls that read an output from a given line, or search it.
     pub(crate) fn lines_from(&self, output: OutputHandle, line: usize) -> Option<String> {
-        let lines = self
-            .lines
-            .as_ref()
-            .map(|Reader { tool, handle, part }| format!("{tool} {{\"{handle}\": \"{output}\", \"{part}\": {line}}}"));
-        let matches = self
-            .matches
-            .as_ref()
-            .map(|Reader { tool, handle, part }| format!("{tool} {{\"{handle}\": \"{output}\", \"{part}\": \"…\"}}"));
+        let lines = self.lines.as_ref().map(|OutputReader { tool, handle, part }| {
+            format!("{tool} {{\"{handle}\": \"{output}\", \"{part}\": {line}}}")
+        });
+        let matches = self.matches.as_ref().map(|OutputReader { tool, handle, part }| {
+            format!("{tool} {{\"{handle}\": \"{output}\", \"{part}\": \"…\"}}")
+        });
         let calls: Vec<String> = lines.into_iter().chain(matches).collect();
         (!calls.is_empty()).then(|| calls.join(" or "))
     }
@@ -68,13 +66,13 @@ mod tests {
 
     #[test]
     fn the_first_tool_of_each_kind_that_can_be_called_is_told_of() {
-        let reading = |name: &str, reading: OutputReading| {
+        let reading = |name: &str, reading: OutputReadParameters| {
             let mut tool = samples::tool(name);
             tool.reads_outputs = Some(reading);
             tool
         };
-        let lines = OutputReading::lines("of", "from");
-        let matches = OutputReading::matches("in", "like");
+        let lines = OutputReadParameters::lines("of", "from");
+        let matches = OutputReadParameters::matches("in", "like");
         let mut off = reading("a", lines.clone());
         off.enabled = false;
         let tools =

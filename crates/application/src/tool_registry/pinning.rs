@@ -1,7 +1,7 @@
 //! Definitions of servers as they are served, and their approval.
 
 use super::{SharedTool, ToolRegistry};
-use crate::definition_pins::{DefinitionPins, PinnedTools};
+use crate::definition_pins::{DefinitionPins, ServedTools};
 use std::{collections::BTreeSet, error::Error, sync::Arc};
 use toolstead_domain::{StoreError, Tool, ToolProvider, ToolSource};
 
@@ -16,10 +16,10 @@ impl ToolRegistry {
         &self,
         provider: &Arc<dyn ToolProvider>,
         offered: Vec<Tool>,
-    ) -> Result<PinnedTools, StoreError> {
+    ) -> Result<ServedTools, StoreError> {
         match (&self.pins, provider.pinning()) {
             (Some(pins), Some(pinning)) => pins.tools(&pinning, offered, &self.names_of_others(provider.name())).await,
-            _ => Ok(PinnedTools { tools: offered, notes: Vec::new() }),
+            _ => Ok(ServedTools { tools: offered, notes: Vec::new() }),
         }
     }
 
@@ -28,10 +28,10 @@ impl ToolRegistry {
         &self,
         provider: &Arc<dyn ToolProvider>,
         stored: Vec<Tool>,
-    ) -> Result<PinnedTools, StoreError> {
+    ) -> Result<ServedTools, StoreError> {
         match (&self.pins, provider.pinning()) {
             (Some(pins), Some(pinning)) => pins.stored_tools(&pinning, stored).await,
-            _ => Ok(PinnedTools { tools: stored, notes: Vec::new() }),
+            _ => Ok(ServedTools { tools: stored, notes: Vec::new() }),
         }
     }
 

@@ -8,26 +8,27 @@ use std::{
     sync::{Arc, OnceLock},
 };
 use toolstead_domain::{
-    Dialect, Formats, InvalidSchema, Tool, ToolInputSchema, ToolProvider, ToolSource, tool_input_schema::nearest_name,
+    Dialect, FormatValidation, InvalidSchema, Tool, ToolInputSchema, ToolProvider, ToolSource,
+    tool_input_schema::nearest_name,
 };
 
 /// Maximum number of suggestions for an unknown name.
 const NEAREST: usize = 3;
 
 /// An immutable set of tools, sorted by name.
-pub struct Snapshot {
+pub struct ToolSnapshot {
     version: u64,
     tools: Vec<Arc<RegisteredTool>>,
     by_name: HashMap<Arc<str>, usize>,
     /// Other names of tools; several places if tools share a name.
     by_alias: HashMap<String, Vec<usize>>,
-    omitted_tools: Vec<OmittedTool>,
+    omitted_tools: Vec<ShadowedTool>,
     output_readers: OutputReaders,
 }
 
 /// A tool that is not offered, because another provider has a tool of this name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OmittedTool {
+pub struct ShadowedTool {
     /// Name of the provider whose tool it is.
     pub provider: String,
     /// Name of the tool.
@@ -63,7 +64,7 @@ pub enum ResolveError {
     Absent(AbsentServer),
 }
 
-impl std::fmt::Debug for Snapshot {
+impl std::fmt::Debug for ToolSnapshot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Snapshot").field("version", &self.version).field("tools", &self.tools.len()).finish()
     }
@@ -75,7 +76,7 @@ impl std::fmt::Debug for RegisteredTool {
     }
 }
 
-impl Snapshot {
+impl ToolSnapshot {
     pub(super) fn empty() -> Self {
         Self {
             version: 0,
@@ -98,7 +99,7 @@ impl Snapshot {
         let mut tools: Vec<Arc<RegisteredTool>> = Vec::new();
         for (provider, tool) in offered {
             if is_disguised(tool, &tools) || !seen.insert(tool.name().clone()) {
-                left_out.push(OmittedTool { provider: provider.name().into(), tool: tool.name().to_string() });
+                left_out.push(ShadowedTool { provider: provider.name().into(), tool: tool.name().to_string() });
                 continue;
             }
             let enabled = !disabled.contains(tool.name().as_str());
@@ -169,7 +170,7 @@ impl Snapshot {
     }
 
     /// Returns the tools that are not offered, because another provider has a tool of their name.
-    pub fn omitted_tools(&self) -> &[OmittedTool] {
+    pub fn omitted_tools(&self) -> &[ShadowedTool] {
         &self.omitted_tools
     }
 
@@ -279,7 +280,8 @@ impl RegisteredTool {
     /// # Errors
     /// [`InvalidSchema`] if it cannot be compiled.
     pub fn input_schema(&self) -> Result<&ToolInputSchema, &InvalidSchema> {
-        let formats = if self.provider.owns_schemas() { Formats::Asserted } else { Formats::Annotations };
+        let formats =
+            if self.provider.owns_schemas() { FormatValidation::Asserted } else { FormatValidation::Annotations };
         let compile = || match self.tool.input_schema() {
             serde_json::Value::Null => ToolInputSchema::compile(&serde_json::json!({}), formats),
             schema => ToolInputSchema::compile(schema, formats),
@@ -289,7 +291,7 @@ impl RegisteredTool {
 
     /// Returns the compiled schema of the structured content, if the tool declares one that can be compiled.
     pub fn output_schema(&self) -> Option<&ToolInputSchema> {
-        let compile = || ToolInputSchema::compile(self.tool.output_schema()?, Formats::Annotations).ok();
+        let compile = || ToolInputSchema::compile(self.tool.output_schema()?, FormatValidation::Annotations).ok();
         self.output.get_or_init(compile).as_ref()
     }
 

@@ -12,7 +12,7 @@ use toolstead_domain::{
 
 /// The steps of undoing.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct UndoPlan {
     /// The changes to undo, newest first.
     pub(super) entries: Vec<JournalEntry>,
     /// The changes that cannot be undone according to the journal.
@@ -35,7 +35,7 @@ pub(super) fn plan(
     copied: u64,
     entries: &[JournalEntry],
     roots: &HashMap<CallId, CallId>,
-) -> Plan {
+) -> UndoPlan {
     let known: HashSet<CallId> = calls(events).map(|(_, call)| call).collect();
     let counting: HashSet<u64> = counted(events).into_iter().map(|event| event.number).collect();
     let ends = |number: u64| number > to.max(copied) && counting.contains(&number);
@@ -76,7 +76,7 @@ pub(super) fn plan(
             }
         }
     }
-    Plan { entries: chosen, left }
+    UndoPlan { entries: chosen, left }
 }
 
 /// Returns the time in milliseconds at which a call began: its id is a version 7 UUID.

@@ -14,8 +14,8 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 use toolstead_domain::{
-    ContextCatalogue, ContextNotice, DefaultSuggestions, Effect, NoApprover, NoOutputs, NoSchemaValidator, PatternBase,
-    PermissionPolicy, PermissionRule, Timestamp,
+    ContextCatalogue, ContextNotice, DefaultSuggestions, Effect, NoApprover, NoOutputs, NoSchemaValidator,
+    PatternContext, PermissionPolicy, PermissionRule, Timestamp,
     permission::rule::RuleOrigin,
     testing::{
         fixed_clock::FixedClock, in_memory_execution_log::InMemoryExecutionLog,
@@ -33,7 +33,9 @@ struct House {
 
 async fn house(deny: &[&str]) -> House {
     let parsed = |text: &&str| {
-        Arc::new(PermissionRule::parse(Effect::Deny, text, RuleOrigin::CommandLine, &PatternBase::default()).unwrap())
+        Arc::new(
+            PermissionRule::parse(Effect::Deny, text, RuleOrigin::CommandLine, &PatternContext::default()).unwrap(),
+        )
     };
     let policy = PermissionPolicy { rules: deny.iter().map(parsed).collect(), ..PermissionPolicy::default() };
     let clock = Arc::new(FixedClock::at(Timestamp(0)));
@@ -92,7 +94,7 @@ async fn a_provider_hears_of_the_first_and_of_the_last_who_watch() {
 async fn who_settles_late_leaves_what_began_anew_to_others() {
     let house = house(&[]).await;
     let watches = house.handler.watches.clone();
-    let key: Key = ("team".into(), "a://x".into());
+    let key: WatchKey = ("team".into(), "a://x".into());
     let before: Arc<tokio::sync::Mutex<SubscriptionState>> = Arc::default();
     watches.lock().by_key.insert(key.clone(), (0, before.clone()));
     let turn = before.clone().lock_owned().await;
@@ -121,7 +123,7 @@ impl ContextProvider for Forgetful {
         self.inner.name()
     }
 
-    async fn list(&self) -> Result<ContextCatalogue, ProviderError> {
+    async fn list(&self) -> Result<ContextCatalogue, ProviderListError> {
         self.inner.list().await
     }
 

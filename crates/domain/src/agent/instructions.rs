@@ -10,7 +10,7 @@ const CLOSING: &str = "</instructions>";
 
 /// The instructions of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InstructionSection {
+pub struct InstructionFile {
     /// Path of the file as it is shown, without quotes and line breaks. It identifies the file in a conversation.
     pub file: String,
     /// Content of the file.
@@ -26,7 +26,7 @@ pub struct DeliveredInstructions {
     pub bytes: usize,
 }
 
-impl InstructionSection {
+impl InstructionFile {
     /// Returns the section as text for a model. The content cannot end the section early.
     ///
     /// ```
@@ -71,13 +71,13 @@ mod tests {
 
     #[test]
     fn a_file_cannot_end_its_own_section() {
-        let section = InstructionSection { file: "AGENTS.md".into(), text: "a</instructions>b".into() };
+        let section = InstructionFile { file: "AGENTS.md".into(), text: "a</instructions>b".into() };
         assert_eq!(section.to_text().matches(CLOSING).count(), 1, "{}", section.to_text());
     }
 
     #[test]
     fn only_sections_of_the_user_count_as_delivered() {
-        let section = |file: &str| InstructionSection { file: file.into(), text: "x".into() }.to_text();
+        let section = |file: &str| InstructionFile { file: file.into(), text: "x".into() }.to_text();
         let said = Message::user("<instructions file=\"");
         let answered = Message { role: Role::Assistant, blocks: vec![Block::text(section("b"))] };
         let delivered = DeliveredInstructions::in_messages(&[Message::user(section("a")), said, answered]);

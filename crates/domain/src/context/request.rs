@@ -20,12 +20,12 @@ pub enum ContextRequest {
         arguments: BTreeMap<String, String>,
     },
     /// `completion/complete`.
-    Complete(Completion),
+    Complete(CompletionRequest),
 }
 
 /// Value to complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Completion {
+pub struct CompletionRequest {
     /// Prompt or template that the value belongs to.
     pub of: CompletionReference,
     /// Name of the argument or variable.
@@ -57,7 +57,7 @@ impl ContextRequest {
                 name: text(params, "name", "the name of a prompt")?,
                 arguments: texts(params.get("arguments"), "arguments")?,
             }),
-            RequestKind::Completion => Ok(Self::Complete(Completion::parse(params)?)),
+            RequestKind::Completion => Ok(Self::Complete(CompletionRequest::parse(params)?)),
             RequestKind::Tool | RequestKind::Task | RequestKind::Question => {
                 Err(wrong("a tool call is not a request for a resource or prompt"))
             }
@@ -78,7 +78,7 @@ impl ContextRequest {
         match self {
             Self::Read { uri } => uri,
             Self::Get { name, .. } => name,
-            Self::Complete(Completion {
+            Self::Complete(CompletionRequest {
                 of: CompletionReference::Prompt(name) | CompletionReference::Template(name),
                 ..
             }) => name,
@@ -90,7 +90,7 @@ impl ContextRequest {
         match self {
             Self::Read { uri } => json!({"uri": uri}),
             Self::Get { name, arguments } => json!({"name": name, "arguments": arguments}),
-            Self::Complete(Completion { of, argument, value, known }) => {
+            Self::Complete(CompletionRequest { of, argument, value, known }) => {
                 let of = match of {
                     CompletionReference::Prompt(name) => json!({"type": "ref/prompt", "name": name}),
                     CompletionReference::Template(uri) => json!({"type": "ref/resource", "uri": uri}),
@@ -102,7 +102,7 @@ impl ContextRequest {
     }
 }
 
-impl Completion {
+impl CompletionRequest {
     /// Returns the template that the value belongs to, if it is one.
     pub fn of_template(&self) -> Option<&str> {
         match &self.of {

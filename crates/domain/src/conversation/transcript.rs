@@ -49,7 +49,7 @@ pub fn messages(events: &[ConversationEvent]) -> Vec<Message> {
             _ => {}
         }
     }
-    let mut transcript = Transcript::default();
+    let mut transcript = MessageListBuilder::default();
     if let Some((summary, _)) = compacted {
         transcript.add_user_blocks(vec![Block::text(format!("{SUMMARY}{summary}"))]);
     }
@@ -69,7 +69,7 @@ pub fn messages(events: &[ConversationEvent]) -> Vec<Message> {
 }
 
 #[derive(Default)]
-struct Transcript {
+struct MessageListBuilder {
     messages: Vec<Message>,
     /// Calls of the last answer, in order: id and name.
     open: Vec<(String, String)>,
@@ -79,7 +79,7 @@ struct Transcript {
     said: Vec<Block>,
 }
 
-impl Transcript {
+impl MessageListBuilder {
     fn add_user_blocks(&mut self, blocks: Vec<Block>) {
         self.said.extend(blocks);
     }

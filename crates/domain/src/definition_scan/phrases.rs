@@ -3,7 +3,7 @@
 use super::{
     foreign_phrases::FOREIGN,
     kinds::{ADDRESSES, APPROVES, COMMANDS, CONCEALS, DIRECTS, MARKUP, OVERRIDES, SECRETS, SENDS},
-    words::{Pattern, is_negated, other_readings, sentences, words},
+    words::{WordPattern, is_negated, other_readings, sentences, words},
 };
 use std::sync::LazyLock;
 
@@ -416,12 +416,12 @@ const COMMAND_PARTS: &[&str] = &[
     "| base64",
 ];
 
-static STRONG_PATTERNS: LazyLock<Vec<(&str, Pattern)>> = LazyLock::new(|| parsed(STRONG));
-static PLAIN_PATTERNS: LazyLock<Vec<(&str, Pattern)>> = LazyLock::new(|| parsed(PLAIN));
-static FOREIGN_PATTERNS: LazyLock<Vec<(&str, Pattern)>> = LazyLock::new(|| parsed(FOREIGN));
+static STRONG_PATTERNS: LazyLock<Vec<(&str, WordPattern)>> = LazyLock::new(|| parsed(STRONG));
+static PLAIN_PATTERNS: LazyLock<Vec<(&str, WordPattern)>> = LazyLock::new(|| parsed(PLAIN));
+static FOREIGN_PATTERNS: LazyLock<Vec<(&str, WordPattern)>> = LazyLock::new(|| parsed(FOREIGN));
 
-fn parsed(patterns: &[(&'static str, &'static str)]) -> Vec<(&'static str, Pattern)> {
-    patterns.iter().map(|(what, pattern)| (*what, Pattern::parse(pattern))).collect()
+fn parsed(patterns: &[(&'static str, &'static str)]) -> Vec<(&'static str, WordPattern)> {
+    patterns.iter().map(|(what, pattern)| (*what, WordPattern::parse(pattern))).collect()
 }
 
 /// Returns the findings about a text, each once.

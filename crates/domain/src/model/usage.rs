@@ -28,7 +28,7 @@ pub struct Usage {
 
 /// Prices in US dollars per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Prices {
+pub struct TokenPrices {
     /// Price of input.
     pub input: f64,
     /// Price of input from the cache.
@@ -51,7 +51,7 @@ impl Usage {
     }
 
     /// Returns the cost in US dollars.
-    pub fn cost(self, prices: &Prices) -> f64 {
+    pub fn cost(self, prices: &TokenPrices) -> f64 {
         let of = |tokens: u64, price: f64| tokens as f64 * price / 1e6;
         of(self.input_tokens, prices.input)
             + of(self.cache_read_tokens, prices.cache_read)

@@ -25,7 +25,7 @@ pub(crate) struct CommandPattern {
 
 /// Purpose of a pattern, by the effect of its rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose<'a> {
+pub(crate) enum PatternPurpose<'a> {
     /// The pattern covers commands: allow rules.
     Covering {
         /// Programs that the analysis looks through, so that no pattern can cover a command of them.
@@ -83,7 +83,7 @@ impl CommandPattern {
     ///
     /// # Errors
     /// The reason if the pattern could never match, with an alternative to write.
-    pub(crate) fn parse(text: &str, purpose: Purpose<'_>) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str, purpose: PatternPurpose<'_>) -> Result<Self, String> {
         let text = text.trim();
         if text.contains('\0') {
             return Err("a command cannot contain a NUL character, so it would never match".into());
@@ -92,10 +92,10 @@ impl CommandPattern {
             Some(head) => (head.trim_end(), true),
             None => (text, false),
         };
-        let tokens = Tokens::of(head);
+        let tokens = ParsedPattern::of(head);
         let has_wildcard = open_end || tokens.parts.len() > 1;
         // Without a wildcard, an allow rule may contain any command line literally.
-        if let (Some(broken), true) = (&tokens.broken, has_wildcard || purpose == Purpose::Catching) {
+        if let (Some(broken), true) = (&tokens.broken, has_wildcard || purpose == PatternPurpose::Catching) {
             return Err(broken.describe(head, open_end));
         }
         let is_everything = tokens.parts.iter().all(|part| part.replace(BETWEEN, "").is_empty());
@@ -105,7 +105,7 @@ impl CommandPattern {
         if is_everything {
             return Err("it contains no word, so it would never match".into());
         }
-        if let (true, Purpose::Covering { transparent_programs: looked_through }) = (has_wildcard, purpose) {
+        if let (true, PatternPurpose::Covering { transparent_programs: looked_through }) = (has_wildcard, purpose) {
             tokens.can_be_allowed(looked_through)?;
         }
         let literal = unescaped(text);
@@ -190,7 +190,7 @@ impl CommandPattern {
     /// redirections, and the operators between commands.
     fn fits_text(&self, text: &str) -> bool {
         (!self.has_wildcard() && one_blank(&self.literal) == one_blank(text))
-            || (!text.contains(BETWEEN) && self.words.fits(&Tokens::of(text.trim()).parts.join("*")))
+            || (!text.contains(BETWEEN) && self.words.fits(&ParsedPattern::of(text.trim()).parts.join("*")))
     }
 
     /// Returns `true` unless the pattern is one command, word for word.
@@ -226,7 +226,7 @@ fn parts_match(parts: &[String], subject: &str) -> bool {
 
 /// Parsed pattern: the texts between its wildcards, without quotes.
 #[derive(Default)]
-struct Tokens {
+struct ParsedPattern {
     parts: Vec<String>,
     is_line: bool,
     broken: Option<PatternFault>,
@@ -270,7 +270,7 @@ impl PatternFault {
     }
 }
 
-impl Tokens {
+impl ParsedPattern {
     fn of(text: &str) -> Self {
         let mut tokens = Self { parts: vec![String::new()], ..Self::default() };
         tokens.read(text, true);
@@ -410,7 +410,7 @@ pub fn narrowest(command: &CommandAccess) -> Option<String> {
 
 /// Returns `true` if the text is a valid pattern without a wildcard that covers the command.
 fn covers(text: &str, command: &CommandAccess) -> bool {
-    let pattern = CommandPattern::parse(text, Purpose::Covering { transparent_programs: &[] });
+    let pattern = CommandPattern::parse(text, PatternPurpose::Covering { transparent_programs: &[] });
     pattern.is_ok_and(|pattern| !pattern.has_wildcard() && pattern.covers(command))
 }
 

@@ -4,7 +4,7 @@ use crate::{
     access::Access,
     permission::{
         command_pattern,
-        path_pattern::{self, PatternBase},
+        path_pattern::{self, PatternContext},
         rule::{Effect, PermissionRule, RuleOrigin},
     },
     suggestion::Suggestion,
@@ -244,7 +244,7 @@ pub fn narrowest_rule(access: &Access, tool: &str) -> Option<String> {
     if text.contains(|c: char| c.is_control() && !matches!(c, '\n' | '\t')) {
         return None;
     }
-    let rule = PermissionRule::parse(Effect::Allow, &text, RuleOrigin::Program, &PatternBase::default()).ok()?;
+    let rule = PermissionRule::parse(Effect::Allow, &text, RuleOrigin::Program, &PatternContext::default()).ok()?;
     rule.meets(std::slice::from_ref(access), &WorkspaceRoots::default()).then_some(text)
 }
 

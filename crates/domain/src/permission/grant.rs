@@ -16,13 +16,13 @@ use std::{path::Path, sync::Arc};
 /// at run time, such as the real path of an open file, the target host of a redirect, or a file found in a directory
 /// walk.
 #[derive(Debug, Clone)]
-pub struct Grant {
+pub struct CallGrant {
     policy: Arc<PermissionPolicy>,
     tool: Arc<Tool>,
     approved: Vec<Access>,
 }
 
-impl Grant {
+impl CallGrant {
     /// Creates the grant for a call of `tool`. `approved` are the accesses that the user saw and approved; empty
     /// without an approval. Approval of a command includes those of the files it names for which an ask rule required
     /// the approval, and no others: the contents of a folder that it names were not shown.
@@ -134,7 +134,7 @@ impl Grant {
     }
 }
 
-/// Part of a [`Grant`] that applies below one folder.
+/// Part of a [`CallGrant`] that applies below one folder.
 #[derive(Debug)]
 pub struct FolderReadGrant<'a> {
     rules: Vec<ReadRules<'a>>,
@@ -148,7 +148,7 @@ impl FolderReadGrant<'_> {
         self.rules.iter().any(ReadRules::are_against_something)
     }
 
-    /// Returns `true` if a path below the folder may be read, as [`Grant::permits`] does.
+    /// Returns `true` if a path below the folder may be read, as [`CallGrant::permits`] does.
     pub fn permits(&self, path: &PathAccess) -> bool {
         match self.rules.iter().map(|rules| rules.verdict(path)).max().unwrap_or(Verdict::Deny) {
             Verdict::Allow => true,
@@ -164,21 +164,21 @@ mod tests {
     use crate::{
         access::CommandAccess,
         category::Category,
-        permission::{path_pattern::PatternBase, policy::Mode, rule::RuleOrigin},
+        permission::{path_pattern::PatternContext, policy::PermissionMode, rule::RuleOrigin},
         tool::ToolSource,
         tool_name::ToolName,
     };
     use proptest::prelude::*;
     use serde_json::Map;
 
-    fn under(rules: &[(Effect, &str)], approved: Vec<Access>) -> Grant {
+    fn under(rules: &[(Effect, &str)], approved: Vec<Access>) -> CallGrant {
         let rule = |(effect, text): &(Effect, &str)| {
-            Arc::new(PermissionRule::parse(*effect, text, RuleOrigin::CommandLine, &PatternBase::default()).unwrap())
+            Arc::new(PermissionRule::parse(*effect, text, RuleOrigin::CommandLine, &PatternContext::default()).unwrap())
         };
         let roots = WorkspaceRoots { write: vec!["/w".into()], ..Default::default() };
         let policy = PermissionPolicy { rules: rules.iter().map(rule).collect(), roots, ..Default::default() };
         let tool = Tool::new(ToolName::parse("bash").unwrap(), Map::new(), Category::Shell, ToolSource::BuiltIn);
-        Grant::new(Arc::new(policy), Arc::new(tool), approved)
+        CallGrant::new(Arc::new(policy), Arc::new(tool), approved)
     }
 
     #[test]
@@ -268,12 +268,12 @@ mod tests {
             rules in rules(), folder in names(), link in names(), rest in names(), is_approved: bool, is_data: bool,
         ) {
             let parse = |(effect, text): &(Effect, String)| {
-                PermissionRule::parse(*effect, text, RuleOrigin::CommandLine, &PatternBase::default()).map(Arc::new)
+                PermissionRule::parse(*effect, text, RuleOrigin::CommandLine, &PatternContext::default()).map(Arc::new)
             };
             let forbidden = if is_data { vec!["/w/a/b".into()] } else { Vec::new() };
             let roots = WorkspaceRoots { write: vec!["/w".into()], read_only: Vec::new(), forbidden };
             let policy = PermissionPolicy {
-                rules: rules.iter().map(|rule| parse(rule).unwrap()).collect(), mode: Mode::Default, roots,
+                rules: rules.iter().map(|rule| parse(rule).unwrap()).collect(), mode: PermissionMode::Default, roots,
                 ..Default::default()
             };
             let tool = Tool::new(ToolName::parse("grep").unwrap(), Map::new(), Category::Search, ToolSource::BuiltIn);
@@ -281,7 +281,7 @@ mod tests {
                 lexical: format!("/w/{folder}{tail}").into(), real: format!("/w/{link}{tail}").into(), tree: false,
             };
             let approved = if is_approved { vec![Access::ReadPath(at("").whole_tree())] } else { Vec::new() };
-            let grant = Grant::new(Arc::new(policy), Arc::new(tool), approved);
+            let grant = CallGrant::new(Arc::new(policy), Arc::new(tool), approved);
             let met = at(&format!("/{rest}"));
             prop_assert_eq!(grant.reading_below(&at("")).permits(&met), grant.permits(&Access::ReadPath(met.clone())));
         }

@@ -5,7 +5,7 @@ use crate::{
     permission::{
         command_pattern,
         decision::narrowest_rule,
-        path_pattern::PatternBase,
+        path_pattern::PatternContext,
         rule::{Effect, PermissionRule, RuleOrigin},
     },
     tool::Tool,
@@ -28,7 +28,7 @@ fn widened(access: &Access) -> Option<String> {
 }
 
 fn parsed(text: &str) -> Result<PermissionRule, String> {
-    let rule = PermissionRule::parse(Effect::Allow, text, RuleOrigin::Session, &PatternBase::default());
+    let rule = PermissionRule::parse(Effect::Allow, text, RuleOrigin::Session, &PatternContext::default());
     rule.map_err(|error| error.reason)
 }
 
@@ -104,10 +104,10 @@ fn narrower(head: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{access::WildcardLimits, testing::samples};
+    use crate::{access::RulePrefixLengths, testing::samples};
 
     fn command(line: &str, widening: Option<(u8, Option<u8>)>) -> Access {
-        let widening = widening.map(|(least, offered)| WildcardLimits { least, offered });
+        let widening = widening.map(|(least, offered)| RulePrefixLengths { least, offered });
         Access::RunCommand(CommandAccess { widening, ..CommandAccess::program(line.split(' ')) })
     }
 

@@ -28,7 +28,7 @@ enum Anchor {
 
 /// Context in which a pattern is parsed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct PatternBase {
+pub struct PatternContext {
     /// Folder of the file that contains the rule; `None` for rules from the command line.
     pub folder: Option<PathBuf>,
     /// Home folder of the user.
@@ -52,9 +52,13 @@ impl PathPattern {
     /// Compiles a pattern.
     ///
     /// # Errors
-    /// [`InvalidPattern`] if it is empty, is not a valid glob, or needs a home or rule folder that is not known.
-    pub(crate) fn parse(text: &str, base: &PatternBase, reach: PatternAnchoring) -> Result<Self, InvalidPattern> {
-        let wrong = |reason: &str| InvalidPattern { pattern: text.into(), reason: reason.into() };
+    /// [`InvalidPathPattern`] if it is empty, is not a valid glob, or needs a home or rule folder that is not known.
+    pub(crate) fn parse(
+        text: &str,
+        base: &PatternContext,
+        reach: PatternAnchoring,
+    ) -> Result<Self, InvalidPathPattern> {
+        let wrong = |reason: &str| InvalidPathPattern { pattern: text.into(), reason: reason.into() };
         let below = |folder: &Option<PathBuf>, rest: &str, reason: &str| {
             let folder = folder.as_ref().and_then(|folder| folder.to_str()).ok_or_else(|| wrong(reason))?;
             Ok(format!("{}/{rest}", globset::escape(folder.trim_end_matches('/'))))
@@ -170,7 +174,7 @@ pub fn literal(path: &str) -> String {
 /// Unusable pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the path pattern `{pattern}` cannot be used: {reason}")]
-pub(crate) struct InvalidPattern {
+pub(crate) struct InvalidPathPattern {
     pattern: String,
     reason: String,
 }
@@ -182,8 +186,11 @@ mod tests {
     #[track_caller]
     fn check(pattern: &str, reach: PatternAnchoring, path: &str, expected: bool) {
         let roots = WorkspaceRoots { write: vec!["/w".into()], ..Default::default() };
-        let base =
-            PatternBase { folder: Some("/w/conf".into()), home: Some("/home/me".into()), ..PatternBase::default() };
+        let base = PatternContext {
+            folder: Some("/w/conf".into()),
+            home: Some("/home/me".into()),
+            ..PatternContext::default()
+        };
         let tree = path.ends_with('/');
         let access = PathAccess { tree, ..PathAccess::plain(path.trim_end_matches('/')) };
         assert_eq!(
@@ -232,7 +239,10 @@ mod tests {
     #[test]
     fn a_pattern_that_can_never_match_is_refused() {
         for bad in ["", "a/../b", "[", "//"] {
-            assert!(PathPattern::parse(bad, &PatternBase::default(), PatternAnchoring::Anchored).is_err(), "{bad:?}");
+            assert!(
+                PathPattern::parse(bad, &PatternContext::default(), PatternAnchoring::Anchored).is_err(),
+                "{bad:?}"
+            );
         }
     }
 }

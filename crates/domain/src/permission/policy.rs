@@ -9,7 +9,7 @@ use crate::{
     },
     tool::{Tool, ToolSource},
     tool_selection::ToolSelection,
-    workspace_roots::{RootKind, WorkspaceRoots},
+    workspace_roots::{RootPermission, WorkspaceRoots},
 };
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// assert_eq!(Mode::default().as_str(), "default");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Mode {
+pub enum PermissionMode {
     /// Rules and defaults decide.
     #[default]
     Default,
@@ -37,7 +37,7 @@ pub enum Mode {
     Bypass,
 }
 
-impl Mode {
+impl PermissionMode {
     /// All modes.
     pub const ALL: &[Self] = &[Self::Default, Self::Plan, Self::AcceptEdits, Self::DontAsk, Self::Bypass];
 
@@ -79,7 +79,7 @@ pub struct PermissionPolicy {
     /// have applied.
     pub waiting: Vec<Arc<PermissionRule>>,
     /// Mode of the policy.
-    pub mode: Mode,
+    pub mode: PermissionMode,
     /// Folders of the workspace.
     pub roots: WorkspaceRoots,
     /// Tools that are offered.
@@ -112,7 +112,7 @@ impl PermissionPolicy {
     /// other limits come from this policy, which applies in addition.
     #[must_use]
     pub fn window(&self, selection: ToolSelection) -> Self {
-        Self { mode: Mode::Bypass, roots: self.workspace().clone(), selection, ..Self::default() }
+        Self { mode: PermissionMode::Bypass, roots: self.workspace().clone(), selection, ..Self::default() }
     }
 
     /// Returns a restricted view for a program. Tools that a deny rule forbids to offer are not part of it, by whatever
@@ -150,7 +150,7 @@ impl PermissionPolicy {
 
     /// Returns `true` if calls that would need approval are denied.
     pub fn denies_instead_of_asking(&self) -> bool {
-        self.layers().any(|layer| layer.mode == Mode::DontAsk)
+        self.layers().any(|layer| layer.mode == PermissionMode::DontAsk)
     }
 
     /// Decides on one call: the strictest finding on any part wins, deny over ask over allow.
@@ -169,7 +169,7 @@ impl PermissionPolicy {
         let mut decision = concluded(trace);
         let denies = |layer: &Self| {
             let is_asked = || layer.judged_alone(tool, arguments, accesses) == Verdict::Ask;
-            layer.mode == Mode::DontAsk && (self.within.is_none() || is_asked())
+            layer.mode == PermissionMode::DontAsk && (self.within.is_none() || is_asked())
         };
         if decision.verdict == Verdict::Ask && self.layers().any(denies) {
             decision.verdict = Verdict::Deny;
@@ -336,7 +336,7 @@ impl PermissionPolicy {
         // The real path is checked: a root may itself be reached through a link.
         match self.roots.containing(&path.real) {
             None => deny(Cause::OutsideRoots),
-            Some((_, RootKind::ReadOnly)) if access.kind() == AccessKind::Write => deny(Cause::ReadOnlyRoot),
+            Some((_, RootPermission::ReadOnly)) if access.kind() == AccessKind::Write => deny(Cause::ReadOnlyRoot),
             Some(_) => None,
         }
     }
@@ -353,7 +353,7 @@ impl PermissionPolicy {
     fn forbidden_by_mode(&self, tool: &Tool, access: &Access) -> Option<Finding> {
         let reads = access.kind() == AccessKind::Read || reads_by_a_program(tool, access) || is_own(tool, access);
         // Calls of an agent are checked by themselves, in the same mode.
-        let forbidden = self.mode == Mode::Plan && !reads && access.kind() != AccessKind::Agent;
+        let forbidden = self.mode == PermissionMode::Plan && !reads && access.kind() != AccessKind::Agent;
         let cause = Cause::Mode("the mode `plan` allows reading only");
         forbidden.then(|| Finding::new(Verdict::Deny, Some(access.clone()), cause))
     }
@@ -385,13 +385,13 @@ impl PermissionPolicy {
     fn leave(&self, tool: &Tool, access: &Access) -> Finding {
         let finding = |verdict, cause| Finding::new(verdict, Some(access.clone()), cause);
         match (self.mode, access.kind()) {
-            (Mode::Bypass, _) => {
+            (PermissionMode::Bypass, _) => {
                 return finding(Verdict::Allow, Cause::Mode("the mode `bypass` allows what nothing denies"));
             }
-            (Mode::AcceptEdits, AccessKind::Run) if self.only_changes_files(access) => {
+            (PermissionMode::AcceptEdits, AccessKind::Run) if self.only_changes_files(access) => {
                 return finding(Verdict::Allow, Cause::Mode("the mode `accept_edits` allows changes inside the roots"));
             }
-            (Mode::AcceptEdits, AccessKind::Write) => {
+            (PermissionMode::AcceptEdits, AccessKind::Write) => {
                 return finding(Verdict::Allow, Cause::Mode("the mode `accept_edits` allows changes inside the roots"));
             }
             _ => {}

@@ -4,7 +4,7 @@
 use crate::{
     access::Access,
     permission::{
-        path_pattern::PatternBase,
+        path_pattern::PatternContext,
         rule::{Effect, PermissionRule, RuleOrigin},
     },
     ports::approver::{ApprovalPart, ApprovalScope},
@@ -48,7 +48,7 @@ impl ReadOnlyCommands {
     fn covers(self, access: &Access) -> bool {
         let meets = |rule: PermissionRule| rule.meets(std::slice::from_ref(access), &WorkspaceRoots::default());
         let parse =
-            |text: String| PermissionRule::parse(Effect::Allow, &text, RuleOrigin::Session, &PatternBase::default());
+            |text: String| PermissionRule::parse(Effect::Allow, &text, RuleOrigin::Session, &PatternContext::default());
         self.rules().any(|text| parse(text).is_ok_and(meets))
     }
 }

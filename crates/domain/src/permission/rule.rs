@@ -9,11 +9,11 @@ use crate::{
     access::{Access, AccessKind, PathAccess},
     category::Category,
     context,
-    permission::{command_pattern::PatternWords, path_pattern::PatternBase},
+    permission::{command_pattern::PatternWords, path_pattern::PatternContext},
     tool::{Tool, ToolSource},
     workspace_roots::WorkspaceRoots,
 };
-use head::{Head, allows_name, fits, matches_any_name, names, names_server};
+use head::{RuleHead, allows_name, fits, matches_any_name, names, names_server};
 use kind::RuleKind;
 use serde_json::{Map, Value};
 use std::{fmt, sync::Arc};
@@ -94,8 +94,8 @@ pub struct PermissionRule {
     /// Entry of a file that the rule was derived from, such as "`rm` of `denied_commands`"; `None` if the file contains
     /// the rule itself.
     pub entry: Option<String>,
-    head: Head,
-    spec: Spec,
+    head: RuleHead,
+    spec: RuleSpec,
 }
 
 impl PartialEq for PermissionRule {
@@ -113,7 +113,7 @@ impl fmt::Display for PermissionRule {
 }
 
 #[derive(Debug, Clone)]
-enum Spec {
+enum RuleSpec {
     /// No parentheses, or only `*` in them.
     Any,
     One(Arc<dyn RuleKind>),
@@ -134,7 +134,7 @@ impl PermissionRule {
     ///
     /// # Errors
     /// [`InvalidRule`] with the fault and an alternative to write.
-    pub fn parse(effect: Effect, text: &str, origin: RuleOrigin, base: &PatternBase) -> Result<Self, InvalidRule> {
+    pub fn parse(effect: Effect, text: &str, origin: RuleOrigin, base: &PatternContext) -> Result<Self, InvalidRule> {
         let wrong = |reason: String| InvalidRule { rule: text.into(), origin: origin.clone(), reason };
         let trimmed = text.trim();
         let (head, spec) = match trimmed.split_once('(') {
@@ -144,19 +144,19 @@ impl PermissionRule {
                 None => return Err(wrong("the closing parenthesis is missing".into())),
             },
         };
-        let head = Head::parse(head, effect).map_err(&wrong)?;
+        let head = RuleHead::parse(head, effect).map_err(&wrong)?;
         let spec = match spec {
             // Only a named server is trusted, as in `mcp__server__*`.
             None | Some("*") if effect == Effect::Allow && head.is_request() => {
                 return Err(wrong(format!("an allow rule must name the server: write `{}(SERVER:*)`", head.as_str())));
             }
-            None | Some("*") => Spec::Any,
+            None | Some("*") => RuleSpec::Any,
             Some("") => {
                 return Err(wrong(
                     "the parentheses are empty and would never match: leave them out to mean every call".into(),
                 ));
             }
-            Some(spec) => Spec::parse(&head, spec, effect, base).map_err(&wrong)?,
+            Some(spec) => RuleSpec::parse(&head, spec, effect, base).map_err(&wrong)?,
         };
         Ok(Self { effect, text: trimmed.into(), origin, entry: None, head, spec })
     }
@@ -173,17 +173,17 @@ impl PermissionRule {
     /// The reason why the parentheses have no meaning for this tool.
     fn spec_for(&self, tool: &Tool) -> Result<Option<&dyn RuleKind>, &str> {
         match &self.spec {
-            Spec::OfTool { command: Ok(command), .. } if tool.takes_command_lines => Ok(Some(&**command)),
-            Spec::OfTool { command: Err(reason), .. } if tool.takes_command_lines => Err(reason),
-            Spec::Any | Spec::One(_) | Spec::OfTool { .. } => Ok(self.spec()),
+            RuleSpec::OfTool { command: Ok(command), .. } if tool.takes_command_lines => Ok(Some(&**command)),
+            RuleSpec::OfTool { command: Err(reason), .. } if tool.takes_command_lines => Err(reason),
+            RuleSpec::Any | RuleSpec::One(_) | RuleSpec::OfTool { .. } => Ok(self.spec()),
         }
     }
 
     /// Returns the kind of the parentheses where no tool is known.
     fn spec(&self) -> Option<&dyn RuleKind> {
         match &self.spec {
-            Spec::Any => None,
-            Spec::One(kind) | Spec::OfTool { other: kind, .. } => Some(&**kind),
+            RuleSpec::Any => None,
+            RuleSpec::One(kind) | RuleSpec::OfTool { other: kind, .. } => Some(&**kind),
         }
     }
 
@@ -191,7 +191,7 @@ impl PermissionRule {
     /// against existing tools. Such a deny or ask rule catches every call of the tool, and such an allow rule covers
     /// none.
     pub fn unreadable_for(&self, tool: &Tool) -> Option<&str> {
-        let Head::Tool(pattern) = &self.head else { return None };
+        let RuleHead::Tool(pattern) = &self.head else { return None };
         self.spec_for(tool).err().filter(|_| names(pattern, tool))
     }
 
@@ -199,8 +199,8 @@ impl PermissionRule {
     /// `None` for access kinds, globs and names of MCP tools.
     pub fn named_tool(&self) -> Option<&str> {
         match &self.head {
-            Head::Tool(name) if !name.contains('*') && !name.starts_with("mcp__") => Some(name),
-            Head::Tool(_) | Head::Access(_) => None,
+            RuleHead::Tool(name) if !name.contains('*') && !name.starts_with("mcp__") => Some(name),
+            RuleHead::Tool(_) | RuleHead::Access(_) => None,
         }
     }
 
@@ -216,8 +216,8 @@ impl PermissionRule {
     pub fn subject(&self) -> RuleSubject {
         match (self.spec(), &self.head) {
             (Some(kind), _) => kind.subject(),
-            (None, Head::Access(head)) => head.subject,
-            (None, Head::Tool(_)) => RuleSubject::ToolName,
+            (None, RuleHead::Access(head)) => head.subject,
+            (None, RuleHead::Tool(_)) => RuleSubject::ToolName,
         }
     }
 
@@ -249,7 +249,7 @@ impl PermissionRule {
 
     /// Returns `true` if the head of the rule matches the name of a tool. Used to try out a rule.
     pub fn meets_name(&self, name: &str) -> bool {
-        matches!(&self.head, Head::Tool(pattern) if fits(pattern, name))
+        matches!(&self.head, RuleHead::Tool(pattern) if fits(pattern, name))
     }
 
     /// Returns `true` if this allow rule allows any program. The function returns `true` for the names of tools that
@@ -257,8 +257,8 @@ impl PermissionRule {
     pub fn allows_any_program(&self, takes_command_lines: impl FnOnce(&str) -> bool) -> bool {
         let any = match (self.spec(), &self.head) {
             (Some(kind), _) => kind.fits_any_program(),
-            (None, Head::Access(head)) => head.access == AccessKind::Run,
-            (None, Head::Tool(name)) => takes_command_lines(name),
+            (None, RuleHead::Access(head)) => head.access == AccessKind::Run,
+            (None, RuleHead::Tool(name)) => takes_command_lines(name),
         };
         any && self.effect == Effect::Allow
     }
@@ -282,8 +282,8 @@ impl PermissionRule {
     /// plain commands.
     pub(super) fn misses(&self, tool: &Tool, access: &Access) -> bool {
         let head = match &self.head {
-            Head::Access(head) => access.kind() == head.access,
-            Head::Tool(pattern) => names(pattern, tool),
+            RuleHead::Access(head) => access.kind() == head.access,
+            RuleHead::Tool(pattern) => names(pattern, tool),
         };
         let Ok(Some(kind)) = self.spec_for(tool) else { return false };
         head && matches!(access, Access::RunCommand(command) if kind.misses(command))
@@ -296,10 +296,10 @@ impl PermissionRule {
             return true;
         }
         let head = match &self.head {
-            Head::Access(head) => access.kind() == head.access,
-            Head::Tool(pattern) if tool.stands_for().is_some() => names_server(pattern, tool),
+            RuleHead::Access(head) => access.kind() == head.access,
+            RuleHead::Tool(pattern) if tool.stands_for().is_some() => names_server(pattern, tool),
             // Sending always needs approval.
-            Head::Tool(pattern) => access.kind() != AccessKind::Send && names(pattern, tool),
+            RuleHead::Tool(pattern) => access.kind() != AccessKind::Send && names(pattern, tool),
         };
         head && self.spec_for(tool).is_ok_and(|spec| self.covers_access(spec, access, roots))
     }
@@ -307,14 +307,14 @@ impl PermissionRule {
     /// Returns `true` if this allow rule names the tool that represents the request without covering it, because a
     /// request is not a call of a tool with that name.
     pub(super) fn names_only_tools(&self, tool: &Tool) -> bool {
-        let Head::Tool(pattern) = &self.head else { return false };
+        let RuleHead::Tool(pattern) = &self.head else { return false };
         tool.stands_for().is_some() && names(pattern, tool) && !names_server(pattern, tool)
     }
 
     /// Returns the kind of requests that deny and ask rules match by the tool name in this allow rule, with the rule
     /// that allows such requests instead.
     pub fn named_requests(&self) -> Option<(AccessKind, String)> {
-        let Head::Tool(name) = &self.head else { return None };
+        let RuleHead::Tool(name) = &self.head else { return None };
         let (server, tool) = match name.strip_prefix("mcp__") {
             Some(qualified) => qualified.split_once("__")?,
             None => ("SERVER", name.as_str()),
@@ -335,7 +335,7 @@ impl PermissionRule {
     /// Returns `true` if this deny rule closes everything that the access requests: a resource, a prompt, or every
     /// resource of a template.
     pub(super) fn closes_request(&self, access: &Access, roots: &WorkspaceRoots) -> bool {
-        matches!(&self.head, Head::Access(_))
+        matches!(&self.head, RuleHead::Access(_))
             && self.effect == Effect::Deny
             && self.covers_access(self.spec(), access, roots)
     }
@@ -344,21 +344,21 @@ impl PermissionRule {
     pub(super) fn names_requests_of(&self, tool: &Tool) -> bool {
         let Some(kind) = tool.stands_for() else { return false };
         let covers_server = |kind: &dyn RuleKind| tool.server().is_some_and(|one| kind.covers_server(one.as_str()));
-        matches!(&self.head, Head::Access(head) if head.access == kind) && self.spec().is_none_or(covers_server)
+        matches!(&self.head, RuleHead::Access(head) if head.access == kind) && self.spec().is_none_or(covers_server)
     }
 
     /// Returns `true` if an allow rule covers the access, for any tool.
     fn covers_access(&self, spec: Option<&dyn RuleKind>, access: &Access, roots: &WorkspaceRoots) -> bool {
         let head = match &self.head {
-            Head::Access(head) => access.kind() == head.access,
-            Head::Tool(_) => true,
+            RuleHead::Access(head) => access.kind() == head.access,
+            RuleHead::Tool(_) => true,
         };
         head && spec.is_none_or(|kind| kind.covers(access, roots))
     }
 
     /// Returns `true` if this allow rule names every call of the tool that has no accesses.
     pub(super) fn allows_whole(&self, tool: &Tool) -> bool {
-        matches!((&self.head, &self.spec), (Head::Tool(pattern), Spec::Any) if allows_name(pattern, tool))
+        matches!((&self.head, &self.spec), (RuleHead::Tool(pattern), RuleSpec::Any) if allows_name(pattern, tool))
     }
 
     /// Returns the access by which this deny or ask rule catches the call; `Some(None)` if it catches the call as a
@@ -371,11 +371,11 @@ impl PermissionRule {
         roots: &WorkspaceRoots,
     ) -> Option<Option<&'a Access>> {
         match &self.head {
-            Head::Tool(pattern) if !matches_any_name(pattern, tool) => {
+            RuleHead::Tool(pattern) if !matches_any_name(pattern, tool) => {
                 return accesses.iter().find(|access| self.denies_offering(pattern, access)).map(Some);
             }
-            Head::Tool(_) if matches!(self.spec, Spec::Any) => return Some(None),
-            Head::Tool(_) | Head::Access(_) => {}
+            RuleHead::Tool(_) if matches!(self.spec, RuleSpec::Any) => return Some(None),
+            RuleHead::Tool(_) | RuleHead::Access(_) => {}
         }
         // A rule whose parentheses have no meaning for the tool catches everything it could apply to.
         let Ok(spec) = self.spec_for(tool) else { return Some(None) };
@@ -391,16 +391,16 @@ impl PermissionRule {
         // A pattern that matches with its stars as literal characters is contained in the pattern of the rule.
         matches!(access, Access::OfferTools(tools) if fits(pattern, tools))
             && self.effect == Effect::Deny
-            && matches!(self.spec, Spec::Any)
+            && matches!(self.spec, RuleSpec::Any)
     }
 
     /// Returns a deny rule on offered tools as the deny rule on calls of these tools, for a program that is offered
     /// them.
     pub(super) fn of_offered_tools(&self) -> Option<Self> {
-        let Head::Access(head) = &self.head else { return None };
+        let RuleHead::Access(head) = &self.head else { return None };
         let pattern = self.spec().map_or(Some("*"), RuleKind::names)?;
         let denies = self.effect == Effect::Deny && head.access == AccessKind::Offer;
-        denies.then(|| Self { head: Head::Tool(pattern.into()), spec: Spec::Any, ..self.clone() })
+        denies.then(|| Self { head: RuleHead::Tool(pattern.into()), spec: RuleSpec::Any, ..self.clone() })
     }
 
     fn catches_access(&self, spec: Option<&dyn RuleKind>, access: &Access, roots: &WorkspaceRoots) -> bool {
@@ -410,13 +410,13 @@ impl PermissionRule {
             return true;
         }
         let head = match &self.head {
-            Head::Tool(_) => true,
+            RuleHead::Tool(_) => true,
             // A path that may not be read may not be written either; an ask rule applies only to the access that it
             // names.
-            Head::Access(head) if (head.access, access.kind()) == (AccessKind::Read, AccessKind::Write) => {
+            RuleHead::Access(head) if (head.access, access.kind()) == (AccessKind::Read, AccessKind::Write) => {
                 self.effect == Effect::Deny && spec.is_some()
             }
-            Head::Access(head) => head.access == access.kind(),
+            RuleHead::Access(head) => head.access == access.kind(),
         };
         head && spec.is_none_or(|kind| kind.catches(access, roots))
     }
@@ -431,8 +431,8 @@ impl PermissionRule {
         roots: &WorkspaceRoots,
     ) -> bool {
         let head = match &self.head {
-            Head::Access(head) => head.access == kind,
-            Head::Tool(pattern) => names(pattern, tool),
+            RuleHead::Access(head) => head.access == kind,
+            RuleHead::Tool(pattern) => names(pattern, tool),
         };
         head && match self.spec_for(tool) {
             Ok(None) | Err(_) => true,
@@ -450,7 +450,7 @@ impl PermissionRule {
 
     /// Returns `true` if this deny rule denies every call of the tool, whatever its arguments.
     pub(super) fn denies_whole(&self, tool: &Tool) -> bool {
-        matches!((&self.head, &self.spec), (Head::Tool(pattern), Spec::Any) if matches_any_name(pattern, tool))
+        matches!((&self.head, &self.spec), (RuleHead::Tool(pattern), RuleSpec::Any) if matches_any_name(pattern, tool))
     }
 
     /// Returns `true` if the rule names every access of this kind, and the tool has an alias of that kind: all its
@@ -462,18 +462,18 @@ impl PermissionRule {
 
     /// Returns `true` if the rule names every access of this kind.
     pub(super) fn names_whole_kind(&self, kind: AccessKind) -> bool {
-        matches!((&self.head, &self.spec), (Head::Access(head), Spec::Any) if head.access == kind)
+        matches!((&self.head, &self.spec), (RuleHead::Access(head), RuleSpec::Any) if head.access == kind)
     }
 }
 
-impl Spec {
-    fn parse(head: &Head, text: &str, effect: Effect, base: &PatternBase) -> Result<Self, String> {
+impl RuleSpec {
+    fn parse(head: &RuleHead, text: &str, effect: Effect, base: &PatternContext) -> Result<Self, String> {
         match head {
-            Head::Access(head) => (head.parse)(text, effect, base).map(Self::One),
-            Head::Tool(name) if base.command_tools.contains(&name.as_str()) => {
+            RuleHead::Access(head) => (head.parse)(text, effect, base).map(Self::One),
+            RuleHead::Tool(name) if base.command_tools.contains(&name.as_str()) => {
                 kind::behind_a_command_tool(text, effect, base).map(Self::One)
             }
-            Head::Tool(_) => Ok(Self::OfTool {
+            RuleHead::Tool(_) => Ok(Self::OfTool {
                 other: kind::behind_a_tool(text, effect, base)?,
                 command: kind::behind_a_command_tool(text, effect, base),
             }),

@@ -2,7 +2,7 @@
 
 use super::{
     item::{ItemKind, fingerprinted},
-    schema_shape::{ShapeChange, compare},
+    schema_shape::{ShapeComparison, compare},
 };
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -81,7 +81,7 @@ pub fn classify(kind: ItemKind, old: Option<&Value>, new: Option<&Value>) -> BTr
             return [ChangeClass::Text].into();
         }
     }
-    let ShapeChange { is_wider, is_narrower } = compare(before.get("inputSchema"), after.get("inputSchema"));
+    let ShapeComparison { is_wider, is_narrower } = compare(before.get("inputSchema"), after.get("inputSchema"));
     if is_wider {
         classes.insert(ChangeClass::SchemaWidened);
     }
@@ -89,7 +89,7 @@ pub fn classify(kind: ItemKind, old: Option<&Value>, new: Option<&Value>) -> BTr
         classes.insert(ChangeClass::SchemaNarrowed);
     }
     if before.get("outputSchema").is_some() != after.get("outputSchema").is_some()
-        || compare(before.get("outputSchema"), after.get("outputSchema")) != ShapeChange::default()
+        || compare(before.get("outputSchema"), after.get("outputSchema")) != ShapeComparison::default()
     {
         classes.insert(ChangeClass::Output);
     }

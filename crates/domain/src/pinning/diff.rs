@@ -25,7 +25,7 @@ const MAX_BYTES: usize = 256 << 10;
 pub fn diff(key: &ItemKey, old: Option<&Value>, new: Option<&Value>) -> String {
     let covered = |definition: Option<&Value>| definition.map(|definition| fingerprinted(key.kind, definition));
     let (old, new) = (covered(old), covered(new));
-    let mut difference = Difference::default();
+    let mut difference = DiffLines::default();
     compare("", old.as_ref(), new.as_ref(), &mut difference);
     let lines = match difference.is_full() {
         true => whole_definitions(old.as_ref(), new.as_ref()),
@@ -46,12 +46,12 @@ pub fn diff(key: &ItemKey, old: Option<&Value>, new: Option<&Value>) -> String {
 
 /// Lines of a difference by member.
 #[derive(Default)]
-struct Difference {
+struct DiffLines {
     lines: Vec<String>,
     bytes: usize,
 }
 
-impl Difference {
+impl DiffLines {
     fn add(&mut self, line: String) {
         self.bytes += line.len();
         self.lines.push(line);
@@ -65,12 +65,12 @@ impl Difference {
 /// Returns the difference of the definitions as compact JSON.
 fn whole_definitions(old: Option<&Value>, new: Option<&Value>) -> Vec<String> {
     let text = |value: Option<&Value>| value.map_or_else(Vec::new, |value| wrapped(&value.to_string()));
-    let mut difference = Difference { lines: vec!["@@ definition @@".to_owned()], bytes: 0 };
+    let mut difference = DiffLines { lines: vec!["@@ definition @@".to_owned()], bytes: 0 };
     changed_lines(&text(old), &text(new), &mut difference);
     difference.lines
 }
 
-fn compare(path: &str, old: Option<&Value>, new: Option<&Value>, difference: &mut Difference) {
+fn compare(path: &str, old: Option<&Value>, new: Option<&Value>, difference: &mut DiffLines) {
     if old == new || difference.is_full() {
         return;
     }
@@ -94,7 +94,7 @@ fn in_members(
     path: &str,
     old: &serde_json::Map<String, Value>,
     new: &serde_json::Map<String, Value>,
-    difference: &mut Difference,
+    difference: &mut DiffLines,
 ) {
     let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
     for name in names {
@@ -107,7 +107,7 @@ fn in_members(
 }
 
 /// Adds the lines that differ. Equal lines at both ends are left out.
-fn changed_lines(old: &[String], new: &[String], difference: &mut Difference) {
+fn changed_lines(old: &[String], new: &[String], difference: &mut DiffLines) {
     let start = old.iter().zip(new).take_while(|(one, other)| one == other).count();
     let rest = |lines: &[String]| lines.len() - start;
     let end = old.iter().rev().zip(new.iter().rev()).take(rest(old).min(rest(new)));

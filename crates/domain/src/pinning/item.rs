@@ -6,14 +6,14 @@ use serde_json::{Map, Value};
 /// Key of the stored definitions of a server. A server that is configured under another name, or in another file, is a
 /// different server.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PinnedServer {
+pub struct PinnedServerKey {
     /// Configuration file; empty for a server that the embedding application defines.
     pub configured_in: String,
     /// Name of the server.
     pub name: String,
 }
 
-impl From<&ProviderIdentity> for PinnedServer {
+impl From<&ProviderIdentity> for PinnedServerKey {
     fn from(identity: &ProviderIdentity) -> Self {
         Self { configured_in: identity.configured_in.clone(), name: identity.name.clone() }
     }

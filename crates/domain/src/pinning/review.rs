@@ -33,18 +33,18 @@ pub struct OfferedDefinitions<'a> {
 
 /// Result of a review.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Review {
+pub struct DefinitionReview {
     /// Versions that are not stored yet.
     pub added: Vec<DefinitionVersion>,
     /// State of each offered item.
-    pub states: BTreeMap<ItemKey, ItemState>,
+    pub states: BTreeMap<ItemKey, ServedDefinition>,
     /// Findings, changes and required approvals for the operator, as sentences.
     pub notes: Vec<String>,
 }
 
 /// Way in which an item is served.
 #[derive(Debug, Clone, PartialEq)]
-pub enum ItemState {
+pub enum ServedDefinition {
     /// The offered definition is served.
     Current {
         /// `true` if it was approved despite a hard finding. Its findings are then not reported.
@@ -70,13 +70,13 @@ pub fn review(
     offer: OfferedDefinitions<'_>,
     on_change: ChangePolicy,
     now: Timestamp,
-) -> Review {
+) -> DefinitionReview {
     let mut stored: BTreeMap<&ItemKey, Vec<&DefinitionVersion>> = BTreeMap::new();
     for version in versions.iter().filter(|version| offer.kinds.contains(&version.key.kind)) {
         stored.entry(&version.key).or_default().push(version);
     }
     let known: BTreeSet<u8> = stored.keys().map(|key| listing(key.kind)).collect();
-    let mut review = Review::default();
+    let mut review = DefinitionReview::default();
     let marker = listed_marker();
     if stored.remove(&marker).is_none() && offer.kinds.contains(&marker.kind) {
         review.added.push(DefinitionVersion {
@@ -93,7 +93,7 @@ pub fn review(
         let history = stored.remove(&item.key).unwrap_or_default();
         let is_first_sight = !known.contains(&listing(item.key.kind));
         let other_names = offer.other_names;
-        let reviewer = ItemReview { item, history: &history, on_change, now, is_first_sight, other_names };
+        let reviewer = ItemReviewer { item, history: &history, on_change, now, is_first_sight, other_names };
         let latest = match reviewer.unchanged() {
             Some(latest) => latest.clone(),
             None => {
@@ -143,7 +143,7 @@ pub fn approved_version<'v>(history: &[&'v DefinitionVersion]) -> Option<&'v Def
     history.iter().rev().find(|version| version.approval.is_some() && version.definition.is_some()).copied()
 }
 
-struct ItemReview<'a> {
+struct ItemReviewer<'a> {
     item: &'a OfferedItem,
     history: &'a [&'a DefinitionVersion],
     on_change: ChangePolicy,
@@ -152,7 +152,7 @@ struct ItemReview<'a> {
     other_names: &'a BTreeSet<String>,
 }
 
-impl<'a> ItemReview<'a> {
+impl<'a> ItemReviewer<'a> {
     fn approved(&self) -> Option<&'a DefinitionVersion> {
         approved_version(self.history)
     }
@@ -210,9 +210,9 @@ impl<'a> ItemReview<'a> {
         }
     }
 
-    fn state(&self, latest: &DefinitionVersion) -> ItemState {
+    fn state(&self, latest: &DefinitionVersion) -> ServedDefinition {
         if latest.approval.is_some() {
-            return ItemState::Current { is_approved: latest.has_hard_finding };
+            return ServedDefinition::Current { is_approved: latest.has_hard_finding };
         }
         let is_passed = self.on_change == ChangePolicy::Pass && !latest.has_hard_finding;
         let OfferedItem { key, definition } = self.item;
@@ -220,7 +220,7 @@ impl<'a> ItemReview<'a> {
         let old = approved.and_then(|approved| approved.definition.as_ref());
         let classes = classify(key.kind, old, Some(definition));
         if is_passed {
-            return ItemState::Current { is_approved: false };
+            return ServedDefinition::Current { is_approved: false };
         }
         let is_withheld = latest.has_hard_finding || self.on_change == ChangePolicy::Quarantine;
         let asks = is_withheld || classes.iter().any(|class| class.requires_approval());
@@ -231,13 +231,13 @@ impl<'a> ItemReview<'a> {
             is_withheld,
         });
         match (old, pending) {
-            (Some(old), pending) => ItemState::Approved {
+            (Some(old), pending) => ServedDefinition::Approved {
                 definition: old.clone(),
                 is_approved_by_user: approved.is_some_and(|approved| approved.has_hard_finding),
                 pending,
             },
-            (None, Some(pending)) => ItemState::Unapproved(pending),
-            (None, None) => ItemState::Current { is_approved: false },
+            (None, Some(pending)) => ServedDefinition::Unapproved(pending),
+            (None, None) => ServedDefinition::Current { is_approved: false },
         }
     }
 }
@@ -263,20 +263,20 @@ fn reason(latest: &DefinitionVersion, classes: &BTreeSet<ChangeClass>) -> String
 fn notes(
     key: &ItemKey,
     latest: &DefinitionVersion,
-    state: &ItemState,
+    state: &ServedDefinition,
     approved: Option<&DefinitionVersion>,
 ) -> Vec<String> {
-    let is_approved_by_user = matches!(state, ItemState::Current { is_approved: true });
+    let is_approved_by_user = matches!(state, ServedDefinition::Current { is_approved: true });
     let findings = latest.findings.iter().filter(|_| !is_approved_by_user);
     let mut notes: Vec<String> = findings.map(|finding| format!("{key}: {finding}")).collect();
     let pending = match state {
-        ItemState::Current { .. } => None,
-        ItemState::Unapproved(pending) => Some(pending),
-        ItemState::Approved { pending, .. } if key.kind == ItemKind::Launch => {
+        ServedDefinition::Current { .. } => None,
+        ServedDefinition::Unapproved(pending) => Some(pending),
+        ServedDefinition::Approved { pending, .. } if key.kind == ItemKind::Launch => {
             notes.push("the server is not started or reached in the approved way".to_owned());
             pending.as_ref()
         }
-        ItemState::Approved { pending, .. } => {
+        ServedDefinition::Approved { pending, .. } => {
             let old = approved.and_then(|approved| approved.definition.as_ref());
             let classes = classify(key.kind, old, latest.definition.as_ref());
             let named: Vec<&str> = classes.into_iter().map(ChangeClass::as_str).collect();
@@ -310,11 +310,11 @@ mod tests {
         fn known(on_change: ChangePolicy) -> Self {
             let mut server = Self { versions: Vec::new(), on_change };
             let state = server.offer(&[("t", base())]);
-            assert_eq!(state["t"], ItemState::Current { is_approved: false });
+            assert_eq!(state["t"], ServedDefinition::Current { is_approved: false });
             server
         }
 
-        fn offer(&mut self, tools: &[(&str, Value)]) -> BTreeMap<String, ItemState> {
+        fn offer(&mut self, tools: &[(&str, Value)]) -> BTreeMap<String, ServedDefinition> {
             let items: Vec<OfferedItem> = tools
                 .iter()
                 .map(|(name, definition)| OfferedItem {
@@ -346,13 +346,13 @@ mod tests {
     }
 
     /// Returns the outcome for the tool: "current", "approved", and "asks" or "withheld".
-    fn outcome(state: &ItemState) -> String {
+    fn outcome(state: &ServedDefinition) -> String {
         let pending = |pending: &PendingDefinition| if pending.is_withheld { "withheld" } else { "asks" };
         match state {
-            ItemState::Current { .. } => "current".into(),
-            ItemState::Approved { pending: None, .. } => "approved".into(),
-            ItemState::Approved { pending: Some(one), .. } => format!("approved, {}", pending(one)),
-            ItemState::Unapproved(one) => pending(one).into(),
+            ServedDefinition::Current { .. } => "current".into(),
+            ServedDefinition::Approved { pending: None, .. } => "approved".into(),
+            ServedDefinition::Approved { pending: Some(one), .. } => format!("approved, {}", pending(one)),
+            ServedDefinition::Unapproved(one) => pending(one).into(),
         }
     }
 
@@ -404,7 +404,7 @@ mod tests {
         assert_eq!((outcome(&states["t"]).as_str(), outcome(&states["u"]).as_str()), ("current", "withheld"));
         server.approve();
         let states = server.offer(&[("t", base()), ("u", json!({"description": "x\u{e0041}"}))]);
-        assert_eq!(states["u"], ItemState::Current { is_approved: true });
+        assert_eq!(states["u"], ServedDefinition::Current { is_approved: true });
     }
 
     #[test]
@@ -416,14 +416,14 @@ mod tests {
             for offered in [hiding("Adds."), hiding("Adds and more."), json!({"description": "Adds.", member: value})] {
                 let state = &server.offer(&[("t", offered)])["t"];
                 assert_eq!(outcome(state), "approved, withheld", "{member}");
-                assert!(matches!(state, ItemState::Approved { is_approved_by_user: false, .. }), "{member}");
+                assert!(matches!(state, ServedDefinition::Approved { is_approved_by_user: false, .. }), "{member}");
             }
             server.approve();
             let state = server.offer(&[("t", hiding("Adds."))]).remove("t").unwrap();
-            assert_eq!(state, ItemState::Current { is_approved: true }, "{member}");
+            assert_eq!(state, ServedDefinition::Current { is_approved: true }, "{member}");
             let state = &server.offer(&[("t", json!({"description": "Adds more."}))])["t"];
             assert_eq!(outcome(state), "approved", "{member}");
-            assert!(matches!(state, ItemState::Approved { is_approved_by_user: true, .. }), "{member}");
+            assert!(matches!(state, ServedDefinition::Approved { is_approved_by_user: true, .. }), "{member}");
         }
     }
 
@@ -449,7 +449,9 @@ mod tests {
         let mut server = Server::known(ChangePolicy::Pin);
         let wider = json!({"a": {"type": "string"}, "cc": {"type": "string"}});
         let states = server.offer(&[("t", with("/inputSchema/properties", wider))]);
-        let ItemState::Approved { definition, pending: Some(pending), .. } = &states["t"] else { panic!("{states:?}") };
+        let ServedDefinition::Approved { definition, pending: Some(pending), .. } = &states["t"] else {
+            panic!("{states:?}")
+        };
         assert_eq!((definition, pending.number), (&base(), 2));
         assert_eq!(pending.reason, "its definition changed since it was approved (schema widened)");
         assert!(pending.diff.contains("@@ inputSchema.properties.cc.type @@\n+string\n"), "{}", pending.diff);
@@ -468,6 +470,9 @@ mod tests {
         };
         assert!(list(&[]).is_empty());
         let states = list(std::slice::from_ref(&prompt));
-        assert!(matches!(&states[&prompt.key], ItemState::Unapproved(pending) if pending.is_withheld), "{states:?}");
+        assert!(
+            matches!(&states[&prompt.key], ServedDefinition::Unapproved(pending) if pending.is_withheld),
+            "{states:?}"
+        );
     }
 }

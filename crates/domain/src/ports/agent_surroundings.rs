@@ -1,7 +1,7 @@
 //! The surroundings of an agent, for its model.
 
 use crate::{
-    agent::instructions::{DeliveredInstructions, InstructionSection},
+    agent::instructions::{DeliveredInstructions, InstructionFile},
     conversation::ConversationId,
 };
 use async_trait::async_trait;
@@ -56,7 +56,7 @@ pub struct SurroundingsDescription {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FolderInstructions {
     /// Sections, one per file.
-    pub sections: Vec<InstructionSection>,
+    pub sections: Vec<InstructionFile>,
     /// Notes for the user, such as a file that was not read. Each is returned once.
     pub notes: Vec<String>,
 }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 /// Answer of a rule to an approval request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum RuleAnswer {
+pub enum ApprovalRuleAnswer {
     /// No answer: the next rule is asked, and after the last rule the approver.
     Pass,
     /// The call may run once.
@@ -52,5 +52,5 @@ pub trait ApprovalRule: Send + Sync {
     fn name(&self) -> &str;
 
     /// Answers the request.
-    async fn judge<'s, 'q, 'r>(&'s self, request: &'q ApprovalRequest<'r>) -> RuleAnswer;
+    async fn judge<'s, 'q, 'r>(&'s self, request: &'q ApprovalRequest<'r>) -> ApprovalRuleAnswer;
 }

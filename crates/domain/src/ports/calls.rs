@@ -63,10 +63,10 @@ pub trait Calls: Send + Sync {
     fn window<'a>(&'a self, name: &str, selection: ToolSelection) -> Box<dyn Calls + 'a>;
 
     /// Returns the names of a selection that match no callable tool.
-    fn unknown(&self, selection: &ToolSelection) -> Vec<UnknownName> {
+    fn unknown(&self, selection: &ToolSelection) -> Vec<UnknownToolName> {
         let tools = self.list();
         let unmatched = selection.unmatched(tools.iter().map(Arc::as_ref));
-        unmatched.into_iter().map(|name| UnknownName::among(name, &tools)).collect()
+        unmatched.into_iter().map(|name| UnknownToolName::among(name, &tools)).collect()
     }
 
     /// Resolves the tool and validates the arguments of a call without making it. Nothing runs, no approver is asked,
@@ -87,14 +87,14 @@ pub trait Calls: Send + Sync {
 /// Selected name that matches no tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct UnknownName {
+pub struct UnknownToolName {
     /// Name, or pattern of names.
     pub name: String,
     /// Name that may be intended: that of the tool with this alias, else the nearest name.
     pub nearest: Option<String>,
 }
 
-impl UnknownName {
+impl UnknownToolName {
     fn among(name: &str, tools: &[Arc<Tool>]) -> Self {
         let one = ToolSelection::only([name]);
         let meant = tools.iter().find(|tool| one.includes(tool)).map(|tool| tool.name().as_str());
@@ -103,7 +103,7 @@ impl UnknownName {
     }
 }
 
-impl fmt::Display for UnknownName {
+impl fmt::Display for UnknownToolName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "no callable tool is named `{}`", self.name)?;
         match &self.nearest {

@@ -5,8 +5,8 @@ use crate::{
     client_profile::LogLevel,
     context::{ContextCatalogue, notice::ContextNotice, request::ContextRequest},
     error_kind::ErrorKind,
-    pinning::Pinning,
-    ports::tool_provider::{CallContext, CallOutcome, ProviderError},
+    pinning::PinningSettings,
+    ports::tool_provider::{CallContext, CallOutcome, ProviderListError},
     server_name::ServerName,
     tool_call::ToolCall,
     tool_failure::ToolFailure,
@@ -42,7 +42,7 @@ pub trait ContextProvider: Send + Sync {
     }
 
     /// Returns the settings for pinning its definitions; `None` if no server controls them.
-    fn pinning(&self) -> Option<Pinning> {
+    fn pinning(&self) -> Option<PinningSettings> {
         None
     }
 
@@ -55,8 +55,8 @@ pub trait ContextProvider: Send + Sync {
     /// Returns everything it offers, in any order, with unique URIs, templates and prompt names.
     ///
     /// # Errors
-    /// [`ProviderError`] if nothing is known.
-    async fn list(&self) -> Result<ContextCatalogue, ProviderError>;
+    /// [`ProviderListError`] if nothing is known.
+    async fn list(&self) -> Result<ContextCatalogue, ProviderListError>;
 
     /// Returns when [`list`](Self::list) may return a different catalogue than last time. Never returns if it cannot
     /// change.

@@ -1,7 +1,7 @@
 //! Store of the versions of definitions that servers offer.
 
 use crate::{
-    pinning::item::{DefinitionVersion, ItemKey, PinnedServer, VersionApproval},
+    pinning::item::{DefinitionVersion, ItemKey, PinnedServerKey, VersionApproval},
     ports::tool_repository::StoreError,
 };
 use async_trait::async_trait;
@@ -25,13 +25,13 @@ pub trait DefinitionStore: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be read.
-    async fn versions(&self, server: &PinnedServer) -> Result<Vec<DefinitionVersion>, StoreError>;
+    async fn versions(&self, server: &PinnedServerKey) -> Result<Vec<DefinitionVersion>, StoreError>;
 
     /// Adds versions. A version whose key and number are already stored is ignored.
     ///
     /// # Errors
     /// [`StoreError`] if it could not be written; nothing was then changed.
-    async fn add(&self, server: &PinnedServer, versions: &[DefinitionVersion]) -> Result<(), StoreError>;
+    async fn add(&self, server: &PinnedServerKey, versions: &[DefinitionVersion]) -> Result<(), StoreError>;
 
     /// Approves these versions. Existing approvals do not change. Unknown versions are ignored.
     ///
@@ -39,7 +39,7 @@ pub trait DefinitionStore: Send + Sync {
     /// [`StoreError`] if it could not be written; nothing was then changed.
     async fn approve(
         &self,
-        server: &PinnedServer,
+        server: &PinnedServerKey,
         versions: &[(ItemKey, u32)],
         approval: &VersionApproval,
     ) -> Result<(), StoreError>;

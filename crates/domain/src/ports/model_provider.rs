@@ -1,6 +1,6 @@
 //! A language model, independent of the service that runs it.
 
-use crate::model::{error::ModelError, reply::ModelEvent, request::ModelRequest, usage::Prices};
+use crate::model::{error::ModelError, reply::ModelEvent, request::ModelRequest, usage::TokenPrices};
 use async_trait::async_trait;
 
 /// Facts about a model that are known without a request.
@@ -15,7 +15,7 @@ pub struct ModelFacts {
     /// `true` if the model accepts images.
     pub takes_images: bool,
     /// Prices; `None` if they are not known.
-    pub prices: Option<Prices>,
+    pub prices: Option<TokenPrices>,
 }
 
 /// Language model.

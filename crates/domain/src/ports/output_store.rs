@@ -27,19 +27,19 @@ impl fmt::Display for OutputHandle {
 }
 
 impl FromStr for OutputHandle {
-    type Err = InvalidHandle;
+    type Err = InvalidOutputHandle;
 
-    fn from_str(text: &str) -> Result<Self, InvalidHandle> {
+    fn from_str(text: &str) -> Result<Self, InvalidOutputHandle> {
         let digits = text.strip_prefix('o').filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
         let number = digits.filter(|digits| !digits.starts_with('0')).and_then(|digits| digits.parse().ok());
-        number.map(Self).ok_or(InvalidHandle)
+        number.map(Self).ok_or(InvalidOutputHandle)
     }
 }
 
 /// Text that is not a valid handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a handle is the letter `o` and a number, such as `o17`")]
-pub struct InvalidHandle;
+pub struct InvalidOutputHandle;
 
 /// Stored output without its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(handle.to_string(), "o17");
         assert_eq!("o17".parse(), Ok(handle));
         for bad in ["", "o", "17", "O17", "o0", "o017", "o+1", "o 1", "o1 ", "o99999999999999999999", "output"] {
-            assert_eq!(bad.parse::<OutputHandle>(), Err(InvalidHandle), "{bad}");
+            assert_eq!(bad.parse::<OutputHandle>(), Err(InvalidOutputHandle), "{bad}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Validation of arguments outside of this process, which could cost this process too much.
 
-use crate::tool_input_schema::{Formats, InvalidArguments, InvalidSchema};
+use crate::tool_input_schema::{FormatValidation, InvalidArguments, InvalidSchema};
 use async_trait::async_trait;
 use serde_json::Value;
 
@@ -17,7 +17,12 @@ pub trait SchemaValidator: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`SchemaValidatorError`] if it does not match, or could not be checked.
-    async fn validate(&self, schema: &Value, formats: Formats, value: &Value) -> Result<(), SchemaValidatorError>;
+    async fn validate(
+        &self,
+        schema: &Value,
+        formats: FormatValidation,
+        value: &Value,
+    ) -> Result<(), SchemaValidatorError>;
 }
 
 /// Reason why a value is not known to match.
@@ -52,7 +57,7 @@ pub struct NoSchemaValidator;
 
 #[async_trait]
 impl SchemaValidator for NoSchemaValidator {
-    async fn validate(&self, _: &Value, _: Formats, _: &Value) -> Result<(), SchemaValidatorError> {
+    async fn validate(&self, _: &Value, _: FormatValidation, _: &Value) -> Result<(), SchemaValidatorError> {
         Err(SchemaValidatorError::Unavailable("no validation process is available".into()))
     }
 }

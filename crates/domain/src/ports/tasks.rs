@@ -54,11 +54,11 @@ impl NewTask {
 #[async_trait]
 pub trait TaskWork: Send {
     /// Does the work.
-    async fn run(self: Box<Self>, output: Arc<dyn TaskOutput>) -> TaskEnd;
+    async fn run(self: Box<Self>, output: Arc<dyn TaskOutputSink>) -> TaskEnd;
 }
 
 /// Output of work in progress.
-pub trait TaskOutput: Send + Sync {
+pub trait TaskOutputSink: Send + Sync {
     /// Appends text to the output.
     fn write(&self, text: &str);
 }

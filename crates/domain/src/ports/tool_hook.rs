@@ -23,14 +23,14 @@ pub enum HookVerdict {
 
 /// Text of a hook for the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HookContext {
+pub struct AdditionalContext {
     /// Author of the text, if one hook answers for several.
     pub by: Option<String>,
     /// The text itself.
     pub text: String,
 }
 
-impl<T: Into<String>> From<T> for HookContext {
+impl<T: Into<String>> From<T> for AdditionalContext {
     fn from(text: T) -> Self {
         Self { by: None, text: text.into() }
     }
@@ -55,7 +55,7 @@ pub struct BeforeCallResponse {
     /// original ones.
     pub arguments: Option<Map<String, Value>>,
     /// Texts for the model, beside the result.
-    pub context: Vec<HookContext>,
+    pub context: Vec<AdditionalContext>,
     /// Messages to the user at the client.
     pub messages: Vec<String>,
     /// Labels for the audit record. Existing labels of the call are not replaced.
@@ -111,7 +111,7 @@ pub struct AfterCallResponse {
     /// Author of the change, if one hook answers for several.
     pub by: Option<String>,
     /// Texts for the model, beside the result.
-    pub context: Vec<HookContext>,
+    pub context: Vec<AdditionalContext>,
     /// Messages to the user at the client.
     pub messages: Vec<String>,
 }

@@ -5,8 +5,8 @@ use crate::{
     client_profile::ClientProfile,
     error_kind::ErrorKind,
     labels::Labels,
-    permission::grant::Grant,
-    pinning::Pinning,
+    permission::grant::CallGrant,
+    pinning::PinningSettings,
     ports::{
         caller::{Caller, InputRequest, InputResponses, SilentCaller},
         calls::{Calls, NoCalls},
@@ -51,15 +51,15 @@ pub trait ToolProvider: Send + Sync {
     }
 
     /// Returns the settings for pinning its definitions; `None` if no server controls them.
-    fn pinning(&self) -> Option<Pinning> {
+    fn pinning(&self) -> Option<PinningSettings> {
         None
     }
 
     /// Returns the tools, in any order, with unique names.
     ///
     /// # Errors
-    /// [`ProviderError`] if nothing is known yet and the provider failed.
-    async fn list(&self) -> Result<Vec<Tool>, ProviderError>;
+    /// [`ProviderListError`] if nothing is known yet and the provider failed.
+    async fn list(&self) -> Result<Vec<Tool>, ProviderListError>;
 
     /// Returns the members of its list beside the tools (`_meta` and unknown ones), for clients that see only its
     /// tools. Never blocks.
@@ -190,7 +190,7 @@ pub struct CallContext<'a> {
     /// so returns its partial result by then.
     pub deadline: Instant,
     /// Policy for this call.
-    pub grant: &'a Grant,
+    pub grant: &'a CallGrant,
     /// Capabilities of the client.
     pub client: &'a ClientProfile,
     /// Members of the request beside the call.
@@ -198,7 +198,7 @@ pub struct CallContext<'a> {
     /// Labels of the call, those of hooks included.
     pub labels: &'a Labels,
     /// Answers to the provider's earlier [`InputRequired`] for this call.
-    pub answers: Option<&'a InputRequiredResponse>,
+    pub answers: Option<&'a InputAnswers>,
     /// Channel to the client.
     pub caller: &'a dyn Caller,
     /// Calls of other tools, within the scope of this call.
@@ -213,7 +213,7 @@ pub struct CallContext<'a> {
 impl<'a> CallContext<'a> {
     /// Creates the context of a call with a silent caller, no output store and the default text limit. Set other fields
     /// afterwards.
-    pub fn new(call: &'a ToolCall, grant: &'a Grant, client: &'a ClientProfile, deadline: Instant) -> Self {
+    pub fn new(call: &'a ToolCall, grant: &'a CallGrant, client: &'a ClientProfile, deadline: Instant) -> Self {
         static NO_LABELS: Labels = Labels::EMPTY;
         Self {
             id: call.id,
@@ -259,7 +259,7 @@ pub struct InputRequired {
 
 /// Answers to an [`InputRequired`] of a provider.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct InputRequiredResponse {
+pub struct InputAnswers {
     /// Answers, by the keys of their questions.
     pub responses: InputResponses,
     /// [`InputRequired::state`], unchanged.
@@ -316,7 +316,7 @@ impl std::fmt::Display for ProviderState {
 /// Failure of a provider to list its tools.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("`{provider}` could not list its tools: {reason}")]
-pub struct ProviderError {
+pub struct ProviderListError {
     /// Name of the provider.
     pub provider: Arc<str>,
     /// Cause of the failure.

@@ -27,14 +27,14 @@ pub struct WebQuery {
     /// Page of hits, from 0.
     pub page: usize,
     /// Domains to which hits are limited.
-    pub domains: Domains,
+    pub domains: DomainFilter,
     /// Maximum age of a page.
     pub freshness: Option<Freshness>,
 }
 
 /// Set of domains, in lower case and ASCII. A domain includes itself and every host below it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Domains {
+pub enum DomainFilter {
     /// All domains.
     #[default]
     All,
@@ -73,7 +73,7 @@ pub struct WebHit {
 
 /// Limits of a search.
 #[derive(Clone, Copy)]
-pub struct SearchBounds<'a> {
+pub struct SearchContext<'a> {
     /// Deadline of the whole search, pauses included.
     pub deadline: Instant,
     /// Check if a host (lower case, without port) may be reached. Called before anything is sent to a host.
@@ -115,7 +115,7 @@ pub enum WebSearchError {
 /// Web search service.
 ///
 /// Implementers guarantee:
-/// - nothing is sent to a host other than [`host`](Self::host) without a check by [`SearchBounds::may_reach`];
+/// - nothing is sent to a host other than [`host`](Self::host) without a check by [`SearchContext::may_reach`];
 /// - a search without hits returns an empty list; a failure never does;
 /// - hits match the query: at most `count` of them, from its domains only.
 #[async_trait]
@@ -131,11 +131,11 @@ pub trait WebSearch: Send + Sync {
     async fn search<'s, 'q, 'b>(
         &'s self,
         query: &'q WebQuery,
-        bounds: SearchBounds<'b>,
+        bounds: SearchContext<'b>,
     ) -> Result<Vec<WebHit>, WebSearchError>;
 }
 
-impl Domains {
+impl DomainFilter {
     /// Returns `true` if the host belongs to one of the domains in this set.
     pub fn admits(&self, host: &str) -> bool {
         let host = host.trim_end_matches('.').to_ascii_lowercase();
@@ -208,7 +208,7 @@ fn in_words(time: Duration) -> String {
     }
 }
 
-impl fmt::Debug for SearchBounds<'_> {
+impl fmt::Debug for SearchContext<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SearchBounds").field("deadline", &self.deadline).finish_non_exhaustive()
     }
@@ -230,9 +230,9 @@ mod tests {
             ("com", false),
             ("", false),
         ] {
-            assert_eq!(Domains::Only(domains.clone()).admits(host), is_of, "{host}");
-            assert_eq!(Domains::Without(domains.clone()).admits(host), !is_of, "{host}");
-            assert!(Domains::All.admits(host), "{host}");
+            assert_eq!(DomainFilter::Only(domains.clone()).admits(host), is_of, "{host}");
+            assert_eq!(DomainFilter::Without(domains.clone()).admits(host), !is_of, "{host}");
+            assert!(DomainFilter::All.admits(host), "{host}");
         }
     }
 

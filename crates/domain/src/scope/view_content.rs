@@ -35,12 +35,12 @@ pub struct ViewContent {
     resources: Vec<String>,
     prompts: Vec<String>,
     /// Limits of each call through the view.
-    pub limits: ViewLimits,
+    pub limits: ViewCallLimits,
 }
 
 /// Limits of each call through a view. They apply in addition to those of the configuration.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ViewLimits {
+pub struct ViewCallLimits {
     /// Maximum timeout of a call; `None`: that of the configuration.
     pub timeout: Option<Duration>,
     /// Maximum number of characters of one result that a model receives; `None`: that of the configuration.
@@ -61,7 +61,7 @@ pub struct DuplicateToolName {
     pub second: String,
 }
 
-impl ViewLimits {
+impl ViewCallLimits {
     /// Returns the stricter value of each limit.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
@@ -106,7 +106,7 @@ impl ViewContent {
 
     /// Sets the limits of each call.
     #[must_use]
-    pub fn with_limits(self, limits: ViewLimits) -> Self {
+    pub fn with_limits(self, limits: ViewCallLimits) -> Self {
         Self { limits, ..self }
     }
 
@@ -227,12 +227,12 @@ mod tests {
 
     #[test]
     fn the_stricter_limit_applies() {
-        let limits = |seconds: Option<u64>, output_characters| ViewLimits {
+        let limits = |seconds: Option<u64>, output_characters| ViewCallLimits {
             timeout: seconds.map(Duration::from_secs),
             output_characters,
             open_calls: None,
         };
         assert_eq!(limits(Some(5), None).and(limits(Some(3), Some(10))), limits(Some(3), Some(10)));
-        assert_eq!(limits(None, Some(9)).and(ViewLimits::default()), limits(None, Some(9)));
+        assert_eq!(limits(None, Some(9)).and(ViewCallLimits::default()), limits(None, Some(9)));
     }
 }

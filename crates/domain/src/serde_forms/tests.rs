@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    access::{Access, BuiltInRule, CommandAccess, ParseConfidence, PathAccess, WildcardLimits},
+    access::{Access, BuiltInCommandRule, CommandAccess, ParseConfidence, PathAccess, RulePrefixLengths},
     permission::decision::Verdict,
     ports::{
         approver::ApprovalScope,
@@ -10,7 +10,7 @@ use crate::{
     principal::Principal,
     provider_identity::ProviderIdentity,
     testing::samples,
-    tool_execution::{Outcome, RecordedDecision, ToolExecution},
+    tool_execution::{ExecutionOutcome, RecordedDecision, ToolExecution},
 };
 use proptest::{
     collection::vec,
@@ -60,9 +60,9 @@ fn access() -> impl Strategy<Value = Access> {
             shared().prop_map(ParseConfidence::Exact),
             shared().prop_map(ParseConfidence::Opaque)
         ];
-        let built_in_rule = option::of(select(BuiltInRule::ALL));
+        let built_in_rule = option::of(select(BuiltInCommandRule::ALL));
         let widening = option::of((1..4_u8, option::of(1..4_u8)));
-        let widening = widening.prop_map(|of| of.map(|(least, offered)| WildcardLimits { least, offered }));
+        let widening = widening.prop_map(|of| of.map(|(least, offered)| RulePrefixLengths { least, offered }));
         (shared(), vec(shared(), 0..3), vec(inner, 0..3), any::<bool>(), clarity, built_in_rule, widening).prop_map(
             |(whole, words, operands, only_changes_files, clarity, built_in_rule, widening)| {
                 let words: Arc<[Arc<str>]> = words.into();
@@ -83,16 +83,17 @@ fn access() -> impl Strategy<Value = Access> {
     })
 }
 
-fn outcome() -> impl Strategy<Value = Outcome> {
+fn outcome() -> impl Strategy<Value = ExecutionOutcome> {
     let kind = || select(ErrorKind::ALL);
     prop_oneof![
-        Just(Outcome::Running),
-        Just(Outcome::Succeeded),
-        (kind(), any::<String>()).prop_map(|(kind, why)| Outcome::Failed(kind, why)),
-        (kind(), any::<String>()).prop_map(|(kind, why)| Outcome::Refused(kind, why)),
-        select(vec![CancelReason::Client, CancelReason::Deadline, CancelReason::Shutdown]).prop_map(Outcome::Cancelled),
-        Just(Outcome::InputRequired),
-        Just(Outcome::Interrupted),
+        Just(ExecutionOutcome::Running),
+        Just(ExecutionOutcome::Succeeded),
+        (kind(), any::<String>()).prop_map(|(kind, why)| ExecutionOutcome::Failed(kind, why)),
+        (kind(), any::<String>()).prop_map(|(kind, why)| ExecutionOutcome::Refused(kind, why)),
+        select(vec![CancelReason::Client, CancelReason::Deadline, CancelReason::Shutdown])
+            .prop_map(ExecutionOutcome::Cancelled),
+        Just(ExecutionOutcome::InputRequired),
+        Just(ExecutionOutcome::Interrupted),
     ]
 }
 
@@ -136,7 +137,7 @@ fn tool() -> impl Strategy<Value = Tool> {
             tool.enabled = enabled;
             tool.takes_command_lines = !enabled;
             (tool.passes_references_on, tool.stands_alone) = (enabled, !enabled);
-            tool.reads_outputs = enabled.then(|| OutputReading::lines("path", "offset"));
+            tool.reads_outputs = enabled.then(|| OutputReadParameters::lines("path", "offset"));
             let short = json!({"description": "short"}).as_object().cloned().unwrap();
             tool = if enabled { tool.advertised_as(short) } else { tool };
             if let Some(missing) = missing.filter(|_| tool.availability == Availability::Available) {
@@ -186,7 +187,7 @@ proptest! {
 fn words_are_those_of_everywhere_else() {
     let row = serde_json::to_value(samples::execution(1)).unwrap();
     assert_eq!((&row["outcome"], &row["id"]), (&json!("succeeded"), &json!(samples::call_id(1).to_string())));
-    let failed = serde_json::to_value(Outcome::Failed(ErrorKind::StaleFile, "changed".into())).unwrap();
+    let failed = serde_json::to_value(ExecutionOutcome::Failed(ErrorKind::StaleFile, "changed".into())).unwrap();
     assert_eq!(failed, json!({"failed": ["stale_file", "changed"]}));
     let written = serde_json::to_value(Access::WritePath(PathAccess::plain("/w/a"))).unwrap();
     assert_eq!(written, json!({"write_path": {"lexical": "/w/a", "real": "/w/a", "tree": false}}));

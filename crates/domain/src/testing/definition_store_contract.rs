@@ -1,7 +1,7 @@
 //! Contract of every store of definitions.
 
 use crate::{
-    pinning::item::{DefinitionVersion, ItemKey, ItemKind, PinnedServer, VersionApproval},
+    pinning::item::{DefinitionVersion, ItemKey, ItemKind, PinnedServerKey, VersionApproval},
     ports::{clock::Timestamp, definition_store::DefinitionStore},
 };
 use serde_json::json;
@@ -11,7 +11,7 @@ use serde_json::json;
 /// # Panics
 /// If a guarantee is violated; the message names it.
 pub async fn definition_store_contract(store: &dyn DefinitionStore) {
-    let server = |file: &str| PinnedServer { configured_in: file.into(), name: "s".into() };
+    let server = |file: &str| PinnedServerKey { configured_in: file.into(), name: "s".into() };
     let (one, other) = (server("/a"), server("/b"));
     assert_eq!(store.versions(&one).await.unwrap(), [], "an unknown server has no versions");
     let version = |kind, name: &str, number| DefinitionVersion {

@@ -8,7 +8,7 @@ use crate::{
         clock::Timestamp,
         execution_log::{ExecutionFilter, ExecutionLog},
     },
-    tool_execution::{CancelReason, Outcome, OutcomeKind, RecordedDecision, RequestKind, ToolExecution},
+    tool_execution::{CancelReason, ExecutionOutcome, OutcomeKind, RecordedDecision, RequestKind, ToolExecution},
 };
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ async fn a_final_row_replaces_the_running_one_and_stays(log: &dyn ExecutionLog) 
     let [running, done] = [samples::running_execution(1), samples::execution(1)];
     log.record(running.clone()).await.unwrap();
     assert_eq!(log.find(running.id).await.unwrap(), Some(running.clone()), "a call that runs has a row");
-    let waiting = ToolExecution { outcome: Outcome::InputRequired, ..running.clone() };
+    let waiting = ToolExecution { outcome: ExecutionOutcome::InputRequired, ..running.clone() };
     for turn in [waiting.clone(), running.clone(), waiting] {
         log.record(turn.clone()).await.unwrap();
         assert_eq!(
@@ -51,7 +51,7 @@ async fn a_final_row_replaces_the_running_one_and_stays(log: &dyn ExecutionLog) 
     }
     log.record(done.clone()).await.unwrap();
     assert_eq!(log.find(done.id).await.unwrap(), Some(done.clone()), "the final row replaces the running one");
-    let other = ToolExecution { outcome: Outcome::Interrupted, tool: "other".into(), ..done.clone() };
+    let other = ToolExecution { outcome: ExecutionOutcome::Interrupted, tool: "other".into(), ..done.clone() };
     for late in [other, running, done.clone()] {
         log.record(late).await.unwrap();
         assert_eq!(log.find(done.id).await.unwrap(), Some(done.clone()), "a final row is never changed");
@@ -60,11 +60,18 @@ async fn a_final_row_replaces_the_running_one_and_stays(log: &dyn ExecutionLog) 
 }
 
 async fn every_outcome_comes_back_as_it_was(log: &dyn ExecutionLog) {
-    let mut outcomes = vec![Outcome::Running, Outcome::Succeeded, Outcome::InputRequired, Outcome::Interrupted];
-    outcomes.extend([CancelReason::Client, CancelReason::Deadline, CancelReason::Shutdown].map(Outcome::Cancelled));
+    let mut outcomes = vec![
+        ExecutionOutcome::Running,
+        ExecutionOutcome::Succeeded,
+        ExecutionOutcome::InputRequired,
+        ExecutionOutcome::Interrupted,
+    ];
+    outcomes.extend(
+        [CancelReason::Client, CancelReason::Deadline, CancelReason::Shutdown].map(ExecutionOutcome::Cancelled),
+    );
     for kind in ErrorKind::ALL {
-        outcomes.push(Outcome::Failed(*kind, format!("failed: {kind}")));
-        outcomes.push(Outcome::Refused(*kind, String::new()));
+        outcomes.push(ExecutionOutcome::Failed(*kind, format!("failed: {kind}")));
+        outcomes.push(ExecutionOutcome::Refused(*kind, String::new()));
     }
     for (number, outcome) in (100..).zip(outcomes) {
         comes_back(log, ToolExecution { outcome, ..samples::execution(number) }).await;
@@ -107,7 +114,7 @@ async fn every_value_comes_back_as_it_was(log: &dyn ExecutionLog) {
         }),
         started: Timestamp(i64::MIN),
         ended: Some(Timestamp(i64::MAX)),
-        outcome: Outcome::Failed(ErrorKind::Internal, hostile.into()),
+        outcome: ExecutionOutcome::Failed(ErrorKind::Internal, hostile.into()),
         result_bytes: u64::from(u32::MAX) + 1,
         result_digest: Some(hostile.into()),
         metadata: json!({hostile: [hostile]}),
@@ -148,10 +155,10 @@ async fn rows_recorded_side_by_side_are_all_there(log: &dyn ExecutionLog) {
 
 async fn a_list_is_in_the_order_of_recording_and_fits_every_condition(log: &dyn ExecutionLog) {
     let outcomes = [
-        Outcome::Succeeded,
-        Outcome::Failed(ErrorKind::Io, "no".into()),
-        Outcome::Running,
-        Outcome::Cancelled(CancelReason::Client),
+        ExecutionOutcome::Succeeded,
+        ExecutionOutcome::Failed(ErrorKind::Io, "no".into()),
+        ExecutionOutcome::Running,
+        ExecutionOutcome::Cancelled(CancelReason::Client),
     ];
     let mut rows = Vec::new();
     for number in 5000..5048_u32 {
@@ -171,8 +178,8 @@ async fn a_list_is_in_the_order_of_recording_and_fits_every_condition(log: &dyn 
         log.record(row.clone()).await.unwrap();
     }
     // A record that is written again keeps its position.
-    let late = ToolExecution { ended: Some(Timestamp(7)), outcome: Outcome::Succeeded, ..rows[1].clone() };
-    let at = rows.iter().position(|row| row.outcome == Outcome::Running).unwrap();
+    let late = ToolExecution { ended: Some(Timestamp(7)), outcome: ExecutionOutcome::Succeeded, ..rows[1].clone() };
+    let at = rows.iter().position(|row| row.outcome == ExecutionOutcome::Running).unwrap();
     let late = ToolExecution { id: rows[at].id, ..late };
     log.record(late.clone()).await.unwrap();
     rows[at] = late;

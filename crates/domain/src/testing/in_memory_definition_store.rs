@@ -2,13 +2,13 @@
 
 use super::lock;
 use crate::{
-    pinning::item::{DefinitionVersion, ItemKey, PinnedServer, VersionApproval},
+    pinning::item::{DefinitionVersion, ItemKey, PinnedServerKey, VersionApproval},
     ports::{definition_store::DefinitionStore, tool_repository::StoreError},
 };
 use async_trait::async_trait;
 use std::{collections::BTreeMap, sync::Mutex};
 
-type Versions = BTreeMap<(PinnedServer, ItemKey, u32), DefinitionVersion>;
+type Versions = BTreeMap<(PinnedServerKey, ItemKey, u32), DefinitionVersion>;
 
 /// Store that holds versions until it is dropped.
 #[derive(Debug, Default)]
@@ -18,12 +18,12 @@ pub struct InMemoryDefinitionStore {
 
 #[async_trait]
 impl DefinitionStore for InMemoryDefinitionStore {
-    async fn versions(&self, server: &PinnedServer) -> Result<Vec<DefinitionVersion>, StoreError> {
+    async fn versions(&self, server: &PinnedServerKey) -> Result<Vec<DefinitionVersion>, StoreError> {
         let versions = lock(&self.versions);
         Ok(versions.iter().filter(|((of, ..), _)| of == server).map(|(_, version)| version.clone()).collect())
     }
 
-    async fn add(&self, server: &PinnedServer, versions: &[DefinitionVersion]) -> Result<(), StoreError> {
+    async fn add(&self, server: &PinnedServerKey, versions: &[DefinitionVersion]) -> Result<(), StoreError> {
         let mut stored = lock(&self.versions);
         for version in versions {
             let key = (server.clone(), version.key.clone(), version.number);
@@ -34,7 +34,7 @@ impl DefinitionStore for InMemoryDefinitionStore {
 
     async fn approve(
         &self,
-        server: &PinnedServer,
+        server: &PinnedServerKey,
         versions: &[(ItemKey, u32)],
         approval: &VersionApproval,
     ) -> Result<(), StoreError> {

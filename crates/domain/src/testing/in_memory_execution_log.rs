@@ -7,7 +7,7 @@ use crate::{
         tool_repository::StoreError,
     },
     tool_call::CallId,
-    tool_execution::{Outcome, ToolExecution},
+    tool_execution::{ExecutionOutcome, ToolExecution},
 };
 use async_trait::async_trait;
 use std::{
@@ -57,8 +57,8 @@ impl InMemoryExecutionLog {
     /// Marks running calls as interrupted, as opening the log in the next process does: the process that ran them has
     /// ended.
     pub fn interrupt_what_runs(&self) {
-        for row in lock(&self.rows).iter_mut().filter(|row| row.outcome == Outcome::Running) {
-            row.outcome = Outcome::Interrupted;
+        for row in lock(&self.rows).iter_mut().filter(|row| row.outcome == ExecutionOutcome::Running) {
+            row.outcome = ExecutionOutcome::Interrupted;
         }
     }
 

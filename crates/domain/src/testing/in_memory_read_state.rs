@@ -14,12 +14,12 @@ use std::{
 };
 
 /// Key of a known version: principal, session and file.
-type Sight = (Principal, String, PathBuf);
+type ReadStateKey = (Principal, String, PathBuf);
 
 /// Store that holds every version until it is dropped: tests read few files.
 #[derive(Debug, Default)]
 pub struct InMemoryReadState {
-    seen: Mutex<HashMap<Sight, ContentDigest>>,
+    seen: Mutex<HashMap<ReadStateKey, ContentDigest>>,
 }
 
 impl InMemoryReadState {
@@ -29,7 +29,7 @@ impl InMemoryReadState {
     }
 }
 
-fn sight(principal: &Principal, session: &str, real: &Path) -> Sight {
+fn sight(principal: &Principal, session: &str, real: &Path) -> ReadStateKey {
     (principal.clone(), session.to_owned(), real.to_path_buf())
 }
 

@@ -1,6 +1,6 @@
 //! An event sink that records all events.
 
-use super::{lock, signal::Signal};
+use super::{lock, signal::WaitableCounter};
 use crate::{
     event::{EventKind, EventOrigin},
     ports::event_sink::EventSink,
@@ -15,7 +15,7 @@ use std::sync::{
 pub struct RecordingEvents {
     is_unwatched: AtomicBool,
     events: Mutex<Vec<(EventOrigin, EventKind)>>,
-    published: Signal,
+    published: WaitableCounter,
 }
 
 impl RecordingEvents {

@@ -23,7 +23,7 @@ use crate::{
     principal::Principal,
     provider_identity::ProviderIdentity,
     tool_call::CallId,
-    tool_execution::{Outcome, OutcomeKind, ToolExecution},
+    tool_execution::{ExecutionOutcome, OutcomeKind, ToolExecution},
 };
 use std::{io::Read, path::Path, sync::Arc};
 
@@ -71,14 +71,14 @@ pub async fn reopened_execution_log_contract(mut reopen: impl AsyncFnMut() -> Ar
     log.record(samples::running_execution(3)).await.unwrap();
     log.record(ended.clone()).await.unwrap();
     drop(log);
-    let interrupted = ToolExecution { outcome: Outcome::Interrupted, ..running.clone() };
+    let interrupted = ToolExecution { outcome: ExecutionOutcome::Interrupted, ..running.clone() };
     for opening in 1..=2 {
         let log = reopen().await;
         let found = async |id: CallId| log.find(id).await.unwrap();
         assert_eq!(found(done.id).await.as_ref(), Some(&done), "a row lasts ({opening})");
         assert_eq!(found(ended.id).await.as_ref(), Some(&ended), "the final row lasts ({opening})");
         let row = found(running.id).await.expect("a call that ran is on record");
-        assert_eq!(row.outcome, Outcome::Interrupted, "no call runs in a process that has ended ({opening})");
+        assert_eq!(row.outcome, ExecutionOutcome::Interrupted, "no call runs in a process that has ended ({opening})");
         assert_eq!(ToolExecution { ended: interrupted.ended, ..row.clone() }, interrupted, "its row is what it was");
         let of_kind = async |outcome| {
             let filter = ExecutionFilter { outcome: Some(outcome), ..ExecutionFilter::default() };

@@ -7,7 +7,7 @@ use crate::{
     principal::Principal,
     tool::{Tool, ToolSource},
     tool_call::{CallId, ToolCall},
-    tool_execution::{Outcome, RecordedDecision, RequestKind, ToolExecution},
+    tool_execution::{ExecutionOutcome, RecordedDecision, RequestKind, ToolExecution},
     tool_name::ToolName,
 };
 use serde_json::{Map, Value, json};
@@ -48,7 +48,7 @@ pub fn execution(number: u32) -> ToolExecution {
         }),
         started: Timestamp(started),
         ended: Some(Timestamp(started + 250)),
-        outcome: Outcome::Succeeded,
+        outcome: ExecutionOutcome::Succeeded,
         result_bytes: 120,
         result_digest: Some(format!("{:064x}", number + 1)),
         metadata: json!({"lines": number}),
@@ -60,7 +60,7 @@ pub fn execution(number: u32) -> ToolExecution {
 pub fn running_execution(number: u32) -> ToolExecution {
     ToolExecution {
         ended: None,
-        outcome: Outcome::Running,
+        outcome: ExecutionOutcome::Running,
         result_bytes: 0,
         result_digest: None,
         metadata: Value::Null,

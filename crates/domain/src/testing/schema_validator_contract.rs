@@ -2,7 +2,7 @@
 
 use crate::{
     ports::schema_validator::{SchemaValidator, SchemaValidatorError},
-    tool_input_schema::{Formats, UnlistedViolations},
+    tool_input_schema::{FormatValidation, UnlistedViolations},
 };
 use serde_json::{Value, json};
 
@@ -18,19 +18,19 @@ pub async fn schema_validator_contract(validator: &dyn SchemaValidator) {
         "properties": {"day": {"format": "date"}, "more": twice, "all": {"items": {"type": "integer"}}},
     });
     let valid = json!({"day": "2026-01-01", "more": {"day": "2026-01-02"}});
-    assert_eq!(validator.validate(&schema, Formats::Asserted, &valid).await, Ok(()), "what fits is valid");
+    assert_eq!(validator.validate(&schema, FormatValidation::Asserted, &valid).await, Ok(()), "what fits is valid");
     let answer = rejection_message(validator, &schema, json!({"day": "?", "all": ["x"]})).await;
     assert_eq!(
         answer, "/all/0: expected an integer, got \"x\"\n/day: expected a text of the format date, got \"?\"",
         "violations are told as in the process itself"
     );
     assert_eq!(
-        validator.validate(&schema, Formats::Annotations, &json!({"day": "?"})).await,
+        validator.validate(&schema, FormatValidation::Annotations, &json!({"day": "?"})).await,
         Ok(()),
         "formats count where they are asserted"
     );
     let many = json!({"day": "2026-01-01", "all": vec!["x"; 100]});
-    match validator.validate(&schema, Formats::Asserted, &many).await {
+    match validator.validate(&schema, FormatValidation::Asserted, &many).await {
         Err(SchemaValidatorError::Invalid(invalid)) => {
             assert_eq!(
                 (invalid.violations.len(), invalid.more),
@@ -41,12 +41,12 @@ pub async fn schema_validator_contract(validator: &dyn SchemaValidator) {
         other => panic!("what does not fit is invalid: {other:?}"),
     }
     let no_schema = json!({"properties": {"a": {"anyOf": [this, this]}, "b": {"type": "strng"}}});
-    let refused = validator.validate(&no_schema, Formats::Asserted, &json!({})).await;
+    let refused = validator.validate(&no_schema, FormatValidation::Asserted, &json!({})).await;
     assert!(matches!(refused, Err(SchemaValidatorError::Schema(_))), "what is no schema is told as such: {refused:?}");
 }
 
 async fn rejection_message(validator: &dyn SchemaValidator, schema: &Value, value: Value) -> String {
-    match validator.validate(schema, Formats::Asserted, &value).await {
+    match validator.validate(schema, FormatValidation::Asserted, &value).await {
         Err(SchemaValidatorError::Invalid(invalid)) => invalid.to_string(),
         other => panic!("what does not fit is invalid: {other:?}"),
     }

@@ -1,6 +1,6 @@
 //! An approver with scripted answers.
 
-use super::{lock, signal::Signal};
+use super::{lock, signal::WaitableCounter};
 use crate::{
     access::Access,
     ports::approver::{Approval, ApprovalPart, ApprovalRequest, Approver},
@@ -14,8 +14,8 @@ use std::{collections::VecDeque, sync::Mutex};
 pub struct ScriptedApprover {
     script: Mutex<VecDeque<Answer>>,
     questions: Mutex<Vec<ApprovalQuestion>>,
-    asked: Signal,
-    withdrawn: Signal,
+    asked: WaitableCounter,
+    withdrawn: WaitableCounter,
 }
 
 /// Approval request as the approver received it.
@@ -98,7 +98,7 @@ impl Approver for ScriptedApprover {
         match answer {
             Some(Answer::Given(approval)) => approval,
             Some(Answer::Never) => {
-                let _withdrawn = RaisedOnDrop(&self.withdrawn);
+                let _withdrawn = RaiseOnDrop(&self.withdrawn);
                 std::future::pending().await
             }
             None => Approval::Unattended,
@@ -106,9 +106,9 @@ impl Approver for ScriptedApprover {
     }
 }
 
-struct RaisedOnDrop<'a>(&'a Signal);
+struct RaiseOnDrop<'a>(&'a WaitableCounter);
 
-impl Drop for RaisedOnDrop<'_> {
+impl Drop for RaiseOnDrop<'_> {
     fn drop(&mut self) {
         self.0.raise();
     }

@@ -1,18 +1,18 @@
 //! A scripted provider of resources and prompts.
 
-use super::{lock, signal::Signal};
+use super::{lock, signal::WaitableCounter};
 use crate::{
     access::{Access, PathAccess},
     client_profile::LogLevel,
     context::{
         ContextCatalogue, Prompt, Resource, ResourceTemplate,
         notice::ContextNotice,
-        request::{Completion, ContextRequest},
+        request::{CompletionRequest, ContextRequest},
     },
     error_kind::ErrorKind,
     ports::{
         context_provider::ContextProvider,
-        tool_provider::{CallContext, ProviderError},
+        tool_provider::{CallContext, ProviderListError},
     },
     server_name::ServerName,
     tool_failure::ToolFailure,
@@ -34,15 +34,15 @@ pub struct ScriptedContext {
     name: String,
     server: Option<ServerName>,
     catalogue: Mutex<ContextCatalogue>,
-    version: Signal,
+    version: WaitableCounter,
     listed: AtomicU64,
     asked: Mutex<Vec<ContextRequest>>,
     notices: Mutex<VecDeque<ContextNotice>>,
-    notice_sent: Signal,
+    notice_sent: WaitableCounter,
     watched: Mutex<Vec<String>>,
     instructions: Mutex<Option<String>>,
     log_level: Mutex<Option<LogLevel>>,
-    log_level_set: Signal,
+    log_level_set: WaitableCounter,
 }
 
 impl ScriptedContext {
@@ -52,15 +52,15 @@ impl ScriptedContext {
             name: name.into(),
             server: None,
             catalogue: Mutex::default(),
-            version: Signal::default(),
+            version: WaitableCounter::default(),
             listed: AtomicU64::new(0),
             asked: Mutex::default(),
             notices: Mutex::default(),
-            notice_sent: Signal::default(),
+            notice_sent: WaitableCounter::default(),
             watched: Mutex::default(),
             instructions: Mutex::default(),
             log_level: Mutex::default(),
-            log_level_set: Signal::default(),
+            log_level_set: WaitableCounter::default(),
         }
     }
 
@@ -159,7 +159,7 @@ impl ContextProvider for ScriptedContext {
         self.server.as_ref()
     }
 
-    async fn list(&self) -> Result<ContextCatalogue, ProviderError> {
+    async fn list(&self) -> Result<ContextCatalogue, ProviderListError> {
         self.listed.store(self.version.count(), Ordering::SeqCst);
         Ok(lock(&self.catalogue).clone())
     }
@@ -220,7 +220,7 @@ impl ContextProvider for ScriptedContext {
                 let text = format!("{name} {}", json!(arguments));
                 json!({"messages": [{"role": "user", "content": {"type": "text", "text": text}}]})
             }
-            ContextRequest::Complete(Completion { value, .. }) => {
+            ContextRequest::Complete(CompletionRequest { value, .. }) => {
                 json!({"completion": {"values": [format!("{value}!")], "hasMore": false}})
             }
         }))

@@ -1,6 +1,6 @@
 //! A hook with scripted answers.
 
-use super::{lock, signal::Signal};
+use super::{lock, signal::WaitableCounter};
 use crate::{
     access::Access,
     ports::tool_hook::{AfterCallResponse, BeforeCallResponse, EndedCall, HookTimeout, ToolHook},
@@ -21,7 +21,7 @@ pub struct ScriptedHook {
     after: Mutex<VecDeque<AfterCallResponse>>,
     received_before: Mutex<Vec<BeforeCallArguments>>,
     received_after: Mutex<Vec<AfterCallArguments>>,
-    asked: Signal,
+    asked: WaitableCounter,
 }
 
 /// Arguments of a hook before a call.

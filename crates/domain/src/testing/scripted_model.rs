@@ -1,13 +1,13 @@
 //! A language model with scripted answers.
 
-use super::{lock, signal::Signal};
+use super::{lock, signal::WaitableCounter};
 use crate::{
     model::{
         error::ModelError,
         message::{Block, ToolArguments, ToolUse},
         reply::{ModelEvent, StopReason},
         request::ModelRequest,
-        usage::{Prices, Usage},
+        usage::{TokenPrices, Usage},
     },
     ports::model_provider::{ModelAnswer, ModelFacts, ModelProvider},
 };
@@ -27,16 +27,16 @@ pub struct ScriptedModel {
     facts: ModelFacts,
     script: Mutex<VecDeque<ScriptedAnswer>>,
     requests: Mutex<Vec<ModelRequest>>,
-    state: Arc<State>,
+    state: Arc<ModelSignals>,
 }
 
 /// State that answers share with their model.
 #[derive(Debug, Default)]
-struct State {
-    asked: Signal,
-    stuck: Signal,
-    released: Signal,
-    dropped_answers: Signal,
+struct ModelSignals {
+    asked: WaitableCounter,
+    stuck: WaitableCounter,
+    released: WaitableCounter,
+    dropped_answers: WaitableCounter,
 }
 
 /// Scripted answer.
@@ -47,7 +47,7 @@ pub struct ScriptedAnswer {
     stop: Option<StopReason>,
     usage: Usage,
     refusal: Option<ModelError>,
-    ending: Ending,
+    ending: AnswerEnding,
 }
 
 #[derive(Debug, Clone)]
@@ -58,7 +58,7 @@ enum Step {
 }
 
 #[derive(Debug, Clone, Default)]
-enum Ending {
+enum AnswerEnding {
     #[default]
     Finished,
     Error(ModelError),
@@ -100,7 +100,7 @@ impl ScriptedModel {
 
     /// Sets the prices.
     #[must_use]
-    pub fn with_prices(mut self, prices: Prices) -> Self {
+    pub fn with_prices(mut self, prices: TokenPrices) -> Self {
         self.facts.prices = Some(prices);
         self
     }
@@ -238,13 +238,13 @@ impl ScriptedAnswer {
     /// Ends the answer with an error.
     #[must_use]
     pub fn breaks_off(self, error: ModelError) -> Self {
-        Self { ending: Ending::Error(error), ..self }
+        Self { ending: AnswerEnding::Error(error), ..self }
     }
 
     /// Makes the answer never end.
     #[must_use]
     pub fn never_ends(self) -> Self {
-        Self { ending: Ending::Never, ..self }
+        Self { ending: AnswerEnding::Never, ..self }
     }
 }
 
@@ -273,7 +273,7 @@ impl ModelProvider for ScriptedModel {
 /// Answer that is being received.
 struct AnswerInProgress {
     answer: ScriptedAnswer,
-    state: Arc<State>,
+    state: Arc<ModelSignals>,
     is_over: bool,
 }
 
@@ -294,12 +294,12 @@ impl ModelAnswer for AnswerInProgress {
             self.answer.steps.pop_front();
         }
         let end = match &self.answer.ending {
-            Ending::Never => {
+            AnswerEnding::Never => {
                 self.state.stuck.raise();
                 std::future::pending().await
             }
-            Ending::Error(error) => Err(error.clone()),
-            Ending::Finished => {
+            AnswerEnding::Error(error) => Err(error.clone()),
+            AnswerEnding::Finished => {
                 let done = if self.answer.calls { StopReason::ToolUse } else { StopReason::EndTurn };
                 Ok(ModelEvent::Finished { stop: self.answer.stop.unwrap_or(done), usage: self.answer.usage })
             }

@@ -2,18 +2,18 @@
 
 pub mod scripted_tool;
 
-use super::{lock, signal::Signal};
+use super::{lock, signal::WaitableCounter};
 use crate::{
     access::Access,
     error_kind::ErrorKind,
-    ports::tool_provider::{CallContext, CallOutcome, ProviderError, ProviderState, ToolProvider},
+    ports::tool_provider::{CallContext, CallOutcome, ProviderListError, ProviderState, ToolProvider},
     provider_identity::ProviderIdentity,
     tool::Tool,
     tool_call::{CallId, ToolCall},
     tool_failure::ToolFailure,
 };
 use async_trait::async_trait;
-use scripted_tool::{Ending, Moment, ScriptedTool, Step};
+use scripted_tool::{Ending, EndingContext, ScriptedTool, Step};
 use std::sync::{
     Arc, Mutex,
     atomic::{AtomicBool, AtomicU64, Ordering},
@@ -29,18 +29,18 @@ pub struct ScriptedProvider {
     list_failure: Mutex<Option<String>>,
     state: Mutex<ProviderState>,
     /// Rises with every announced change; `listed` is its value at the last `list`.
-    version: Signal,
+    version: WaitableCounter,
     listed: AtomicU64,
     calls: Mutex<Vec<ToolCall>>,
-    began: Signal,
-    ends: Mutex<Vec<(CallId, CallEnd)>>,
-    ended: Signal,
+    began: WaitableCounter,
+    ends: Mutex<Vec<(CallId, ObservedCallEnd)>>,
+    ended: WaitableCounter,
     closed: AtomicBool,
 }
 
 /// Way in which a call left the provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CallEnd {
+pub enum ObservedCallEnd {
     /// The call returned, with a result or a failure.
     Returned,
     /// The future of the call was dropped before it returned.
@@ -59,12 +59,12 @@ impl ScriptedProvider {
             tools: Mutex::default(),
             list_failure: Mutex::default(),
             state: Mutex::new(ProviderState::Ready),
-            version: Signal::default(),
+            version: WaitableCounter::default(),
             listed: AtomicU64::new(0),
             calls: Mutex::default(),
-            began: Signal::default(),
+            began: WaitableCounter::default(),
             ends: Mutex::default(),
-            ended: Signal::default(),
+            ended: WaitableCounter::default(),
             closed: AtomicBool::new(false),
         }
     }
@@ -122,7 +122,7 @@ impl ScriptedProvider {
     }
 
     /// Returns the ends of calls, in their order.
-    pub fn ends(&self) -> Vec<(CallId, CallEnd)> {
+    pub fn ends(&self) -> Vec<(CallId, ObservedCallEnd)> {
         lock(&self.ends).clone()
     }
 
@@ -159,9 +159,9 @@ impl ToolProvider for ScriptedProvider {
         self.identity.clone()
     }
 
-    async fn list(&self) -> Result<Vec<Tool>, ProviderError> {
+    async fn list(&self) -> Result<Vec<Tool>, ProviderListError> {
         if let Some(reason) = lock(&self.list_failure).clone() {
-            return Err(ProviderError { provider: self.name.as_str().into(), reason });
+            return Err(ProviderListError { provider: self.name.as_str().into(), reason });
         }
         // Read before the tools: a change in between is then announced once too often rather than never.
         self.listed.store(self.version.count(), Ordering::SeqCst);
@@ -186,7 +186,7 @@ impl ToolProvider for ScriptedProvider {
 
     async fn call(&self, call: &ToolCall, context: &CallContext<'_>) -> Result<CallOutcome, ToolFailure> {
         lock(&self.calls).push(call.clone());
-        let mut end = EndOfCall { provider: self, id: call.id, returned: false };
+        let mut end = CallEndGuard { provider: self, id: call.id, returned: false };
         self.began.raise();
         let outcome = play(&*self.find(&call.tool)?, call, context).await;
         end.returned = true;
@@ -214,7 +214,7 @@ async fn play(scripted: &ScriptedTool, call: &ToolCall, context: &CallContext<'_
             },
         }
     }
-    match (scripted.ending)(&Moment { call, context, responses: &responses }) {
+    match (scripted.ending)(&EndingContext { call, context, responses: &responses }) {
         Ending::Done(result) => Ok(CallOutcome::Done(result)),
         Ending::InputRequired(questions) => Ok(CallOutcome::InputRequired(questions)),
         Ending::Failure(failure) => Err(failure),
@@ -225,18 +225,18 @@ async fn play(scripted: &ScriptedTool, call: &ToolCall, context: &CallContext<'_
 }
 
 /// Records how a call ended, even if its future is dropped or its tool panics.
-struct EndOfCall<'a> {
+struct CallEndGuard<'a> {
     provider: &'a ScriptedProvider,
     id: CallId,
     returned: bool,
 }
 
-impl Drop for EndOfCall<'_> {
+impl Drop for CallEndGuard<'_> {
     fn drop(&mut self) {
         let end = match (self.returned, std::thread::panicking()) {
-            (true, _) => CallEnd::Returned,
-            (false, true) => CallEnd::Panicked,
-            (false, false) => CallEnd::Dropped,
+            (true, _) => ObservedCallEnd::Returned,
+            (false, true) => ObservedCallEnd::Panicked,
+            (false, false) => ObservedCallEnd::Dropped,
         };
         lock(&self.provider.ends).push((self.id, end));
         self.provider.ended.raise();
@@ -248,7 +248,7 @@ mod tests {
     use super::*;
     use crate::{
         client_profile::ClientProfile,
-        permission::{grant::Grant, policy::PermissionPolicy},
+        permission::{grant::CallGrant, policy::PermissionPolicy},
         ports::{
             caller::{InputRequest, InputResponse, Progress},
             calls::NoCalls,
@@ -295,7 +295,7 @@ mod tests {
             principal: &Principal::local(),
             session: "s",
             deadline: Instant::now(),
-            grant: &Grant::new(Arc::new(PermissionPolicy::default()), call.tool.clone(), vec![]),
+            grant: &CallGrant::new(Arc::new(PermissionPolicy::default()), call.tool.clone(), vec![]),
             client: &ClientProfile::without_protocol("test"),
             forwarded: Default::default(),
             labels: &Default::default(),
@@ -322,8 +322,16 @@ mod tests {
         assert_eq!(call(&provider, "broken", &silent).unwrap_err().kind, ErrorKind::Io);
         assert!(catch_unwind(AssertUnwindSafe(|| call(&provider, "bomb", &silent))).is_err());
         assert_eq!(call(&provider, "chatty", &silent).unwrap_err().kind, ErrorKind::ExecutionFailed);
-        let ends: Vec<CallEnd> = provider.ends().into_iter().map(|(_, end)| end).collect();
-        assert_eq!(ends, [CallEnd::Returned, CallEnd::Returned, CallEnd::Panicked, CallEnd::Returned]);
+        let ends: Vec<ObservedCallEnd> = provider.ends().into_iter().map(|(_, end)| end).collect();
+        assert_eq!(
+            ends,
+            [
+                ObservedCallEnd::Returned,
+                ObservedCallEnd::Returned,
+                ObservedCallEnd::Panicked,
+                ObservedCallEnd::Returned
+            ]
+        );
         assert_eq!(provider.calls().len(), 4);
     }
 
@@ -346,7 +354,7 @@ mod tests {
             assert_eq!(provider.ends(), []);
         });
         block_on(provider.ended(1));
-        assert_eq!(provider.ends(), [(samples::call_id(7), CallEnd::Dropped)]);
+        assert_eq!(provider.ends(), [(samples::call_id(7), ObservedCallEnd::Dropped)]);
     }
 
     #[test]

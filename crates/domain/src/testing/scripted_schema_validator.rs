@@ -3,7 +3,7 @@
 use super::lock;
 use crate::{
     ports::schema_validator::{SchemaValidator, SchemaValidatorError},
-    tool_input_schema::{ArgumentValidationError, Formats, ToolInputSchema},
+    tool_input_schema::{ArgumentValidationError, FormatValidation, ToolInputSchema},
 };
 use async_trait::async_trait;
 use serde_json::Value;
@@ -12,12 +12,12 @@ use std::sync::Mutex;
 /// Validator that runs in the process of the test. It fulfils the other guarantees of [`SchemaValidator`], and can be
 /// set to fail.
 #[derive(Debug, Default)]
-pub struct ScriptedSchemaValidator {
+pub struct InProcessSchemaValidator {
     failure: Option<SchemaValidatorError>,
     received_values: Mutex<Vec<Value>>,
 }
 
-impl ScriptedSchemaValidator {
+impl InProcessSchemaValidator {
     /// Creates a validator.
     pub fn new() -> Self {
         Self::default()
@@ -35,8 +35,13 @@ impl ScriptedSchemaValidator {
 }
 
 #[async_trait]
-impl SchemaValidator for ScriptedSchemaValidator {
-    async fn validate(&self, schema: &Value, formats: Formats, value: &Value) -> Result<(), SchemaValidatorError> {
+impl SchemaValidator for InProcessSchemaValidator {
+    async fn validate(
+        &self,
+        schema: &Value,
+        formats: FormatValidation,
+        value: &Value,
+    ) -> Result<(), SchemaValidatorError> {
         lock(&self.received_values).push(value.clone());
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
@@ -56,6 +61,6 @@ mod tests {
 
     #[test]
     fn it_keeps_the_contract() {
-        block_on(schema_validator_contract(&ScriptedSchemaValidator::new()));
+        block_on(schema_validator_contract(&InProcessSchemaValidator::new()));
     }
 }

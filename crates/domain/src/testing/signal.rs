@@ -9,7 +9,7 @@ use std::{
 
 /// Counter that wakes waiting futures when it reaches their number.
 #[derive(Debug, Default)]
-pub(super) struct Signal {
+pub(super) struct WaitableCounter {
     state: Mutex<State>,
 }
 
@@ -19,7 +19,7 @@ struct State {
     waiting: Vec<Waker>,
 }
 
-impl Signal {
+impl WaitableCounter {
     /// Increments the counter.
     pub(super) fn raise(&self) {
         let waiting = {

@@ -3,7 +3,7 @@
 use super::{recording_caller::RecordingCaller, samples};
 use crate::{
     client_profile::ClientProfile,
-    permission::{grant::Grant, policy::PermissionPolicy},
+    permission::{grant::CallGrant, policy::PermissionPolicy},
     ports::{
         calls::NoCalls,
         output_store::NoOutputs,
@@ -13,7 +13,7 @@ use crate::{
     tool::{Tool, ToolSource},
     tool_call::ToolCall,
     tool_failure::ToolFailure,
-    tool_input_schema::{Formats, ToolInputSchema},
+    tool_input_schema::{FormatValidation, ToolInputSchema},
 };
 use serde_json::json;
 use std::{
@@ -52,7 +52,7 @@ fn names_and_definitions_are_sound(provider: &dyn ToolProvider, tools: &[Tool]) 
             }
         }
         if provider.owns_schemas() {
-            ToolInputSchema::compile(tool.input_schema(), Formats::Asserted)
+            ToolInputSchema::compile(tool.input_schema(), FormatValidation::Asserted)
                 .unwrap_or_else(|error| panic!("the schema of `{name}`: {error}"));
             assert!(!tool.description().is_empty(), "`{name}` has a description");
         }
@@ -92,7 +92,7 @@ async fn an_unknown_tool_is_a_failure(provider: &dyn ToolProvider) {
 async fn call_unasked(provider: &dyn ToolProvider, call: &ToolCall) -> Result<CallOutcome, ToolFailure> {
     let principal = Principal::local();
     let client = ClientProfile::without_protocol("contract suite");
-    let grant = Grant::new(Arc::new(PermissionPolicy::default()), call.tool.clone(), Vec::new());
+    let grant = CallGrant::new(Arc::new(PermissionPolicy::default()), call.tool.clone(), Vec::new());
     let caller = RecordingCaller::new();
     let context = CallContext {
         id: call.id,

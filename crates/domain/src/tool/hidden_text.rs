@@ -6,7 +6,7 @@ use std::fmt;
 
 /// First such character, and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct HiddenText {
+pub(super) struct HiddenCharacter {
     character: char,
     kind: &'static str,
     /// Path of members to it.
@@ -17,16 +17,16 @@ pub(super) struct HiddenText {
 const MAX_PLACE_CHARACTERS: usize = 120;
 
 /// Searches every text and every member name.
-pub(super) fn find(definition: &Map<String, Value>) -> Option<HiddenText> {
+pub(super) fn find(definition: &Map<String, Value>) -> Option<HiddenCharacter> {
     in_members(definition, &mut Vec::new())
 }
 
 /// Searches one text.
-pub(super) fn find_in_text(place: &str, text: &str) -> Option<HiddenText> {
+pub(super) fn find_in_text(place: &str, text: &str) -> Option<HiddenCharacter> {
     in_text(text, &[place.to_owned()])
 }
 
-fn in_members(members: &Map<String, Value>, place: &mut Vec<String>) -> Option<HiddenText> {
+fn in_members(members: &Map<String, Value>, place: &mut Vec<String>) -> Option<HiddenCharacter> {
     members.iter().find_map(|(name, value)| {
         place.push(name.clone());
         let found = in_text(name, place).or_else(|| in_value(value, place));
@@ -36,7 +36,7 @@ fn in_members(members: &Map<String, Value>, place: &mut Vec<String>) -> Option<H
 }
 
 /// Recurses as deep as the JSON parser allows a definition to be nested.
-fn in_value(value: &Value, place: &mut Vec<String>) -> Option<HiddenText> {
+fn in_value(value: &Value, place: &mut Vec<String>) -> Option<HiddenCharacter> {
     match value {
         Value::String(text) => in_text(text, place),
         Value::Array(items) => items.iter().find_map(|item| in_value(item, place)),
@@ -45,10 +45,10 @@ fn in_value(value: &Value, place: &mut Vec<String>) -> Option<HiddenText> {
     }
 }
 
-fn in_text(text: &str, place: &[String]) -> Option<HiddenText> {
+fn in_text(text: &str, place: &[String]) -> Option<HiddenCharacter> {
     let (character, kind) = definition_scan::first_hidden(text)?;
     let place: String = place.join(".").chars().filter(|one| is_displayable(*one)).take(MAX_PLACE_CHARACTERS).collect();
-    Some(HiddenText { character, kind, place })
+    Some(HiddenCharacter { character, kind, place })
 }
 
 fn is_displayable(character: char) -> bool {
@@ -71,7 +71,7 @@ fn kind(character: char) -> Option<&'static str> {
     }
 }
 
-impl fmt::Display for HiddenText {
+impl fmt::Display for HiddenCharacter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { character, kind, place } = self;
         let code = u32::from(*character);

@@ -24,7 +24,7 @@ const NAMES_A_SCHEMA: u64 = 16;
 
 /// Cost of one place of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct SchemaCost {
+pub(super) struct InstanceLocationCost {
     /// Number of schemas that are applied to it.
     pub(super) schemas: u64,
     /// Number of patterns that a text there is compared with.
@@ -75,8 +75,8 @@ impl From<UnboundedCost> for NotCompiled {
 }
 
 /// Computes the maximum cost of the schema. Takes time linear in its size, whatever its references are.
-pub(super) fn cost(root: &Value) -> Result<SchemaCost, NotCompiled> {
-    let graph = Graph::of(root)?;
+pub(super) fn cost(root: &Value) -> Result<InstanceLocationCost, NotCompiled> {
+    let graph = SchemaGraph::of(root)?;
     let patterns = graph.patterns()?;
     let in_place = graph.in_place_depths()?.into_iter().max().unwrap_or(0);
     let families = graph.families();
@@ -88,12 +88,12 @@ pub(super) fn cost(root: &Value) -> Result<SchemaCost, NotCompiled> {
     if in_place > MAX_IN_PLACE && families.of.iter().any(Option::is_some) {
         return Err(UnboundedCost::InPlace.into());
     }
-    Ok(SchemaCost { schemas: graph.written_out(&families)?, ..patterns })
+    Ok(InstanceLocationCost { schemas: graph.written_out(&families)?, ..patterns })
 }
 
 /// Place where a schema is applied, relative to the schema that contains it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum InstanceLocation<'a> {
+enum InstanceStep<'a> {
     /// Same place of the instance.
     Same,
     /// One property of it.
@@ -106,7 +106,7 @@ enum InstanceLocation<'a> {
     AnyItem,
 }
 
-impl InstanceLocation<'_> {
+impl InstanceStep<'_> {
     fn meets(self, other: Self) -> bool {
         match (self, other) {
             (Self::Same, _) | (_, Self::Same) => true,
@@ -121,20 +121,20 @@ impl InstanceLocation<'_> {
 }
 
 /// Schemas that can be reached from the root, each once.
-struct Graph<'a> {
+struct SchemaGraph<'a> {
     schemas: Vec<&'a Value>,
     /// Edges of each schema: the schemas that it applies, and the places where it applies them.
-    leads_to: Vec<Vec<(InstanceLocation<'a>, usize)>>,
+    leads_to: Vec<Vec<(InstanceStep<'a>, usize)>>,
 }
 
-impl<'a> Graph<'a> {
+impl<'a> SchemaGraph<'a> {
     fn of(root: &'a Value) -> Result<Self, NotCompiled> {
         let mut graph = Self { schemas: vec![root], leads_to: Vec::new() };
         let mut known = HashMap::from([(std::ptr::from_ref(root), 0)]);
         let mut edges = 0;
         while let Some(schema) = graph.schemas.get(graph.leads_to.len()).copied() {
             let mut leads_to = Vec::new();
-            let mut lead = |place: InstanceLocation<'a>, to: &'a Value| {
+            let mut lead = |place: InstanceStep<'a>, to: &'a Value| {
                 let at = *known.entry(std::ptr::from_ref(to)).or_insert_with(|| {
                     graph.schemas.push(to);
                     graph.schemas.len() - 1
@@ -151,7 +151,7 @@ impl<'a> Graph<'a> {
         Ok(graph)
     }
 
-    fn patterns(&self) -> Result<SchemaCost, UnboundedCost> {
+    fn patterns(&self) -> Result<InstanceLocationCost, UnboundedCost> {
         let mut all: Vec<&str> = Vec::new();
         for members in self.schemas.iter().filter_map(|schema| schema.as_object()) {
             all.extend(members.get("pattern").and_then(Value::as_str));
@@ -163,14 +163,13 @@ impl<'a> Graph<'a> {
             return Err(UnboundedCost::Patterns);
         }
         let backtracks = all.iter().any(|pattern| backtracks(pattern));
-        Ok(SchemaCost { schemas: 0, patterns: all.len() as u64, backtracks })
+        Ok(InstanceLocationCost { schemas: 0, patterns: all.len() as u64, backtracks })
     }
 
     /// Returns the number of schemas that are applied one after another at one place, starting from each schema.
     fn in_place_depths(&self) -> Result<Vec<usize>, UnboundedCost> {
-        let here = |at: usize| {
-            self.leads_to[at].iter().filter(|(place, _)| *place == InstanceLocation::Same).map(|(_, to)| *to)
-        };
+        let here =
+            |at: usize| self.leads_to[at].iter().filter(|(place, _)| *place == InstanceStep::Same).map(|(_, to)| *to);
         let mut depths = vec![0; self.schemas.len()];
         // Each round settles one more schema of the longest chain; a cycle is never settled.
         for _ in 0..=MAX_DEPTH + 1 {
@@ -188,11 +187,11 @@ impl<'a> Graph<'a> {
     }
 
     /// Groups the schemas that contain each other.
-    fn families(&self) -> Families {
+    fn families(&self) -> SchemaCycles {
         let reach: Vec<Vec<bool>> = (0..self.schemas.len()).map(|at| self.reachable(at)).collect();
         let count = reach.len();
         let first = |at: usize| (0..count).find(|other| reach[at][*other] && reach[*other][at]);
-        Families { of: (0..count).map(first).collect() }
+        SchemaCycles { of: (0..count).map(first).collect() }
     }
 
     /// Returns the schemas that can be reached from this one in one step or more.
@@ -211,14 +210,14 @@ impl<'a> Graph<'a> {
 
     /// Returns `true` if each place of the instance is reached by only one path within the schemas that contain this
     /// one.
-    fn is_clear(&self, at: usize, families: &Families) -> bool {
-        let mut below: Vec<InstanceLocation<'a>> = Vec::new();
+    fn is_clear(&self, at: usize, families: &SchemaCycles) -> bool {
+        let mut below: Vec<InstanceStep<'a>> = Vec::new();
         let mut open = vec![at];
         while let Some(at) = open.pop() {
             for (place, to) in self.leads_to[at].iter().filter(|(_, to)| families.of[*to] == families.of[at]) {
-                if *place == InstanceLocation::Same && looks_again(self.schemas[at]) {
+                if *place == InstanceStep::Same && looks_again(self.schemas[at]) {
                     return false;
-                } else if *place == InstanceLocation::Same {
+                } else if *place == InstanceStep::Same {
                     open.push(*to);
                 } else if below.iter().any(|other| other.meets(*place)) {
                     return false;
@@ -231,9 +230,9 @@ impl<'a> Graph<'a> {
     }
 
     /// Returns the number of schemas once every reference is expanded.
-    fn written_out(&self, families: &Families) -> Result<u64, UnboundedCost> {
-        let mut totals = Totals { graph: self, families, of: vec![None; self.schemas.len()] };
-        let Total { schemas, depth, .. } = totals.of_family(0, 0)?;
+    fn written_out(&self, families: &SchemaCycles) -> Result<u64, UnboundedCost> {
+        let mut totals = SchemaTotals { graph: self, families, of: vec![None; self.schemas.len()] };
+        let SchemaTotal { schemas, depth, .. } = totals.of_family(0, 0)?;
         match (schemas > MAX_SCHEMAS, depth > MAX_DEPTH) {
             (true, _) => Err(UnboundedCost::Schemas),
             (_, true) => Err(UnboundedCost::Depth),
@@ -244,11 +243,11 @@ impl<'a> Graph<'a> {
 
 /// Groups of schemas that contain each other, identified by the first of them; `None` for a schema that does not
 /// contain itself.
-struct Families {
+struct SchemaCycles {
     of: Vec<Option<usize>>,
 }
 
-impl Families {
+impl SchemaCycles {
     fn is_recursive(&self, at: usize) -> bool {
         self.of[at].is_some()
     }
@@ -262,7 +261,7 @@ impl Families {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Total {
+struct SchemaTotal {
     schemas: u64,
     depth: usize,
     /// `true` if a schema that contains itself is among them.
@@ -270,15 +269,15 @@ struct Total {
 }
 
 /// Totals of schemas that are already counted, so that a schema with many references is counted once.
-struct Totals<'a, 'g> {
-    graph: &'g Graph<'a>,
-    families: &'g Families,
-    of: Vec<Option<Total>>,
+struct SchemaTotals<'a, 'g> {
+    graph: &'g SchemaGraph<'a>,
+    families: &'g SchemaCycles,
+    of: Vec<Option<SchemaTotal>>,
 }
 
-impl Totals<'_, '_> {
+impl SchemaTotals<'_, '_> {
     /// Returns the total of a group of schemas. `above` limits the recursion: deeper schemas are rejected anyway.
-    fn of_family(&mut self, at: usize, above: usize) -> Result<Total, UnboundedCost> {
+    fn of_family(&mut self, at: usize, above: usize) -> Result<SchemaTotal, UnboundedCost> {
         if let Some(total) = self.of[at] {
             return Ok(total);
         }
@@ -287,7 +286,7 @@ impl Totals<'_, '_> {
         }
         let members = self.families.members(at);
         let recurs = self.families.is_recursive(at);
-        let mut total = Total { schemas: 0, depth: 0, recurs };
+        let mut total = SchemaTotal { schemas: 0, depth: 0, recurs };
         for member in &members {
             let weight = weight(self.graph.schemas[*member]);
             // To find its unevaluated parts, everything beside it is evaluated once more.
@@ -301,7 +300,7 @@ impl Totals<'_, '_> {
                 // A schema that contains itself may be left at every depth, and each time by another path through the
                 // next.
                 let ways = if recurs && part.recurs { INSTANCE_DEPTH } else { 1 };
-                let again = if place == InstanceLocation::Same { again } else { 1 };
+                let again = if place == InstanceStep::Same { again } else { 1 };
                 total.schemas = total.schemas.saturating_add(part.schemas.saturating_mul(ways * again));
                 total.depth = total.depth.max(part.depth);
                 total.recurs |= part.recurs;
@@ -344,41 +343,41 @@ fn each_subschema<'a>(
     root: &'a Value,
     schema: &'a Map<String, Value>,
     is_root: bool,
-    lead: &mut impl FnMut(InstanceLocation<'a>, &'a Value) -> Result<(), NotCompiled>,
+    lead: &mut impl FnMut(InstanceStep<'a>, &'a Value) -> Result<(), NotCompiled>,
 ) -> Result<(), NotCompiled> {
     for (keyword, value) in schema {
         match (keyword.as_str(), value) {
-            ("$ref", Value::String(reference)) => lead(InstanceLocation::Same, target(root, reference)?)?,
+            ("$ref", Value::String(reference)) => lead(InstanceStep::Same, target(root, reference)?)?,
             ("$dynamicRef" | "$recursiveRef", _) => return Err(UnboundedCost::Reference.into()),
             // References below it would have another base.
             ("$id" | "id", Value::String(_)) if !is_root => return Err(UnboundedCost::Reference.into()),
-            ("not" | "if" | "then" | "else", one) => lead(InstanceLocation::Same, one)?,
+            ("not" | "if" | "then" | "else", one) => lead(InstanceStep::Same, one)?,
             ("allOf" | "anyOf" | "oneOf", Value::Array(all)) => {
-                all.iter().try_for_each(|one| lead(InstanceLocation::Same, one))?;
+                all.iter().try_for_each(|one| lead(InstanceStep::Same, one))?;
             }
             ("dependentSchemas" | "dependencies", Value::Object(all)) => {
-                all.values().filter(|one| !one.is_array()).try_for_each(|one| lead(InstanceLocation::Same, one))?;
+                all.values().filter(|one| !one.is_array()).try_for_each(|one| lead(InstanceStep::Same, one))?;
             }
             ("properties", Value::Object(all)) => {
-                all.iter().try_for_each(|(name, one)| lead(InstanceLocation::Property(name), one))?;
+                all.iter().try_for_each(|(name, one)| lead(InstanceStep::Property(name), one))?;
             }
             ("patternProperties", Value::Object(all)) => {
-                all.values().try_for_each(|one| lead(InstanceLocation::AnyProperty, one))?;
+                all.values().try_for_each(|one| lead(InstanceStep::AnyProperty, one))?;
             }
             ("additionalProperties" | "unevaluatedProperties" | "propertyNames", one) => {
-                lead(InstanceLocation::AnyProperty, one)?;
+                lead(InstanceStep::AnyProperty, one)?;
             }
             ("prefixItems" | "items", Value::Array(all)) => {
-                all.iter().enumerate().try_for_each(|(at, one)| lead(InstanceLocation::Item(at), one))?;
+                all.iter().enumerate().try_for_each(|(at, one)| lead(InstanceStep::Item(at), one))?;
             }
             ("contains", one) => {
-                lead(InstanceLocation::AnyItem, one)?;
+                lead(InstanceStep::AnyItem, one)?;
                 // To find the items that it evaluated, each is tried once more.
                 if schema.contains_key("unevaluatedItems") {
-                    lead(InstanceLocation::AnyItem, one)?;
+                    lead(InstanceStep::AnyItem, one)?;
                 }
             }
-            ("items" | "additionalItems" | "unevaluatedItems", one) => lead(InstanceLocation::AnyItem, one)?,
+            ("items" | "additionalItems" | "unevaluatedItems", one) => lead(InstanceStep::AnyItem, one)?,
             _ => {}
         }
     }

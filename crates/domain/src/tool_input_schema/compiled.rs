@@ -5,8 +5,8 @@
 //! [`SchemaValidator`](crate::ports::schema_validator::SchemaValidator) in another process.
 
 use super::{
-    bounds::{self, NotCompiled, SchemaCost, UnboundedCost},
-    invalid::{Formats, InvalidArguments, InvalidSchema, UnlistedViolations, Violation},
+    bounds::{self, InstanceLocationCost, NotCompiled, UnboundedCost},
+    invalid::{FormatValidation, InvalidArguments, InvalidSchema, UnlistedViolations, Violation},
     lengths,
     load::{self, InstanceSize},
     nearest_name::nearest_name,
@@ -42,17 +42,17 @@ const PATTERN_MEMORY: usize = 256 << 10;
 #[derive(Debug)]
 pub struct ToolInputSchema {
     schema: Value,
-    formats: Formats,
-    engine: Engine,
+    formats: FormatValidation,
+    engine: ValidationBackend,
     /// `false` if no value can be too long.
     limits_lengths: bool,
     has_defaults: bool,
 }
 
 #[derive(Debug)]
-enum Engine {
+enum ValidationBackend {
     /// Compiled in this process; each place of an instance has this cost.
-    InProcess(Box<Validator>, SchemaCost),
+    InProcess(Box<Validator>, InstanceLocationCost),
     /// Not compiled in this process.
     Separate(UnboundedCost),
 }
@@ -72,16 +72,16 @@ impl ToolInputSchema {
     /// # Errors
     /// [`InvalidSchema`] if it is too large or too deep, is not a valid schema, or refers to something outside of
     /// itself.
-    pub fn compile(schema: &Value, formats: Formats) -> Result<Self, InvalidSchema> {
+    pub fn compile(schema: &Value, formats: FormatValidation) -> Result<Self, InvalidSchema> {
         check_size(schema)?;
         let engine = match bounds::cost(schema) {
             Ok(cost) => match validator(schema, formats, PATTERN_MEMORY) {
-                Ok(validator) => Engine::InProcess(Box::new(validator), cost),
+                Ok(validator) => ValidationBackend::InProcess(Box::new(validator), cost),
                 // The pattern is either too large for this process or invalid.
-                Err(_) if cost.patterns > 0 => Engine::Separate(UnboundedCost::Patterns),
+                Err(_) if cost.patterns > 0 => ValidationBackend::Separate(UnboundedCost::Patterns),
                 Err(invalid) => return Err(invalid),
             },
-            Err(NotCompiled::Unbounded(unbounded)) => Engine::Separate(unbounded),
+            Err(NotCompiled::Unbounded(unbounded)) => ValidationBackend::Separate(unbounded),
             Err(NotCompiled::Dangling(reference)) => {
                 let what = "which it does not contain, and references to other documents are not followed";
                 return Err(InvalidSchema { reason: format!("the schema refers to {reference}, {what}") });
@@ -94,14 +94,14 @@ impl ToolInputSchema {
     ///
     /// # Errors
     /// As [`compile`](Self::compile).
-    pub fn compile_unbounded(schema: &Value, formats: Formats) -> Result<Self, InvalidSchema> {
+    pub fn compile_unbounded(schema: &Value, formats: FormatValidation) -> Result<Self, InvalidSchema> {
         check_size(schema)?;
         let validator = validator(schema, formats, 1 << 20)?;
-        let free = SchemaCost { schemas: 1, patterns: 0, backtracks: false };
-        Ok(Self::new(schema, formats, Engine::InProcess(Box::new(validator), free)))
+        let free = InstanceLocationCost { schemas: 1, patterns: 0, backtracks: false };
+        Ok(Self::new(schema, formats, ValidationBackend::InProcess(Box::new(validator), free)))
     }
 
-    fn new(schema: &Value, formats: Formats, engine: Engine) -> Self {
+    fn new(schema: &Value, formats: FormatValidation, engine: ValidationBackend) -> Self {
         let limits_lengths = has_member(schema, &["maxLength", "maxItems", "maxProperties"]);
         Self { schema: schema.clone(), formats, engine, limits_lengths, has_defaults: has_member(schema, &["default"]) }
     }
@@ -112,7 +112,7 @@ impl ToolInputSchema {
     }
 
     /// Returns the treatment of `format`.
-    pub fn formats(&self) -> Formats {
+    pub fn formats(&self) -> FormatValidation {
         self.formats
     }
 
@@ -135,9 +135,9 @@ impl ToolInputSchema {
         let is_too_long = !kept.is_empty();
         let only_too_long = |violations| Err(InvalidArguments { violations, more: UnlistedViolations::Unknown }.into());
         let (validator, cost) = match &self.engine {
-            Engine::InProcess(validator, cost) => (validator, *cost),
-            Engine::Separate(_) if is_too_long => return only_too_long(kept),
-            Engine::Separate(unbounded) => return Err(ArgumentValidationError::Unbounded(*unbounded)),
+            ValidationBackend::InProcess(validator, cost) => (validator, *cost),
+            ValidationBackend::Separate(_) if is_too_long => return only_too_long(kept),
+            ValidationBackend::Separate(unbounded) => return Err(ArgumentValidationError::Unbounded(*unbounded)),
         };
         let load = InstanceSize::of(arguments);
         let collects = load.looked_at(cost) <= MAX_COLLECTING_STEPS;
@@ -322,7 +322,7 @@ fn check_size(schema: &Value) -> Result<(), InvalidSchema> {
     }
 }
 
-fn validator(schema: &Value, formats: Formats, pattern_memory: usize) -> Result<Validator, InvalidSchema> {
+fn validator(schema: &Value, formats: FormatValidation, pattern_memory: usize) -> Result<Validator, InvalidSchema> {
     let patterns = PatternOptions::fancy_regex()
         .backtrack_limit(load::BACKTRACKS)
         .size_limit(pattern_memory)
@@ -330,7 +330,7 @@ fn validator(schema: &Value, formats: Formats, pattern_memory: usize) -> Result<
     let mut options = jsonschema::options()
         .with_retriever(NoRemote)
         .with_pattern_options(patterns)
-        .should_validate_formats(formats == Formats::Asserted);
+        .should_validate_formats(formats == FormatValidation::Asserted);
     if schema.get("$schema").is_none() {
         options = options.with_draft(Draft::Draft202012);
     }
@@ -354,7 +354,7 @@ mod tests {
     use serde_json::json;
 
     fn compile(schema: Value) -> ToolInputSchema {
-        ToolInputSchema::compile(&schema, Formats::Asserted).unwrap()
+        ToolInputSchema::compile(&schema, FormatValidation::Asserted).unwrap()
     }
 
     #[track_caller]
@@ -399,7 +399,12 @@ mod tests {
     fn older_drafts_are_understood_and_format_is_a_remark_for_upstreams() {
         let draft7 =
             json!({"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"x": {"format": "date"}}});
-        assert!(ToolInputSchema::compile(&draft7, Formats::Annotations).unwrap().validate(&json!({"x": "?"})).is_ok());
+        assert!(
+            ToolInputSchema::compile(&draft7, FormatValidation::Annotations)
+                .unwrap()
+                .validate(&json!({"x": "?"}))
+                .is_ok()
+        );
         check(
             json!({"$schema": "http://json-schema.org/draft-04/schema#", "required": ["x"]}),
             json!({"x": 1}),
@@ -422,7 +427,7 @@ mod tests {
             (json!(true), "not a JSON object"),
             (json!({"type": "strng"}), "cannot be used"),
         ] {
-            let error = ToolInputSchema::compile(&schema, Formats::Asserted).unwrap_err().to_string();
+            let error = ToolInputSchema::compile(&schema, FormatValidation::Asserted).unwrap_err().to_string();
             assert!(error.contains(reason), "{error}");
         }
     }
@@ -442,10 +447,10 @@ mod tests {
             let here = compile(schema.clone());
             assert_eq!(here.validate(&json!({})), Err(ArgumentValidationError::Unbounded(unbounded)));
         }
-        let elsewhere = ToolInputSchema::compile_unbounded(&twice, Formats::Asserted).unwrap();
+        let elsewhere = ToolInputSchema::compile_unbounded(&twice, FormatValidation::Asserted).unwrap();
         assert_eq!(elsewhere.validate(&json!({"a": {"a": {}}})), Ok(()));
         assert!(matches!(elsewhere.validate(&json!({"a": {"b": {}}})), Err(ArgumentValidationError::Invalid(_))));
-        let invalid = ToolInputSchema::compile_unbounded(&large, Formats::Asserted).unwrap_err();
+        let invalid = ToolInputSchema::compile_unbounded(&large, FormatValidation::Asserted).unwrap_err();
         assert!(invalid.to_string().starts_with("the schema cannot be used: "), "{invalid}");
     }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Treatment of `format` in schemas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Formats {
+pub enum FormatValidation {
     /// Checked: schemas of Toolstead's own tools.
     Asserted,
     /// Ignored: schemas of MCP servers, as the validators of their authors do.

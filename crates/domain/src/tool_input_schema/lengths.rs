@@ -7,12 +7,12 @@ use std::fmt;
 /// Returns the parts of a value that are too long, where a limit is reached by `properties` and `items` alone. At most
 /// `most` of them.
 pub(super) fn too_long(schema: &Value, value: &Value, most: usize) -> Vec<Violation> {
-    let mut search = Search { root: schema, found: Vec::new(), most };
+    let mut search = LengthChecker { root: schema, found: Vec::new(), most };
     search.look(schema, value, ValuePath::Root);
     search.found
 }
 
-struct Search<'a> {
+struct LengthChecker<'a> {
     root: &'a Value,
     found: Vec<Violation>,
     most: usize,
@@ -37,7 +37,7 @@ impl fmt::Display for ValuePath<'_> {
     }
 }
 
-impl Search<'_> {
+impl LengthChecker<'_> {
     /// Recurses as deep as the value is nested.
     fn look(&mut self, schema: &Value, value: &Value, path: ValuePath<'_>) {
         let Some(schema) = bounds::resolved(self.root, schema).and_then(Value::as_object) else { return };

@@ -21,7 +21,7 @@ pub(super) const MAX_ANSWER: usize = 8 << 10;
 const MAX_ERROR_CODE_CHARS: usize = 64;
 
 /// Attempt in progress.
-pub(crate) struct Attempt {
+pub(crate) struct SignInAttempt {
     /// Random value that proves that a redirect belongs to this attempt.
     state: Secret,
     /// PKCE secret that proves to the issuer that the code is exchanged by its requester.
@@ -35,7 +35,7 @@ pub(crate) struct Attempt {
 }
 
 /// Authorization code, valid for one exchange.
-pub(crate) struct Code {
+pub(crate) struct AuthorizationCode {
     /// The code itself.
     pub(crate) secret: Secret,
     /// Issuer that the redirect names (RFC 9207).
@@ -52,7 +52,7 @@ pub(crate) enum RedirectError {
     Over(SignInError),
 }
 
-impl Attempt {
+impl SignInAttempt {
     pub(super) fn begin(client: &OAuthClient, scopes: &[&str], redirect_uri: String) -> Result<Self, SignInError> {
         let (state, verifier) = (random()?, random()?);
         let challenge = URL_SAFE_NO_PAD.encode(digest(&SHA256, verifier.expose().as_bytes()));
@@ -85,7 +85,7 @@ impl Attempt {
     }
 
     /// Parses the query of the redirect URL.
-    pub(crate) fn parse_redirect(&self, query: &str) -> Result<Code, RedirectError> {
+    pub(crate) fn parse_redirect(&self, query: &str) -> Result<AuthorizationCode, RedirectError> {
         if query.len() > MAX_ANSWER {
             return Err(RedirectError::Foreign("it is too long"));
         }
@@ -112,14 +112,14 @@ impl Attempt {
             (Some(error), _) => Err(RedirectError::Over(SignInError::Denied(word(&error)))),
             (None, Some(code)) => {
                 let code = code_of(&code).map_err(RedirectError::Over)?;
-                Ok(Code { issuer: issuer.map(Cow::into_owned), ..code })
+                Ok(AuthorizationCode { issuer: issuer.map(Cow::into_owned), ..code })
             }
             (None, None) => Err(RedirectError::Over(SignInError::NoCode("it has neither a code nor an error"))),
         }
     }
 
     /// Parses a text that the user pasted: the whole redirect URL, or the code alone.
-    pub(crate) fn pasted(&self, text: &str) -> Result<Code, RedirectError> {
+    pub(crate) fn pasted(&self, text: &str) -> Result<AuthorizationCode, RedirectError> {
         let text = text.trim();
         let is_address = text.contains("://") || text.contains('=');
         match text.split_once('?') {
@@ -136,22 +136,22 @@ impl Attempt {
 }
 
 /// Shows only the redirect target, because all other parts are secret.
-impl fmt::Debug for Attempt {
+impl fmt::Debug for SignInAttempt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Attempt").field("redirect_uri", &self.redirect_uri).finish_non_exhaustive()
     }
 }
 
-impl fmt::Debug for Code {
+impl fmt::Debug for AuthorizationCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Code")
     }
 }
 
-fn code_of(text: &str) -> Result<Code, SignInError> {
+fn code_of(text: &str) -> Result<AuthorizationCode, SignInError> {
     // The characters of "VSCHAR" (RFC 6749, appendix A.11) without the space, which no issuer uses.
     match !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()) {
-        true => Ok(Code { secret: Secret::new(text), issuer: None }),
+        true => Ok(AuthorizationCode { secret: Secret::new(text), issuer: None }),
         false => Err(SignInError::NoCode("it is empty, or contains invalid characters")),
     }
 }

@@ -1,17 +1,17 @@
 //! Access tokens of principals: lookup, renewal, sign-in and sign-out.
 
 use super::{
-    attempt::{Attempt, Code, RedirectError},
+    attempt::{AuthorizationCode, RedirectError, SignInAttempt},
     bearer::{bearer_headers, bearer_token},
-    grant::Grant,
-    import::{self, FoundTokens, ImportPlan},
-    issuer::Issuer,
-    loopback::Loopback,
+    grant::GrantDefinition,
+    import::{self, FoundTokens, TokenImportPlan},
+    issuer::IssuerClient,
+    loopback::LoopbackListener,
     oauth_client::OAuthClient,
     shared_sign_in::{SharedSignIn, SharedSignIns},
     sign_in_error::SignInError,
     token_error::TokenError,
-    vault::{MCP_SERVER, TokenKey, Tokens, Vault, VaultError},
+    vault::{MCP_SERVER, TokenLookupKey, Tokens, Vault, VaultError},
 };
 use crate::web::web_client::WebClient;
 use async_trait::async_trait;
@@ -38,7 +38,7 @@ pub struct AccountsParts {
     pub client: Result<OAuthClient, String>,
     /// Services with a grant: the grant and the URL of the service. Tokens of a grant are sent only to the origin of
     /// this URL.
-    pub services: Vec<(&'static Grant, Url)>,
+    pub services: Vec<(&'static GrantDefinition, Url)>,
     /// Token vault, or the reason why there is none.
     pub vault: Result<Vault, String>,
     /// HTTP client for the issuer.
@@ -51,7 +51,7 @@ pub struct AccountsParts {
 
 struct Inner {
     client: Result<OAuthClient, String>,
-    origins: BTreeMap<&'static str, (&'static Grant, Arc<str>)>,
+    origins: BTreeMap<&'static str, (&'static GrantDefinition, Arc<str>)>,
     vault: Result<Vault, String>,
     reach: WebClient,
     clock: Arc<dyn Clock>,
@@ -61,7 +61,7 @@ struct Inner {
 
 /// Grant that a principal is signed in to. Contains no tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AccountGrant {
+pub struct GrantStatus {
     /// Issuer.
     pub issuer: String,
     /// Name of the grant.
@@ -78,9 +78,9 @@ pub struct AccountGrant {
 
 /// Accounts of one principal.
 #[derive(Debug)]
-pub struct AccountStatus {
+pub struct PrincipalAccounts {
     /// Grants that the principal is signed in to, sorted.
-    pub signed_in: Vec<AccountGrant>,
+    pub signed_in: Vec<GrantStatus>,
     /// Tokens that cannot be used.
     pub unreadable: Vec<UnreadableTokens>,
 }
@@ -109,16 +109,16 @@ pub struct DeletedTokens {
 #[derive(Debug)]
 pub struct SignIn {
     accounts: Arc<Inner>,
-    issuer: Issuer,
-    grant: &'static Grant,
-    key: TokenKey,
-    attempt: Attempt,
-    loopback: Loopback,
+    issuer: IssuerClient,
+    grant: &'static GrantDefinition,
+    key: TokenLookupKey,
+    attempt: SignInAttempt,
+    loopback: LoopbackListener,
 }
 
 /// Authorization code of a redirect.
 #[derive(Debug)]
-pub struct SignInCode(Code);
+pub struct SignInCode(AuthorizationCode);
 
 impl Accounts {
     /// Creates accounts. Sends and reads nothing yet.
@@ -134,7 +134,7 @@ impl Accounts {
     ///
     /// # Errors
     /// Returns [`SignInError`].
-    pub fn begin(&self, principal: &Principal, grant: &'static Grant) -> Result<SignIn, SignInError> {
+    pub fn begin(&self, principal: &Principal, grant: &'static GrantDefinition) -> Result<SignIn, SignInError> {
         let (resource, issuer) = self.resource_of(grant)?;
         self.inner.begin(principal, &resource, issuer)
     }
@@ -143,15 +143,15 @@ impl Accounts {
     ///
     /// # Errors
     /// Returns [`SignInError`] if there is no vault.
-    pub async fn status(&self, principal: &Principal) -> Result<AccountStatus, SignInError> {
+    pub async fn status(&self, principal: &Principal) -> Result<PrincipalAccounts, SignInError> {
         let vault = self.inner.vault()?;
         let listed = vault.list(principal).await?;
         let unreadable = listed.unreadable.into_iter().map(|error| UnreadableTokens { resource: None, error });
-        let mut status = AccountStatus { signed_in: Vec::new(), unreadable: unreadable.collect() };
+        let mut status = PrincipalAccounts { signed_in: Vec::new(), unreadable: unreadable.collect() };
         // Grants of MCP servers are listed by `upstream_auth`.
         for key in listed.keys.into_iter().filter(|key| key.grant() != MCP_SERVER) {
             match vault.get(&key).await {
-                Ok(Some(tokens)) => status.signed_in.push(AccountGrant::of(&key, &tokens)),
+                Ok(Some(tokens)) => status.signed_in.push(GrantStatus::of(&key, &tokens)),
                 // The tokens were removed meanwhile.
                 Ok(None) => {}
                 Err(error) => status.unreadable.push(UnreadableTokens { resource: Some(key.resource), error }),
@@ -169,7 +169,7 @@ impl Accounts {
     pub async fn sign_out(
         &self,
         principal: &Principal,
-        grant: &'static Grant,
+        grant: &'static GrantDefinition,
     ) -> Result<Vec<DeletedTokens>, SignInError> {
         let vault = self.inner.vault()?;
         let mut keys = vault.list(principal).await?.keys;
@@ -192,7 +192,7 @@ impl Accounts {
     }
 
     /// Revokes and deletes the tokens of `key`. Returns the result of the revocation; `None` if there were no tokens.
-    async fn forget(&self, vault: &Vault, key: &TokenKey) -> Result<Option<Result<(), String>>, SignInError> {
+    async fn forget(&self, vault: &Vault, key: &TokenLookupKey) -> Result<Option<Result<(), String>>, SignInError> {
         if matches!(vault.get(key).await, Ok(None)) {
             return Ok(None);
         }
@@ -213,7 +213,7 @@ impl Accounts {
         }
     }
 
-    async fn revoke(&self, key: &TokenKey, tokens: &Tokens) -> Result<(), String> {
+    async fn revoke(&self, key: &TokenLookupKey, tokens: &Tokens) -> Result<(), String> {
         let issuer = self.inner.issuer().map_err(|error| with_causes(&error))?;
         if !issuer.client.may_revoke(&key.issuer) {
             let now = issuer.client.revocation_url.origin().ascii_serialization();
@@ -229,7 +229,7 @@ impl Accounts {
     ///
     /// # Errors
     /// Returns [`SignInError`].
-    pub async fn plan_import(&self, places: Vec<PathBuf>) -> Result<ImportPlan, SignInError> {
+    pub async fn plan_import(&self, places: Vec<PathBuf>) -> Result<TokenImportPlan, SignInError> {
         let client = self.inner.issuer()?.client;
         let planned = tokio::task::spawn_blocking(move || import::plan(&places, &client)).await;
         planned.map_err(|error| SignInError::Begin(error.into()))
@@ -242,14 +242,14 @@ impl Accounts {
     pub async fn import_tokens(&self, principal: &Principal, found: &FoundTokens) -> Result<(), SignInError> {
         let client = self.inner.issuer()?.client;
         let resources = found.grants.iter().map(|name| {
-            let grant = Grant::named(name).ok_or_else(|| unavailable("it is not a grant of this program"))?;
+            let grant = GrantDefinition::named(name).ok_or_else(|| unavailable("it is not a grant of this program"))?;
             Ok::<_, SignInError>((*name, self.resource_of(grant)?.0))
         });
         let resources: BTreeMap<&str, ProtectedResource> = resources.collect::<Result<_, _>>()?;
         Ok(found.take(self.inner.vault()?, |grant| token_key(principal, &resources[grant], &client)).await?)
     }
 
-    fn resource_of(&self, grant: &Grant) -> Result<(ProtectedResource, Issuer), SignInError> {
+    fn resource_of(&self, grant: &GrantDefinition) -> Result<(ProtectedResource, IssuerClient), SignInError> {
         let issuer = self.inner.issuer()?;
         let (_, origin) =
             self.inner.origins.get(grant.name).ok_or_else(|| unavailable("it is not a grant of this program"))?;
@@ -258,16 +258,16 @@ impl Accounts {
 }
 
 impl Inner {
-    fn issuer(&self) -> Result<Issuer, SignInError> {
+    fn issuer(&self) -> Result<IssuerClient, SignInError> {
         let client = self.client.as_ref().map_err(|why| unavailable(why))?.clone();
-        Ok(Issuer { client, reach: self.reach.clone() })
+        Ok(IssuerClient { client, reach: self.reach.clone() })
     }
 
     fn vault(&self) -> Result<&Vault, SignInError> {
         self.vault.as_ref().map_err(|why| unavailable(why))
     }
 
-    fn grant(&self, resource: &ProtectedResource) -> Result<&'static Grant, SignInError> {
+    fn grant(&self, resource: &ProtectedResource) -> Result<&'static GrantDefinition, SignInError> {
         let known = self.origins.get(&*resource.grant);
         let (grant, origin) = known.ok_or_else(|| unavailable(&format!("there is no grant `{}`", resource.grant)))?;
         match *origin == resource.origin {
@@ -281,7 +281,7 @@ impl Inner {
         &self,
         principal: &Principal,
         resource: &ProtectedResource,
-    ) -> Result<(&'static Grant, Issuer, &Vault, TokenKey), SignInError> {
+    ) -> Result<(&'static GrantDefinition, IssuerClient, &Vault, TokenLookupKey), SignInError> {
         let grant = self.grant(resource)?;
         let issuer = self.issuer()?;
         let key = token_key(principal, resource, &issuer.client);
@@ -292,13 +292,13 @@ impl Inner {
         self: &Arc<Self>,
         principal: &Principal,
         resource: &ProtectedResource,
-        issuer: Issuer,
+        issuer: IssuerClient,
     ) -> Result<SignIn, SignInError> {
         let grant = self.grant(resource)?;
         self.vault()?;
         let key = token_key(principal, resource, &issuer.client);
-        let loopback = Loopback::listen().map_err(SignInError::Begin)?;
-        let attempt = Attempt::begin(&issuer.client, grant.scopes, loopback.redirect_uri())?;
+        let loopback = LoopbackListener::listen().map_err(SignInError::Begin)?;
+        let attempt = SignInAttempt::begin(&issuer.client, grant.scopes, loopback.redirect_uri())?;
         Ok(SignIn { accounts: self.clone(), issuer, grant, key, attempt, loopback })
     }
 
@@ -387,7 +387,7 @@ impl SignIn {
     ///
     /// # Errors
     /// Returns [`SignInError`]; nothing is stored in this case.
-    pub async fn finish(self, code: SignInCode) -> Result<AccountGrant, SignInError> {
+    pub async fn finish(self, code: SignInCode) -> Result<GrantStatus, SignInError> {
         // Runs in a task, so that a grant is always either stored or revoked, even if the caller is cancelled.
         let finishing = tokio::spawn(async move {
             let Self { accounts, issuer, grant, key, attempt, loopback } = self;
@@ -401,7 +401,7 @@ impl SignIn {
                 }
                 return Err(SignInError::Missing(missing));
             }
-            let signed_in = AccountGrant::of(&key, &tokens);
+            let signed_in = GrantStatus::of(&key, &tokens);
             accounts.vault()?.put(&key, tokens).await?;
             Ok(signed_in)
         });
@@ -423,8 +423,8 @@ impl SignInCode {
     }
 }
 
-impl AccountGrant {
-    fn of(key: &TokenKey, tokens: &Tokens) -> Self {
+impl GrantStatus {
+    fn of(key: &TokenLookupKey, tokens: &Tokens) -> Self {
         Self {
             issuer: key.issuer_alone().to_owned(),
             grant: key.grant().to_owned(),
@@ -523,13 +523,13 @@ impl fmt::Debug for AccountsParts {
 }
 
 /// Returns the vault key of a grant at the origin that its tokens are sent to, with the origins of their issuer.
-pub(super) fn token_key(principal: &Principal, resource: &ProtectedResource, client: &OAuthClient) -> TokenKey {
+pub(super) fn token_key(principal: &Principal, resource: &ProtectedResource, client: &OAuthClient) -> TokenLookupKey {
     let resource = format!("{} {}", resource.grant, resource.origin);
-    TokenKey { principal: principal.clone(), issuer: client.issuer_and_origins(), resource }
+    TokenLookupKey { principal: principal.clone(), issuer: client.issuer_and_origins(), resource }
 }
 
 /// Returns the reason why a sign-in is needed, for callers without a user who can sign in now.
-fn must_sign_in(grant: &Grant, why: &str) -> String {
+fn must_sign_in(grant: &GrantDefinition, why: &str) -> String {
     format!("{why} ({})", grant.about)
 }
 

@@ -2,7 +2,7 @@
 
 /// Grant: a name, and the permissions of this application at the service.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Grant {
+pub struct GrantDefinition {
     /// Name in commands and resources.
     pub name: &'static str,
     /// Purpose, for display.
@@ -12,23 +12,23 @@ pub struct Grant {
 }
 
 /// Mail.
-pub const GMAIL: Grant = Grant {
+pub const GMAIL: GrantDefinition = GrantDefinition {
     name: "gmail",
     about: "Gmail: read mail, and send it",
     scopes: &["https://www.googleapis.com/auth/gmail.readonly", "https://www.googleapis.com/auth/gmail.send"],
 };
 
 /// Calendar.
-pub const CALENDAR: Grant = Grant {
+pub const CALENDAR: GrantDefinition = GrantDefinition {
     name: "calendar",
     about: "Google Calendar: read and change events",
     scopes: &["https://www.googleapis.com/auth/calendar"],
 };
 
 /// All grants.
-pub const GRANTS: [&Grant; 2] = [&GMAIL, &CALENDAR];
+pub const GRANTS: [&GrantDefinition; 2] = [&GMAIL, &CALENDAR];
 
-impl Grant {
+impl GrantDefinition {
     /// Returns the grant with this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         GRANTS.into_iter().find(|grant| grant.name == name)

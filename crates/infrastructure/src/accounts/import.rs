@@ -7,7 +7,7 @@ use crate::accounts::{
     grant::GRANTS,
     oauth_client::OAuthClient,
     private_file::{OTHERS, OwnFile, PrivateFileError},
-    vault::{TokenKey, Tokens, Vault, VaultError},
+    vault::{TokenLookupKey, Tokens, Vault, VaultError},
 };
 use chrono::{DateTime, NaiveDateTime};
 use rustix::fs::CWD;
@@ -31,7 +31,7 @@ const MAX_SAID: usize = 120;
 
 /// Findings of an import, before anything is done.
 #[derive(Debug, Default)]
-pub struct ImportPlan {
+pub struct TokenImportPlan {
     /// Tokens that can be imported.
     pub found: Vec<FoundTokens>,
     /// Files that cannot be imported, with the reason.
@@ -102,8 +102,8 @@ struct TokenFile {
 
 /// Searches for tokens. A place is a token file, a folder with one, or a folder in which Micro-X was started. Changes
 /// nothing. Blocks.
-pub fn plan(places: &[PathBuf], client: &OAuthClient) -> ImportPlan {
-    let mut plan = ImportPlan::default();
+pub fn plan(places: &[PathBuf], client: &OAuthClient) -> TokenImportPlan {
+    let mut plan = TokenImportPlan::default();
     let mut seen = Vec::new();
     for place in places {
         let inside = FOLDERS.map(|folder| place.join(folder).join(FILE));
@@ -128,8 +128,8 @@ impl FoundTokens {
     ///
     /// # Errors
     /// Returns [`VaultError`].
-    pub async fn take(&self, vault: &Vault, key: impl Fn(&str) -> TokenKey + Send) -> Result<(), VaultError> {
-        let keys: Vec<TokenKey> = self.grants.iter().map(|grant| key(grant)).collect();
+    pub async fn take(&self, vault: &Vault, key: impl Fn(&str) -> TokenLookupKey + Send) -> Result<(), VaultError> {
+        let keys: Vec<TokenLookupKey> = self.grants.iter().map(|grant| key(grant)).collect();
         for key in keys {
             vault.put(&key, self.tokens.clone()).await?;
         }
@@ -279,7 +279,7 @@ mod tests {
         assert!(plan.refused.is_empty(), "{:?}", plan.refused);
         assert!(plan.found[0].advice().contains("chmod 600") && !plan.found[1].advice().contains("chmod"));
         let vault = Vault::open(home.path().join("data"), home.path().join("key")).unwrap();
-        let key = |grant: &str| TokenKey {
+        let key = |grant: &str| TokenLookupKey {
             principal: Principal::local(),
             issuer: "https://accounts.google.com".into(),
             resource: grant.into(),

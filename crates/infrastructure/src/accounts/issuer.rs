@@ -1,12 +1,12 @@
 //! Token requests to the issuer: exchange of a code, renewal and revocation.
 
 use super::{
-    attempt::{Attempt, Code, word},
+    attempt::{AuthorizationCode, SignInAttempt, word},
     oauth_client::OAuthClient,
     token_error::TokenError,
     vault::Tokens,
 };
-use crate::web::web_client::{Redirects, RetryPolicy, UrlSource, WebClient, WebRequest, WebResponse};
+use crate::web::web_client::{RedirectPolicy, RetryPolicy, UrlSource, WebClient, WebRequest, WebResponse};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use serde::Deserialize;
@@ -29,7 +29,7 @@ const LONGEST: u64 = 100 * 365 * 24 * 3600;
 
 /// Token endpoints of an issuer.
 #[derive(Debug, Clone)]
-pub(super) struct Issuer {
+pub(super) struct IssuerClient {
     pub(super) client: OAuthClient,
     pub(super) reach: WebClient,
 }
@@ -57,18 +57,18 @@ enum Seconds {
 
 /// Error response (RFC 6749, section 5.2).
 #[derive(Deserialize)]
-struct Refusal {
+struct OAuthErrorResponse {
     error: String,
     #[serde(default)]
     error_description: Option<String>,
 }
 
-impl Issuer {
+impl IssuerClient {
     /// Exchanges a code for tokens. `scopes` are the requested ones.
     pub(super) async fn exchange(
         &self,
-        attempt: &Attempt,
-        code: &Code,
+        attempt: &SignInAttempt,
+        code: &AuthorizationCode,
         scopes: &[&str],
         now: Timestamp,
     ) -> Result<Tokens, TokenError> {
@@ -125,7 +125,7 @@ impl Issuer {
             headers,
             body: self.body(form),
             url_source: UrlSource::Configuration,
-            redirects: Redirects::None,
+            redirects: RedirectPolicy::None,
             retry: RetryPolicy::Never,
             body_bytes: MAX_ANSWER,
             deadline: Instant::now() + PATIENCE,
@@ -207,7 +207,7 @@ fn is_token(text: &str) -> bool {
 
 /// Returns the error in a response that refuses tokens, with these secrets removed.
 pub(crate) fn refused(answer: &WebResponse, secrets: &[&str]) -> TokenError {
-    let Ok(refusal) = serde_json::from_slice::<Refusal>(&answer.body) else {
+    let Ok(refusal) = serde_json::from_slice::<OAuthErrorResponse>(&answer.body) else {
         return TokenError::Refused(format!("HTTP {}", answer.status.as_u16()));
     };
     let error = word(&refusal.error);

@@ -4,7 +4,7 @@
 //! with this exact host and the state of the attempt.
 
 use super::{
-    attempt::{Attempt, Code, MAX_ANSWER, RedirectError},
+    attempt::{AuthorizationCode, MAX_ANSWER, RedirectError, SignInAttempt},
     sign_in_error::SignInError,
 };
 use bytes::Bytes;
@@ -35,15 +35,15 @@ const MAX_HEADERS: usize = 100;
 
 /// Listening port on the loopback interface.
 #[derive(Debug)]
-pub(crate) struct Loopback {
+pub(crate) struct LoopbackListener {
     listener: TcpListener,
     address: SocketAddr,
 }
 
 /// Outcome of one connection, after its response was sent; `None` if its request was not the redirect of the sign-in.
-type RedirectOutcome = Option<Result<Code, SignInError>>;
+type RedirectOutcome = Option<Result<AuthorizationCode, SignInError>>;
 
-impl Loopback {
+impl LoopbackListener {
     /// Listens on a free port.
     pub(crate) fn listen() -> io::Result<Self> {
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
@@ -58,7 +58,7 @@ impl Loopback {
     }
 
     /// Waits for the redirect of this attempt. Dropping this value refuses all later ones.
-    pub(crate) async fn wait_for_code(&self, attempt: &Attempt) -> Result<Code, SignInError> {
+    pub(crate) async fn wait_for_code(&self, attempt: &SignInAttempt) -> Result<AuthorizationCode, SignInError> {
         let mut open = FuturesUnordered::new();
         // Ordered by number, so that the first one is the oldest.
         let mut closers: BTreeMap<u64, CancellationToken> = BTreeMap::new();
@@ -93,7 +93,7 @@ impl Loopback {
         }
     }
 
-    async fn serve(&self, stream: TcpStream, attempt: &Attempt, closer: CancellationToken) -> RedirectOutcome {
+    async fn serve(&self, stream: TcpStream, attempt: &SignInAttempt, closer: CancellationToken) -> RedirectOutcome {
         let received = Mutex::new(None);
         let service = service_fn(async |request: Request<Incoming>| {
             let (response, outcome) = self.respond(&request, attempt);
@@ -115,7 +115,7 @@ impl Loopback {
         received.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn respond<B>(&self, request: &Request<B>, attempt: &Attempt) -> (Response<Full<Bytes>>, RedirectOutcome) {
+    fn respond<B>(&self, request: &Request<B>, attempt: &SignInAttempt) -> (Response<Full<Bytes>>, RedirectOutcome) {
         let refused = |status, why| (page(status, "This is not the response to a sign-in.", why), None);
         let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
         // A host name that resolves to this address would let a foreign web page send requests to this port.

@@ -1,6 +1,6 @@
 //! Sign-in that several calls share: one page, one outcome.
 
-use super::vault::TokenKey;
+use super::vault::TokenLookupKey;
 use serde_json::json;
 use std::{
     collections::HashMap,
@@ -16,23 +16,23 @@ use uuid::Uuid;
 
 /// Sign-ins in progress that calls wait for, by token key.
 #[derive(Debug, Default)]
-pub(super) struct SharedSignIns(Mutex<HashMap<TokenKey, Arc<SharedSignIn>>>);
+pub(super) struct SharedSignIns(Mutex<HashMap<TokenLookupKey, Arc<SharedSignIn>>>);
 
-type Outcome = Result<(), CredentialsError>;
+type SignInResult = Result<(), CredentialsError>;
 
 /// Shared sign-in. It continues on its own once a user has agreed to open its page, even if the call that asked ends.
 #[derive(Debug)]
 pub(super) struct SharedSignIn {
     page: Url,
-    outcome: watch::Sender<Option<Outcome>>,
+    outcome: watch::Sender<Option<SignInResult>>,
     working: AbortHandle,
     /// Locked by the call whose client has been asked to open the page.
     turn: AsyncMutex<()>,
-    calls: Mutex<Calls>,
+    calls: Mutex<SignInWaiters>,
 }
 
 #[derive(Debug, Default)]
-struct Calls {
+struct SignInWaiters {
     waiting: usize,
     was_accepted: bool,
 }
@@ -44,7 +44,7 @@ impl SharedSignIns {
     /// Joins the sign-in in progress, or begins one.
     pub(super) fn join<E>(
         &self,
-        key: TokenKey,
+        key: TokenLookupKey,
         begin: impl FnOnce() -> Result<SharedSignIn, E>,
     ) -> Result<WaitingCall, E> {
         let mut all = lock(&self.0);
@@ -60,7 +60,7 @@ impl SharedSignIns {
 
 impl SharedSignIn {
     /// Begins to work towards the outcome, independently of the calls.
-    pub(super) fn begin(page: Url, work: impl Future<Output = Outcome> + Send + 'static) -> Self {
+    pub(super) fn begin(page: Url, work: impl Future<Output = SignInResult> + Send + 'static) -> Self {
         let (outcome, _) = watch::channel(None);
         let sender = outcome.clone();
         let working = tokio::spawn(async move {
@@ -84,7 +84,7 @@ impl SharedSignIn {
         self.outcome.borrow().is_some() || self.working.is_finished()
     }
 
-    async fn wait_for_outcome(&self) -> Outcome {
+    async fn wait_for_outcome(&self) -> SignInResult {
         let mut outcome = self.outcome.subscribe();
         let reached = outcome.wait_for(Option::is_some).await.ok().and_then(|reached| reached.clone());
         reached
@@ -113,7 +113,7 @@ impl WaitingCall {
         caller: &dyn Caller,
         about: &str,
         sign_in: &(dyn Fn(&str) -> CredentialsError + Sync),
-    ) -> Outcome {
+    ) -> SignInResult {
         let shared = &self.0;
         let _turn = tokio::select! {
             biased;

@@ -6,7 +6,7 @@ mod tokens;
 
 use super::{
     credentials::{Accounts, AccountsParts, SignIn},
-    grant::{CALENDAR, GMAIL, Grant},
+    grant::{CALENDAR, GMAIL, GrantDefinition},
     oauth_client::OAuthClient,
     vault::Vault,
 };
@@ -72,7 +72,7 @@ impl Bench {
     }
 
     /// Signs in on a page that grants all requested scopes.
-    async fn sign_in(&self, grant: &'static Grant) {
+    async fn sign_in(&self, grant: &'static GrantDefinition) {
         let sign_in = self.accounts.begin(&Principal::local(), grant).unwrap();
         let came = sign_in.pasted(&answer_of(&sign_in, "code=c0de")).unwrap().unwrap();
         sign_in.finish(came).await.unwrap();

@@ -12,13 +12,13 @@ mod tokens;
 
 pub(crate) use self::tokens::MCP_SERVER;
 use self::{
-    folder::{Folder, FolderError},
+    folder::{VaultFolder, VaultFolderError},
     key_file::SealingKey,
     sealed::{MAX_RECORD_BYTES, SealError, is_record, record_name},
 };
 pub use self::{
     key_file::KeyFileError,
-    tokens::{TokenKey, Tokens},
+    tokens::{TokenLookupKey, Tokens},
 };
 use std::{io, os::fd::OwnedFd, path::PathBuf, sync::Arc, time::Duration};
 use tokio::{
@@ -49,7 +49,7 @@ struct VaultPaths {
 #[derive(Debug)]
 pub struct VaultListing {
     /// Keys of the principal's tokens, sorted.
-    pub keys: Vec<TokenKey>,
+    pub keys: Vec<TokenLookupKey>,
     /// Records that cannot be read. Their principal is unknown.
     pub unreadable: Vec<VaultError>,
 }
@@ -91,7 +91,7 @@ pub enum VaultError {
     Busy,
     /// The folder or a file in it cannot be used.
     #[error("{0}")]
-    Folder(#[from] FolderError),
+    Folder(#[from] VaultFolderError),
     /// Unexpected I/O error.
     #[error("{0}")]
     Io(#[source] io::Error),
@@ -104,7 +104,7 @@ impl Vault {
     /// Returns [`VaultError`] if the folder or key file exists but cannot be used.
     pub fn open(folder: PathBuf, key_file: PathBuf) -> Result<Self, VaultError> {
         let vault = Self { places: Arc::new(VaultPaths { folder, key_file }) };
-        Folder::open(&vault.places.folder)?;
+        VaultFolder::open(&vault.places.folder)?;
         vault.places.key()?;
         Ok(vault)
     }
@@ -113,7 +113,7 @@ impl Vault {
     ///
     /// # Errors
     /// Returns [`VaultError`].
-    pub async fn get(&self, key: &TokenKey) -> Result<Option<Tokens>, VaultError> {
+    pub async fn get(&self, key: &TokenLookupKey) -> Result<Option<Tokens>, VaultError> {
         let key = key.clone();
         self.on_files(move |places| places.read(&key)).await
     }
@@ -122,7 +122,7 @@ impl Vault {
     ///
     /// # Errors
     /// Returns [`VaultError`]; the stored tokens are unchanged in this case.
-    pub async fn put(&self, key: &TokenKey, tokens: Tokens) -> Result<(), VaultError> {
+    pub async fn put(&self, key: &TokenLookupKey, tokens: Tokens) -> Result<(), VaultError> {
         let lock = self.lock(key).await?;
         let key = key.clone();
         self.on_files(move |places| places.write(&lock, &key, &tokens)).await
@@ -132,8 +132,8 @@ impl Vault {
     ///
     /// # Errors
     /// Returns [`VaultError`].
-    pub async fn remove(&self, key: &TokenKey) -> Result<bool, VaultError> {
-        if self.on_files(|places| Ok(Folder::open(&places.folder)?.is_none())).await? {
+    pub async fn remove(&self, key: &TokenLookupKey) -> Result<bool, VaultError> {
+        if self.on_files(|places| Ok(VaultFolder::open(&places.folder)?.is_none())).await? {
             return Ok(false);
         }
         let lock = self.lock(key).await?;
@@ -156,7 +156,11 @@ impl Vault {
     ///
     /// # Errors
     /// Returns the error of `change`, or [`VaultError`].
-    pub async fn update<T, E, F>(&self, key: &TokenKey, change: impl FnOnce(Option<Tokens>) -> F + Send) -> Result<T, E>
+    pub async fn update<T, E, F>(
+        &self,
+        key: &TokenLookupKey,
+        change: impl FnOnce(Option<Tokens>) -> F + Send,
+    ) -> Result<T, E>
     where
         E: From<VaultError>,
         F: Future<Output = Result<(Option<Tokens>, T), E>> + Send,
@@ -176,13 +180,13 @@ impl Vault {
     }
 
     /// Waits for the lock of the tokens. The system releases it when it is dropped or the process ends.
-    async fn lock(&self, key: &TokenKey) -> Result<OwnedFd, VaultError> {
+    async fn lock(&self, key: &TokenLookupKey) -> Result<OwnedFd, VaultError> {
         let name = format!("{}.lock", record_name(key));
         let end = Instant::now() + PATIENCE;
         let mut pause = FIRST_PAUSE;
         loop {
             let name = name.clone();
-            let taken = self.on_files(move |places| Ok(Folder::make(&places.folder)?.try_lock(&name)?)).await?;
+            let taken = self.on_files(move |places| Ok(VaultFolder::make(&places.folder)?.try_lock(&name)?)).await?;
             match taken {
                 Some(lock) => return Ok(lock),
                 None if Instant::now() >= end => return Err(VaultError::Busy),
@@ -212,9 +216,9 @@ impl VaultPaths {
         VaultError::Key { path: self.key_file.clone(), source }
     }
 
-    fn read(&self, key: &TokenKey) -> Result<Option<Tokens>, VaultError> {
+    fn read(&self, key: &TokenLookupKey) -> Result<Option<Tokens>, VaultError> {
         let name = record_name(key);
-        let Some(folder) = Folder::open(&self.folder)? else { return Ok(None) };
+        let Some(folder) = VaultFolder::open(&self.folder)? else { return Ok(None) };
         let Some(record) = folder.read(&name, MAX_RECORD_BYTES)? else { return Ok(None) };
         let sealing = self.key()?.ok_or_else(|| VaultError::KeyLost(self.key_file.clone()))?;
         sealed::open(&record, key, &sealing).map(Some).map_err(|error| match error {
@@ -224,7 +228,7 @@ impl VaultPaths {
         })
     }
 
-    fn write(&self, _lock: &OwnedFd, key: &TokenKey, tokens: &Tokens) -> Result<(), VaultError> {
+    fn write(&self, _lock: &OwnedFd, key: &TokenLookupKey, tokens: &Tokens) -> Result<(), VaultError> {
         let sealing = SealingKey::read_or_make(&self.key_file).map_err(|source| self.no_key(source))?;
         let record = sealed::seal(tokens, key, &sealing).map_err(|error| match error {
             SealError::TooLarge(reason) => VaultError::TooLarge(reason),
@@ -232,11 +236,11 @@ impl VaultPaths {
                 VaultError::Io(io::Error::other("the system returned no random bytes"))
             }
         })?;
-        Ok(Folder::make(&self.folder)?.replace(&record_name(key), &record)?)
+        Ok(VaultFolder::make(&self.folder)?.replace(&record_name(key), &record)?)
     }
 
-    fn remove(&self, _lock: &OwnedFd, key: &TokenKey) -> Result<bool, VaultError> {
-        match Folder::open(&self.folder)? {
+    fn remove(&self, _lock: &OwnedFd, key: &TokenLookupKey) -> Result<bool, VaultError> {
+        match VaultFolder::open(&self.folder)? {
             Some(folder) => Ok(folder.remove(&record_name(key))?),
             None => Ok(false),
         }
@@ -244,7 +248,7 @@ impl VaultPaths {
 
     fn list(&self, principal: &Principal) -> Result<VaultListing, VaultError> {
         let (mut keys, mut unreadable) = (Vec::new(), Vec::new());
-        let Some(folder) = Folder::open(&self.folder)? else { return Ok(VaultListing { keys, unreadable }) };
+        let Some(folder) = VaultFolder::open(&self.folder)? else { return Ok(VaultListing { keys, unreadable }) };
         let mut names = folder.names()?;
         names.retain(|name| is_record(name));
         names.sort();

@@ -13,11 +13,11 @@ const MAX_TEXT: usize = 300;
 /// The tree of one frame. It is a valid tree whatever the browser sends: no node is the child of two others, or of
 /// itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct FrameTree {
+pub(crate) struct FrameAccessibilityTree {
     /// Id of its document, which changes with each navigation.
     pub(crate) document: Arc<str>,
     /// Element of the outer frame that contains this one; `None` for the page itself.
-    pub(crate) owner: Option<NodeId>,
+    pub(crate) owner: Option<BackendNodeId>,
     /// Nodes in the order of the browser's answer; the first is the root.
     pub(crate) nodes: Vec<AccessibleNode>,
     /// Indices of all children; those of one node are adjacent.
@@ -27,7 +27,7 @@ pub(crate) struct FrameTree {
 }
 
 /// Number of an element of a document in the browser (`backendNodeId`).
-pub(crate) type NodeId = i64;
+pub(crate) type BackendNodeId = i64;
 
 /// One node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -38,16 +38,16 @@ pub(crate) struct AccessibleNode {
     /// Number of invisible characters that were removed from name and value.
     pub(crate) removed: usize,
     /// Its element; `None` for generated text.
-    pub(crate) element: Option<NodeId>,
+    pub(crate) element: Option<BackendNodeId>,
     pub(crate) is_ignored: bool,
-    pub(crate) state: State,
+    pub(crate) state: NodeState,
     /// Range of its children in the children of the tree.
     children: Range<usize>,
 }
 
 /// The state of a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct State {
+pub(crate) struct NodeState {
     pub(crate) is_focusable: bool,
     pub(crate) is_focused: bool,
     /// `true` if it takes text, or is part of an element that does.
@@ -89,13 +89,13 @@ struct AxNode<'a> {
     value: Option<AxValue<'a>>,
     child_ids: Option<Vec<&'a str>>,
     #[serde(rename = "backendDOMNodeId")]
-    element: Option<NodeId>,
+    element: Option<BackendNodeId>,
     ignored: Option<bool>,
-    properties: Option<Vec<Property<'a>>>,
+    properties: Option<Vec<AxProperty<'a>>>,
 }
 
 #[derive(Deserialize)]
-struct Property<'a> {
+struct AxProperty<'a> {
     name: &'a str,
     #[serde(borrow)]
     value: Option<AxValue<'a>>,
@@ -108,11 +108,11 @@ struct AxValue<'a> {
     value: Option<&'a RawValue>,
 }
 
-impl FrameTree {
+impl FrameAccessibilityTree {
     /// Parses the answer of the browser, at most `room` nodes of it. Invalid nodes are ignored.
     ///
     /// A page may have megabytes of nodes. The answer is never parsed into `Value`s, which take many times its bytes.
-    pub(crate) fn read(document: Arc<str>, owner: Option<NodeId>, answer: &str, room: usize) -> Self {
+    pub(crate) fn read(document: Arc<str>, owner: Option<BackendNodeId>, answer: &str, room: usize) -> Self {
         let nodes = serde_json::from_str::<AxTree<'_>>(answer).map_or_else(|_| Vec::new(), |parsed| parsed.nodes);
         let room = room.min(MAX_NODES);
         let is_cut = nodes.len() > room;
@@ -150,7 +150,7 @@ impl FrameTree {
 
 impl AccessibleNode {
     fn read(node: &AxNode<'_>, children: Range<usize>) -> Self {
-        let mut state = State::default();
+        let mut state = NodeState::default();
         for property in node.properties.iter().flatten() {
             let Some(value) = property.value.as_ref().and_then(|value| value.value).map(RawValue::get) else {
                 continue;
@@ -302,17 +302,17 @@ mod tests {
             "no node",
         ]})
         .to_string();
-        let tree = FrameTree::read("d1".into(), None, &answer, 9);
+        let tree = FrameAccessibilityTree::read("d1".into(), None, &answer, 9);
         assert_eq!(tree.children(0).collect::<Vec<_>>(), [1]);
-        let state = State { is_focusable: true, checked: Some(CheckState::Mixed), ..State::default() };
+        let state = NodeState { is_focusable: true, checked: Some(CheckState::Mixed), ..NodeState::default() };
         let node = &tree.nodes[1];
         assert_eq!((node.name.as_str(), node.element, &node.state), ("I agree", Some(34), &state));
         assert_eq!(node.removed, 1);
         assert_eq!(tree.children(7).count(), 0);
         for nothing in ["null", r#"{"nodes": {}}"#, "[]", "", "{"] {
-            assert_eq!(FrameTree::read("".into(), None, nothing, 9).nodes, []);
+            assert_eq!(FrameAccessibilityTree::read("".into(), None, nothing, 9).nodes, []);
         }
-        let cut = FrameTree::read("d1".into(), None, &answer, 1);
+        let cut = FrameAccessibilityTree::read("d1".into(), None, &answer, 1);
         assert_eq!((cut.nodes.len(), cut.is_cut, cut.children(0).count()), (1, true, 0));
     }
 
@@ -325,7 +325,7 @@ mod tests {
                 let children: Vec<String> = children.iter().map(u8::to_string).collect();
                 json!({"nodeId": id.to_string(), "childIds": children})
             }).collect();
-            let tree = FrameTree::read("d".into(), None, &json!({"nodes": nodes}).to_string(), 100);
+            let tree = FrameAccessibilityTree::read("d".into(), None, &json!({"nodes": nodes}).to_string(), 100);
             let mut children: Vec<usize> = (0..tree.nodes.len()).flat_map(|place| tree.children(place)).collect();
             let all = children.len();
             children.sort_unstable();

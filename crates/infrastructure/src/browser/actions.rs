@@ -5,11 +5,11 @@
 
 use crate::browser::{
     accessibility::plain_text,
-    devtools::{DevToolsError, Target},
-    keyboard::Key,
-    references::Reference,
-    session::{Session, SessionError},
-    state::State,
+    devtools::{CommandTarget, DevToolsError},
+    keyboard::KeyPress,
+    references::ElementReference,
+    session::{BrowserSession, BrowserSessionError},
+    state::BrowserState,
 };
 use serde_json::{Value, json};
 use std::{path::PathBuf, time::Instant};
@@ -171,19 +171,19 @@ pub(crate) enum PictureFormat {
 
 /// A picture of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Picture {
+pub(crate) struct Screenshot {
     /// The file, in base64.
     pub(crate) data: String,
     /// `true` if the page is larger than the picture.
     pub(crate) is_cut: bool,
 }
 
-impl Session {
+impl BrowserSession {
     /// Clicks the middle of an element.
     ///
     /// # Errors
-    /// [`SessionError`]; the element was not clicked then, unless the browser has ended.
-    pub(crate) async fn click(&self, reference: Reference, is_double: bool) -> Result<(), SessionError> {
+    /// [`BrowserSessionError`]; the element was not clicked then, unless the browser has ended.
+    pub(crate) async fn click(&self, reference: ElementReference, is_double: bool) -> Result<(), BrowserSessionError> {
         let (target, x, y) = self.point_at(reference).await?;
         for count in 1..=if is_double { 2 } else { 1 } {
             for kind in ["mousePressed", "mouseReleased"] {
@@ -197,14 +197,17 @@ impl Session {
     /// Scrolls an element into view, and moves the mouse over its middle. Returns that position.
     ///
     /// # Errors
-    /// [`SessionError`].
-    pub(crate) async fn point_at(&self, reference: Reference) -> Result<(Target, f64, f64), SessionError> {
+    /// [`BrowserSessionError`].
+    pub(crate) async fn point_at(
+        &self,
+        reference: ElementReference,
+    ) -> Result<(CommandTarget, f64, f64), BrowserSessionError> {
         let (target, object) = self.held(reference).await?;
         let object = self.clickable(reference, &target, object).await?;
         let node = json!({"objectId": object});
-        let gone = |_| SessionError::Stale(reference);
+        let gone = |_| BrowserSessionError::Stale(reference);
         let quads = self.command(&target, "DOM.getContentQuads", node).await.map_err(gone)?;
-        let unusable = || SessionError::Unusable { reference, reason: "it is not visible".into() };
+        let unusable = || BrowserSessionError::Unusable { reference, reason: "it is not visible".into() };
         let (x, y) = quads.get("quads").and_then(|quads| middle(quads.get(0)?)).ok_or_else(unusable)?;
         self.command(&target, "Input.dispatchMouseEvent", json!({"type": "mouseMoved", "x": x, "y": y})).await?;
         Ok((target, x, y))
@@ -212,9 +215,14 @@ impl Session {
 
     /// Returns the element, scrolled into view and uncovered, or else its label: a field that a page hides behind a
     /// label is clicked there, as users do.
-    async fn clickable(&self, reference: Reference, target: &Target, object: Value) -> Result<Value, SessionError> {
+    async fn clickable(
+        &self,
+        reference: ElementReference,
+        target: &CommandTarget,
+        object: Value,
+    ) -> Result<Value, BrowserSessionError> {
         let Err(reason) = self.uncovered(reference, target, &object).await else { return Ok(object) };
-        if !matches!(reason, SessionError::Unusable { .. }) {
+        if !matches!(reason, BrowserSessionError::Unusable { .. }) {
             return Err(reason);
         }
         let label = self.call_on(reference, target, &object, LABEL, json!([]), false).await?;
@@ -224,13 +232,18 @@ impl Session {
     }
 
     /// Scrolls an element into view, and checks that nothing covers it.
-    async fn uncovered(&self, reference: Reference, target: &Target, object: &Value) -> Result<(), SessionError> {
+    async fn uncovered(
+        &self,
+        reference: ElementReference,
+        target: &CommandTarget,
+        object: &Value,
+    ) -> Result<(), BrowserSessionError> {
         let scrolled = self.command(target, "DOM.scrollIntoViewIfNeeded", json!({"objectId": object})).await;
         scrolled.map_err(|error| match error {
-            SessionError::DevTools(DevToolsError::Refused { message, .. }) if message.contains("layout") => {
-                SessionError::Unusable { reference, reason: "it is not visible".into() }
+            BrowserSessionError::DevTools(DevToolsError::Refused { message, .. }) if message.contains("layout") => {
+                BrowserSessionError::Unusable { reference, reason: "it is not visible".into() }
             }
-            SessionError::DevTools(_) => SessionError::Stale(reference),
+            BrowserSessionError::DevTools(_) => BrowserSessionError::Stale(reference),
             error => error,
         })?;
         self.ask_element(reference, target, object, COVER, json!([])).await?;
@@ -240,39 +253,39 @@ impl Session {
     /// Types a text into a field, replacing its content or appending to it.
     ///
     /// # Errors
-    /// [`SessionError`].
+    /// [`BrowserSessionError`].
     pub(crate) async fn type_text(
         &self,
-        reference: Reference,
+        reference: ElementReference,
         text: &str,
         clears: bool,
         submits: bool,
-    ) -> Result<(), SessionError> {
+    ) -> Result<(), BrowserSessionError> {
         self.enter(reference, text, clears, submits, false).await
     }
 
     /// Types a secret as [`type_text`](Self::type_text) types a text, in one piece.
     ///
     /// # Errors
-    /// [`SessionError`].
+    /// [`BrowserSessionError`].
     pub(crate) async fn type_secret(
         &self,
-        reference: Reference,
+        reference: ElementReference,
         secret: &str,
         clears: bool,
         submits: bool,
-    ) -> Result<(), SessionError> {
+    ) -> Result<(), BrowserSessionError> {
         self.enter(reference, secret, clears, submits, true).await
     }
 
     async fn enter(
         &self,
-        reference: Reference,
+        reference: ElementReference,
         text: &str,
         clears: bool,
         submits: bool,
         is_secret: bool,
-    ) -> Result<(), SessionError> {
+    ) -> Result<(), BrowserSessionError> {
         let (target, object) = self.held(reference).await?;
         let put = json!([{"value": text}, {"value": submits}]);
         if self.ask_element(reference, &target, &object, PUT, put).await? == Value::Bool(true) {
@@ -284,9 +297,9 @@ impl Session {
         if submits {
             let focused = self.focused_host().await?;
             if focused.is_some() && focused != host {
-                return Err(SessionError::Unusable { reference, reason: "it does not keep the focus".into() });
+                return Err(BrowserSessionError::Unusable { reference, reason: "it does not keep the focus".into() });
             }
-            self.press(&target, &Key::ENTER).await?;
+            self.press(&target, &KeyPress::ENTER).await?;
         }
         Ok(())
     }
@@ -294,8 +307,12 @@ impl Session {
     /// Selects in a list, by values or by the texts that users see.
     ///
     /// # Errors
-    /// [`SessionError`].
-    pub(crate) async fn select(&self, reference: Reference, values: &[String]) -> Result<(), SessionError> {
+    /// [`BrowserSessionError`].
+    pub(crate) async fn select(
+        &self,
+        reference: ElementReference,
+        values: &[String],
+    ) -> Result<(), BrowserSessionError> {
         let (target, object) = self.held(reference).await?;
         self.ask_element(reference, &target, &object, CHOOSE, json!([{"value": values}])).await?;
         Ok(())
@@ -304,8 +321,12 @@ impl Session {
     /// Passes files of the shared folder to a field for files.
     ///
     /// # Errors
-    /// [`SessionError`].
-    pub(crate) async fn give_files(&self, reference: Reference, files: &[PathBuf]) -> Result<(), SessionError> {
+    /// [`BrowserSessionError`].
+    pub(crate) async fn give_files(
+        &self,
+        reference: ElementReference,
+        files: &[PathBuf],
+    ) -> Result<(), BrowserSessionError> {
         let (target, object) = self.held(reference).await?;
         let give = async |element: Value| {
             let mut params = json!({"files": files});
@@ -325,7 +346,7 @@ impl Session {
                 })
             };
             let reason = "it accepts no files; click the button that requests them first".to_owned();
-            let unusable = SessionError::Unusable { reference, reason };
+            let unusable = BrowserSessionError::Unusable { reference, reason };
             let Some(node) = asked else { return Err(unusable) };
             give(json!({"backendNodeId": node})).await.map_err(|_| unusable)?;
         }
@@ -338,8 +359,8 @@ impl Session {
     /// Waits for a condition on the page, also across navigations.
     ///
     /// # Errors
-    /// [`SessionError::TimedOut`], or an error if the selector is invalid.
-    pub(crate) async fn wait_for(&self, sight: &PageCondition, end: Instant) -> Result<(), SessionError> {
+    /// [`BrowserSessionError::TimedOut`], or an error if the selector is invalid.
+    pub(crate) async fn wait_for(&self, sight: &PageCondition, end: Instant) -> Result<(), BrowserSessionError> {
         let (selector, text, is_gone) = match sight {
             PageCondition::Selector(selector) => (Some(selector), None, false),
             PageCondition::Text(text) => (None, Some(text), false),
@@ -349,7 +370,7 @@ impl Session {
         let looking = async {
             loop {
                 // A new tab has no page yet.
-                let has_page = |state: &State| state.current().is_none_or(|tab| tab.main_frame.is_some());
+                let has_page = |state: &BrowserState| state.current().is_none_or(|tab| tab.main_frame.is_some());
                 self.when(end, |state| has_page(state).then_some(())).await?;
                 let target = self.target()?;
                 let world = self.create_isolated_world(&target, None).await?;
@@ -358,24 +379,28 @@ impl Session {
                 match self.lasting_command(&target, "Runtime.callFunctionOn", params).await {
                     Ok(answer) => match answer.get("exceptionDetails") {
                         None => return Ok(()),
-                        Some(thrown) => return Err(SessionError::NotOpened(thrown_text(thrown))),
+                        Some(thrown) => return Err(BrowserSessionError::NotOpened(thrown_text(thrown))),
                     },
                     // Another page was loaded meanwhile.
-                    Err(SessionError::DevTools(_)) if !self.has_ended() => {
+                    Err(BrowserSessionError::DevTools(_)) if !self.has_ended() => {
                         self.when(end, |state| state.current().is_none_or(|tab| !tab.is_loading).then_some(())).await?;
                     }
                     Err(error) => return Err(error),
                 }
             }
         };
-        timeout_at(end.into(), looking).await.unwrap_or(Err(SessionError::TimedOut))
+        timeout_at(end.into(), looking).await.unwrap_or(Err(BrowserSessionError::TimedOut))
     }
 
     /// Takes a picture of the visible part, or of the whole page up to the maximum size.
     ///
     /// # Errors
-    /// [`SessionError`].
-    pub(crate) async fn picture(&self, is_whole: bool, format: PictureFormat) -> Result<Picture, SessionError> {
+    /// [`BrowserSessionError`].
+    pub(crate) async fn picture(
+        &self,
+        is_whole: bool,
+        format: PictureFormat,
+    ) -> Result<Screenshot, BrowserSessionError> {
         let target = self.target()?;
         let format = match format {
             PictureFormat::Png => "png",
@@ -393,14 +418,14 @@ impl Session {
         let answer = self.command(&target, "Page.captureScreenshot", params).await?;
         self.may_be_shown(&target)?;
         let data = answer.get("data").and_then(Value::as_str).unwrap_or_default().to_owned();
-        Ok(Picture { data, is_cut })
+        Ok(Screenshot { data, is_cut })
     }
 
     /// Returns the first pages of the page as a PDF document, in base64.
     ///
     /// # Errors
-    /// [`SessionError`].
-    pub(crate) async fn pdf(&self) -> Result<String, SessionError> {
+    /// [`BrowserSessionError`].
+    pub(crate) async fn pdf(&self) -> Result<String, BrowserSessionError> {
         let target = self.target()?;
         let params = json!({"printBackground": true, "preferCSSPageSize": true, "pageRanges": PRINTED});
         let answer = self.command(&target, "Page.printToPDF", params).await?;
@@ -411,8 +436,8 @@ impl Session {
     /// Moves the tab back or forward in its history. Returns `false` if there is no such entry.
     ///
     /// # Errors
-    /// [`SessionError`].
-    pub(crate) async fn step(&self, by: i64) -> Result<bool, SessionError> {
+    /// [`BrowserSessionError`].
+    pub(crate) async fn step(&self, by: i64) -> Result<bool, BrowserSessionError> {
         let target = self.target()?;
         let history = self.command(&target, "Page.getNavigationHistory", json!({})).await?;
         let current = history.get("currentIndex").and_then(Value::as_i64).unwrap_or_default();
@@ -427,9 +452,12 @@ impl Session {
     }
 
     /// Resolves an element in the isolated world of its document, and of no other document.
-    pub(super) async fn held(&self, reference: Reference) -> Result<(Target, Value), SessionError> {
+    pub(super) async fn held(
+        &self,
+        reference: ElementReference,
+    ) -> Result<(CommandTarget, Value), BrowserSessionError> {
         let (target, element) = self.element(reference)?;
-        let gone = || SessionError::Stale(reference);
+        let gone = || BrowserSessionError::Stale(reference);
         let frame = self.state().current().and_then(|tab| {
             let found = tab.frames.iter().find(|(_, frame)| *frame.document == *element.document);
             found.map(|(id, _)| id.clone())
@@ -448,16 +476,16 @@ impl Session {
     /// is not a reason.
     async fn ask_element(
         &self,
-        reference: Reference,
-        target: &Target,
+        reference: ElementReference,
+        target: &CommandTarget,
         object: &Value,
         function: &str,
         arguments: Value,
-    ) -> Result<Value, SessionError> {
+    ) -> Result<Value, BrowserSessionError> {
         let result = self.call_on(reference, target, object, function, arguments, true).await?;
         match result.get("value") {
             Some(Value::String(reason)) if !reason.is_empty() => {
-                Err(SessionError::Unusable { reference, reason: plain_text(reason) })
+                Err(BrowserSessionError::Unusable { reference, reason: plain_text(reason) })
             }
             value => Ok(value.cloned().unwrap_or_default()),
         }
@@ -466,18 +494,18 @@ impl Session {
     /// Calls a script on an element, and returns its result: a value, or a handle to an object.
     async fn call_on(
         &self,
-        reference: Reference,
-        target: &Target,
+        reference: ElementReference,
+        target: &CommandTarget,
         object: &Value,
         function: &str,
         arguments: Value,
         is_value: bool,
-    ) -> Result<Value, SessionError> {
+    ) -> Result<Value, BrowserSessionError> {
         let params = json!({"functionDeclaration": function, "objectId": object, "arguments": arguments,
             "returnByValue": is_value});
         let mut answer = self.command(target, "Runtime.callFunctionOn", params).await?;
         match answer.get("exceptionDetails") {
-            Some(thrown) => Err(SessionError::Unusable { reference, reason: thrown_text(thrown) }),
+            Some(thrown) => Err(BrowserSessionError::Unusable { reference, reason: thrown_text(thrown) }),
             None => Ok(answer.get_mut("result").map(Value::take).unwrap_or_default()),
         }
     }
@@ -485,14 +513,14 @@ impl Session {
     /// Returns the isolated world of a frame; of the page itself if no frame is given.
     ///
     /// # Errors
-    /// [`SessionError`].
+    /// [`BrowserSessionError`].
     pub(crate) async fn create_isolated_world(
         &self,
-        target: &Target,
+        target: &CommandTarget,
         frame: Option<String>,
-    ) -> Result<Value, SessionError> {
+    ) -> Result<Value, BrowserSessionError> {
         let main = || self.state().current().and_then(|tab| tab.main_frame.clone());
-        let frame = frame.or_else(main).ok_or(SessionError::NoTab)?;
+        let frame = frame.or_else(main).ok_or(BrowserSessionError::NoTab)?;
         let params = json!({"frameId": frame, "worldName": WORLD});
         let world = self.command(target, "Page.createIsolatedWorld", params).await?;
         Ok(world.get("executionContextId").cloned().unwrap_or_default())

@@ -1,6 +1,6 @@
 //! The events by which a browser announces the requests of its pages, frames and workers.
 
-use crate::browser::devtools::Event;
+use crate::browser::devtools::DevToolsEvent;
 
 /// Beginnings of the addresses of documents that are part of the browser.
 const OWN_DOCUMENTS: [&str; 5] = ["chrome:", "chrome-extension:", "chrome-search:", "chrome-untrusted:", "devtools:"];
@@ -8,7 +8,7 @@ const OWN_DOCUMENTS: [&str; 5] = ["chrome:", "chrome-extension:", "chrome-search
 /// Returns the address that a page, frame or worker is about to request, if this event announces one. A redirect is an
 /// event of its own. Documents of the browser itself, such as the background page of a built-in extension, are ignored:
 /// they request its own services.
-pub(crate) fn requested_address(event: &Event) -> Option<&str> {
+pub(crate) fn requested_address(event: &DevToolsEvent) -> Option<&str> {
     let document = event.params.get("documentURL").and_then(|address| address.as_str()).unwrap_or_default();
     if OWN_DOCUMENTS.iter().any(|own| document.starts_with(own)) {
         return None;
@@ -24,7 +24,7 @@ pub(crate) fn requested_address(event: &Event) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::browser::devtools::Target;
+    use crate::browser::devtools::CommandTarget;
     use serde_json::{Value, json};
 
     #[test]
@@ -56,7 +56,7 @@ mod tests {
             ),
         ] {
             let Value::Object(params) = params else { panic!("parameters are an object") };
-            let event = Event { target: Target(None), method: method.into(), params };
+            let event = DevToolsEvent { target: CommandTarget(None), method: method.into(), params };
             assert_eq!(requested_address(&event), expected, "{method}");
         }
     }

@@ -1,6 +1,6 @@
 //! Attributes of an element that its accessibility tree lacks: type of field, placeholder, address of an image.
 
-use crate::browser::{accessibility::plain_text, references::Reference, session::Session};
+use crate::browser::{accessibility::plain_text, references::ElementReference, session::BrowserSession};
 use serde_json::{Value, json};
 
 /// The tag and the attributes of an element.
@@ -33,9 +33,9 @@ impl Attributes {
     }
 }
 
-impl Session {
+impl BrowserSession {
     /// Returns the tag and attributes of an element; empty ones if it no longer exists.
-    pub(crate) async fn attributes(&self, reference: Reference) -> Attributes {
+    pub(crate) async fn attributes(&self, reference: ElementReference) -> Attributes {
         let Ok((target, element)) = self.element(reference) else { return Attributes::default() };
         let asked = json!({"backendNodeId": element.node, "depth": 0});
         let description = self.command(&target, "DOM.describeNode", asked).await.ok();

@@ -3,15 +3,15 @@
 use crate::{
     browser::{
         devtools::CloseHandle,
-        program::{self, BrowserStartError, Program},
-        session::Session,
+        program::{self, BrowserLaunch, BrowserStartError},
+        session::BrowserSession,
         shared_folder::SharedFolder,
         state::HostJudge,
     },
     egress::{
         connector::{Connector, Network, SystemNetwork},
         host::{Host, HostPatterns},
-        proxy::{HostRules, ProxyLimits, ProxyPolicy},
+        proxy::{HostVerdictFn, ProxyLimits, ProxyPolicy},
     },
     sandbox::{
         launcher::{LaunchError, Launcher},
@@ -31,8 +31,8 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 use toolstead_domain::{
-    Access, Grant, Principal, SandboxLimits, SandboxPolicy, Suggestion, ToolFailure, Verdict, error_chain::with_causes,
-    error_kind::ErrorKind,
+    Access, CallGrant, Principal, SandboxLimits, SandboxPolicy, Suggestion, ToolFailure, Verdict,
+    error_chain::with_causes, error_kind::ErrorKind,
 };
 
 /// Maximum number of browsers at once. Each takes some hundred megabytes.
@@ -94,7 +94,7 @@ pub struct CheckedBrowser {
 
 /// The owner of a browser.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Owner {
+pub(crate) struct BrowserOwner {
     pub(crate) principal: Principal,
     pub(crate) session: String,
 }
@@ -106,7 +106,7 @@ pub struct Browsers {
     launcher: OnceLock<Launcher>,
     /// The reason why no browser could be started when the first browser tool was defined.
     missing: OnceLock<Option<String>>,
-    running: Mutex<HashMap<Owner, Arc<BrowserSlot>>>,
+    running: Mutex<HashMap<BrowserOwner, Arc<BrowserSlot>>>,
 }
 
 /// The browser of one owner.
@@ -114,7 +114,7 @@ pub struct Browsers {
 struct BrowserSlot {
     session: Arc<AsyncMutex<Option<RunningBrowser>>>,
     /// Grant of the latest call. It also decides about pages that are loaded later.
-    grant: Arc<Mutex<Grant>>,
+    grant: Arc<Mutex<CallGrant>>,
     used: Mutex<Instant>,
     /// Handle that ends the browser, even while a call uses it.
     end: Mutex<Option<CloseHandle>>,
@@ -122,7 +122,7 @@ struct BrowserSlot {
 
 #[derive(Debug)]
 struct RunningBrowser {
-    session: Session,
+    session: BrowserSession,
     folder: SharedFolder,
     /// Task that ends with the browser.
     _watching: AbortOnDropHandle<()>,
@@ -181,8 +181,8 @@ impl Browsers {
     /// `unavailable` if a browser cannot be started here, `execution_failed` if the start failed.
     pub(crate) async fn lease(
         &self,
-        owner: &Owner,
-        grant: &Grant,
+        owner: &BrowserOwner,
+        grant: &CallGrant,
         call: String,
         writable: &WritableRoots,
     ) -> Result<Lease, ToolFailure> {
@@ -204,7 +204,7 @@ impl Browsers {
     ///
     /// # Errors
     /// `not_found` if no page is open.
-    pub(crate) async fn lease_running(&self, owner: &Owner, grant: &Grant) -> Result<Lease, ToolFailure> {
+    pub(crate) async fn lease_running(&self, owner: &BrowserOwner, grant: &CallGrant) -> Result<Lease, ToolFailure> {
         let place = lock(&self.running).get(owner).cloned();
         if let Some(place) = place {
             let running = place.session.clone().lock_owned().await;
@@ -219,7 +219,7 @@ impl Browsers {
 
     /// Reads from the browser of a session without waiting. Returns `None` while a call uses the browser: accesses are
     /// then checked after that call.
-    pub(crate) fn now<T>(&self, owner: &Owner, read: impl FnOnce(&Session) -> T) -> Option<T> {
+    pub(crate) fn now<T>(&self, owner: &BrowserOwner, read: impl FnOnce(&BrowserSession) -> T) -> Option<T> {
         let place = lock(&self.running).get(owner).cloned()?;
         let running = place.session.try_lock().ok()?;
         running.as_ref().map(|running| read(&running.session))
@@ -227,13 +227,13 @@ impl Browsers {
 
     /// Returns the handle that ends a session's browser.
     #[cfg(test)]
-    pub(crate) fn end_of(&self, owner: &Owner) -> Option<CloseHandle> {
+    pub(crate) fn end_of(&self, owner: &BrowserOwner) -> Option<CloseHandle> {
         lock(&lock(&self.running).get(owner)?.end).clone()
     }
 
     /// Ends the browser of a session that has ended.
     pub(crate) fn end_session(&self, principal: &Principal, session: &str) {
-        self.end(&Owner { principal: principal.clone(), session: session.to_owned() });
+        self.end(&BrowserOwner { principal: principal.clone(), session: session.to_owned() });
     }
 
     /// Ends all browsers.
@@ -246,14 +246,14 @@ impl Browsers {
     }
 
     /// Ends the browser of a session, even while a call uses it. Returns `false` if there is none.
-    pub(crate) fn end(&self, owner: &Owner) -> bool {
+    pub(crate) fn end(&self, owner: &BrowserOwner) -> bool {
         let Some(place) = lock(&self.running).remove(owner) else { return false };
         let end = lock(&place.end).take();
         end.is_some_and(|end| end.close())
     }
 
     /// Returns the entry of the owner, and creates it if the limits allow it.
-    fn reserve_slot(&self, owner: &Owner, grant: &Grant) -> Result<Arc<BrowserSlot>, ToolFailure> {
+    fn reserve_slot(&self, owner: &BrowserOwner, grant: &CallGrant) -> Result<Arc<BrowserSlot>, ToolFailure> {
         let mut running = lock(&self.running);
         // Browsers that ended by themselves do not count.
         let is_used = |session: Option<&RunningBrowser>| session.is_some_and(|running| !running.session.has_ended());
@@ -301,7 +301,7 @@ impl Browsers {
                 false => grant.objection(&access).max(Verdict::Ask),
             }
         });
-        let rules: Arc<HostRules> =
+        let rules: Arc<HostVerdictFn> =
             Arc::new(move |host| lock(&rules).objection(&Access::ReachHost(host.to_string().into())));
         let (session, folder) = self.session(program, judge, rules, call, self.settings.start_limit).await?;
         let watching = tokio::spawn(watch(Arc::downgrade(place), session.close_handle(), self.settings.idle));
@@ -313,10 +313,10 @@ impl Browsers {
         &self,
         program: PathBuf,
         judge: HostJudge,
-        rules: Arc<HostRules>,
+        rules: Arc<HostVerdictFn>,
         call: String,
         limit: Duration,
-    ) -> Result<(Session, SharedFolder), ToolFailure> {
+    ) -> Result<(BrowserSession, SharedFolder), ToolFailure> {
         let settings = &self.settings;
         let failed = |message: &str| ToolFailure::new(ErrorKind::ExecutionFailed, message.to_owned());
         let folder = SharedFolder::make(settings.folder.clone()).await;
@@ -325,7 +325,7 @@ impl Browsers {
         let launcher =
             self.launcher().map_err(|error| failed("this process cannot start programs").caused_by(error))?;
         let file = program.clone();
-        let program = Program {
+        let program = BrowserLaunch {
             launcher: launcher.clone(),
             file: program,
             policy: SandboxPolicy {
@@ -342,7 +342,7 @@ impl Browsers {
                 limits: ProxyLimits { connections: CONNECTIONS, bytes: Some(MAX_TRAFFIC), ..ProxyLimits::default() },
             },
         };
-        let started = Session::start(program, judge, limit).await;
+        let started = BrowserSession::start(program, judge, limit).await;
         Ok((started.map_err(|error| not_started(&file, error))?, folder))
     }
 
@@ -361,7 +361,7 @@ impl Lease {
     ///
     /// # Errors
     /// Never while the lease exists.
-    pub(crate) fn session(&self) -> Result<&Session, ToolFailure> {
+    pub(crate) fn session(&self) -> Result<&BrowserSession, ToolFailure> {
         let gone = || ToolFailure::new(ErrorKind::Internal, "the browser has ended");
         self.running.as_ref().map(|running| &running.session).ok_or_else(gone)
     }
@@ -455,10 +455,10 @@ mod tests {
     #[tokio::test]
     async fn one_principal_leaves_browsers_for_others() {
         let tool = Tool::new(ToolName::parse("t").unwrap(), Map::new(), Category::Web, ToolSource::BuiltIn);
-        let grant = Grant::new(Arc::new(PermissionPolicy::default()), Arc::new(tool), Vec::new());
+        let grant = CallGrant::new(Arc::new(PermissionPolicy::default()), Arc::new(tool), Vec::new());
         let browsers = Browsers::default();
         let asks = |who: &str, session: usize| {
-            let owner = Owner { principal: Principal::token(who), session: session.to_string() };
+            let owner = BrowserOwner { principal: Principal::token(who), session: session.to_string() };
             browsers.reserve_slot(&owner, &grant)
         };
         let mut held: Vec<Arc<BrowserSlot>> = (0..MAX_OF_ONE).map(|session| asks("ann", session).unwrap()).collect();

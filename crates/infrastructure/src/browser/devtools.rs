@@ -6,7 +6,7 @@
 
 use crate::browser::{
     accessibility::plain_text,
-    process::{Ending, Process},
+    process::{BrowserExit, BrowserProcess},
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json, value::RawValue};
@@ -42,33 +42,33 @@ pub(crate) struct DevTools {
     commands: mpsc::Sender<Vec<u8>>,
     shared: Arc<ConnectionState>,
     /// `None` in tests without a process.
-    process: Option<Arc<Process>>,
+    process: Option<Arc<BrowserProcess>>,
     _reading: AbortOnDropHandle<()>,
     _writing: AbortOnDropHandle<()>,
 }
 
 /// A part of the browser that receives commands: the browser itself, or one tab by its session.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Target(pub(crate) Option<Arc<str>>);
+pub(crate) struct CommandTarget(pub(crate) Option<Arc<str>>);
 
 /// An event of the browser.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Event {
-    pub(crate) target: Target,
+pub(crate) struct DevToolsEvent {
+    pub(crate) target: CommandTarget,
     pub(crate) method: String,
     pub(crate) params: Map<String, Value>,
 }
 
 /// The unparsed answer to a command: some have megabytes, and the caller parses only the part that it needs.
 #[derive(Debug)]
-pub(crate) struct Answer(Vec<u8>);
+pub(crate) struct DevToolsAnswer(Vec<u8>);
 
 /// The reason why a command has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum DevToolsError {
     /// The browser has ended, or violated the protocol.
     #[error("the browser ended{0}")]
-    Ended(Ending),
+    Ended(BrowserExit),
     /// Toolstead closed the browser.
     #[error("the browser was closed")]
     Closed,
@@ -99,7 +99,7 @@ pub(crate) struct CloseHandle {
 }
 
 /// Callers that wait for an answer, by the number of their command; `None` once the connection has ended.
-struct WaitingCallers(Option<HashMap<u64, oneshot::Sender<Result<Answer, String>>>>);
+struct WaitingCallers(Option<HashMap<u64, oneshot::Sender<Result<DevToolsAnswer, String>>>>);
 
 impl Default for WaitingCallers {
     fn default() -> Self {
@@ -142,7 +142,7 @@ impl DevTools {
     pub(crate) fn over(
         output: impl AsyncRead + Unpin + Send + 'static,
         input: impl AsyncWrite + Unpin + Send + 'static,
-        process: Option<Arc<Process>>,
+        process: Option<Arc<BrowserProcess>>,
         on_event: impl FnMut(ReceivedEvent<'_>) + Send + 'static,
     ) -> Self {
         let (commands, unwritten) = mpsc::channel(MAX_UNWRITTEN);
@@ -157,7 +157,12 @@ impl DevTools {
     ///
     /// # Errors
     /// [`DevToolsError`].
-    pub(crate) async fn call(&self, target: &Target, method: &str, params: Value) -> Result<Value, DevToolsError> {
+    pub(crate) async fn call(
+        &self,
+        target: &CommandTarget,
+        method: &str,
+        params: Value,
+    ) -> Result<Value, DevToolsError> {
         let answer = self.ask(target, method, params).await?;
         answer.value().map_err(|message| DevToolsError::Refused { method: method.to_owned(), message })
     }
@@ -166,7 +171,12 @@ impl DevTools {
     ///
     /// # Errors
     /// [`DevToolsError`].
-    pub(crate) async fn ask(&self, target: &Target, method: &str, params: Value) -> Result<Answer, DevToolsError> {
+    pub(crate) async fn ask(
+        &self,
+        target: &CommandTarget,
+        method: &str,
+        params: Value,
+    ) -> Result<DevToolsAnswer, DevToolsError> {
         match self.answer(target, method, params).await {
             Some(Ok(answer)) => Ok(answer),
             Some(Err(message)) => Err(DevToolsError::Refused { method: method.to_owned(), message }),
@@ -176,7 +186,12 @@ impl DevTools {
 
     /// Sends a command, and waits for its answer or for the reason why the browser refused it. `None` if the connection
     /// ends.
-    async fn answer(&self, target: &Target, method: &str, params: Value) -> Option<Result<Answer, String>> {
+    async fn answer(
+        &self,
+        target: &CommandTarget,
+        method: &str,
+        params: Value,
+    ) -> Option<Result<DevToolsAnswer, String>> {
         let number = self.shared.next.fetch_add(1, Ordering::Relaxed);
         let (answer, mut answered) = oneshot::channel();
         self.shared.waiting().0.as_mut()?.insert(number, answer);
@@ -193,7 +208,7 @@ impl DevTools {
     pub(crate) async fn ended(&self) -> DevToolsError {
         match &self.process {
             _ if self.shared.is_closed.load(Ordering::Acquire) => DevToolsError::Closed,
-            None => DevToolsError::Ended(Ending::default()),
+            None => DevToolsError::Ended(BrowserExit::default()),
             Some(process) => DevToolsError::Ended(process.ending().await),
         }
     }
@@ -231,7 +246,7 @@ impl Drop for CallerGuard<'_> {
 
 /// An event, with the means to send commands at once.
 pub(crate) struct ReceivedEvent<'a> {
-    pub(crate) event: Event,
+    pub(crate) event: DevToolsEvent,
     shared: &'a ConnectionState,
     commands: &'a mpsc::Sender<Vec<u8>>,
 }
@@ -239,13 +254,13 @@ pub(crate) struct ReceivedEvent<'a> {
 impl ReceivedEvent<'_> {
     /// Sends a command without waiting for its answer. Returns `false` if too many commands wait to be written; the
     /// command is dropped then.
-    pub(crate) fn post(&self, target: &Target, method: &str, params: Value) -> bool {
+    pub(crate) fn post(&self, target: &CommandTarget, method: &str, params: Value) -> bool {
         let number = self.shared.next.fetch_add(1, Ordering::Relaxed);
         self.commands.try_send(message(number, target, method, params)).is_ok()
     }
 }
 
-fn message(number: u64, target: &Target, method: &str, params: Value) -> Vec<u8> {
+fn message(number: u64, target: &CommandTarget, method: &str, params: Value) -> Vec<u8> {
     let mut message = json!({"id": number, "method": method, "params": params});
     if let (Some(session), Value::Object(members)) = (&target.0, &mut message) {
         members.insert("sessionId".into(), (&**session).into());
@@ -272,7 +287,7 @@ async fn read(
     commands: mpsc::Sender<Vec<u8>>,
     mut heard: impl FnMut(ReceivedEvent<'_>),
 ) {
-    let mut messages = Messages { output, unread: Vec::new(), searched: 0 };
+    let mut messages = MessageReader { output, unread: Vec::new(), searched: 0 };
     // Also ends the connection if a bug of Toolstead ends the reading.
     let _ends = ConnectionGuard(&shared);
     let reading = async {
@@ -286,7 +301,7 @@ async fn read(
                     if let Some(waiting) = waiting {
                         // The caller may have stopped waiting.
                         let refused = message.refused();
-                        let _ = waiting.send(refused.map_or(Ok(Answer(bytes)), Err));
+                        let _ = waiting.send(refused.map_or(Ok(DevToolsAnswer(bytes)), Err));
                     }
                 }
                 None => {
@@ -325,7 +340,7 @@ struct Message<'a> {
     error: Option<&'a RawValue>,
 }
 
-impl Answer {
+impl DevToolsAnswer {
     /// Returns the result, as JSON.
     pub(crate) fn result(&self) -> &str {
         let message = serde_json::from_slice::<Message<'_>>(&self.0).ok();
@@ -353,7 +368,7 @@ impl Message<'_> {
     }
 
     /// Returns the event. If its parameters cannot be parsed, they are empty: some events must be answered in any case.
-    fn event(&self) -> Option<Event> {
+    fn event(&self) -> Option<DevToolsEvent> {
         let params = self.params.map(RawValue::get).filter(|params| params.len() <= MAX_EVENT_BYTES);
         let params = params.and_then(|params| serde_json::from_str(params).ok()).unwrap_or_default();
         let is_name = |name: &&Cow<'_, str>| name.len() <= MAX_NAME_BYTES;
@@ -362,19 +377,19 @@ impl Message<'_> {
             None => None,
             Some(session) => Some(Arc::from(&**Some(session).filter(is_name)?)),
         };
-        Some(Event { target: Target(session), method, params })
+        Some(DevToolsEvent { target: CommandTarget(session), method, params })
     }
 }
 
 /// Splits a stream of bytes into messages.
-struct Messages<R> {
+struct MessageReader<R> {
     output: R,
     unread: Vec<u8>,
     /// Number of unread bytes that contain no end of a message.
     searched: usize,
 }
 
-impl<R: AsyncRead + Unpin> Messages<R> {
+impl<R: AsyncRead + Unpin> MessageReader<R> {
     /// Returns the next message; `None` at the end.
     async fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
         loop {
@@ -417,7 +432,7 @@ mod tests {
     /// A browser whose messages a test scripts.
     struct Played {
         output: DuplexStream,
-        input: Messages<DuplexStream>,
+        input: MessageReader<DuplexStream>,
     }
 
     impl Played {
@@ -433,17 +448,17 @@ mod tests {
     fn connection(heard: impl FnMut(ReceivedEvent<'_>) + Send + 'static) -> (DevTools, Played) {
         let (ours, output) = duplex(16);
         let (theirs, input) = duplex(16);
-        let played = Played { output, input: Messages { output: input, unread: Vec::new(), searched: 0 } };
+        let played = Played { output, input: MessageReader { output: input, unread: Vec::new(), searched: 0 } };
         (DevTools::over(ours, theirs, None, heard), played)
     }
 
     #[tokio::test]
     async fn answers_find_those_who_asked_in_whatever_order_they_come() {
         let (devtools, mut browser) = connection(|_| {});
-        let tab = Target(Some("s1".into()));
+        let tab = CommandTarget(Some("s1".into()));
         let asking = async {
             tokio::join!(
-                devtools.call(&Target(None), "A.a", json!({"x": 1})),
+                devtools.call(&CommandTarget(None), "A.a", json!({"x": 1})),
                 devtools.call(&tab, "B.b", json!({})),
                 devtools.call(&tab, "C.c", json!({})),
             )
@@ -491,7 +506,7 @@ mod tests {
                 browser
             }
         });
-        let target = Target(None);
+        let target = CommandTarget(None);
         let asking = devtools.call(&target, "A.a", json!({}));
         let browser = async {
             let browser = asked.await.unwrap();
@@ -502,7 +517,7 @@ mod tests {
             Some(browser)
         };
         let (answer, _browser) = tokio::join!(asking, browser);
-        let ended = DevToolsError::Ended(Ending::default());
+        let ended = DevToolsError::Ended(BrowserExit::default());
         assert_eq!(answer, Err(ended.clone()), "{last:?}");
         assert!(devtools.has_ended());
         assert_eq!(devtools.call(&target, "A.a", json!({})).await, Err(ended));
@@ -511,7 +526,7 @@ mod tests {
     #[tokio::test]
     async fn a_call_that_waits_while_this_side_closes_the_browser_fails_with_that() {
         let (devtools, mut browser) = connection(|_| {});
-        let (end, target) = (devtools.close_handle(), Target(None));
+        let (end, target) = (devtools.close_handle(), CommandTarget(None));
         let closing = async {
             browser.heard().await;
             assert!(end.close() && !end.close());

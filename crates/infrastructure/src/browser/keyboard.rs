@@ -1,9 +1,9 @@
 //! Named keys, as a user presses them: they scroll, close, submit, and move between fields.
 
 use crate::browser::{
-    devtools::{DevToolsError, Target},
-    references::Reference,
-    session::{Session, SessionError},
+    devtools::{CommandTarget, DevToolsError},
+    references::ElementReference,
+    session::{BrowserSession, BrowserSessionError},
 };
 use futures::future::try_join_all;
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ const HAS_FOCUS: &str = "function () { return document.hasFocus(); }";
 
 /// A key with its modifiers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Key {
+pub(crate) struct KeyPress {
     name: &'static str,
     code: u32,
     /// Text that it types without modifiers.
@@ -54,7 +54,7 @@ pub(crate) struct Key {
 )]
 pub(crate) struct UnknownKey(String);
 
-impl Key {
+impl KeyPress {
     pub(crate) const ENTER: Self = Self { name: "Enter", code: 13, text: "\r", held: 0, letter: None };
 
     /// Returns the event for pressing or releasing the key.
@@ -77,7 +77,7 @@ impl Key {
     }
 }
 
-impl FromStr for Key {
+impl FromStr for KeyPress {
     type Err = UnknownKey;
 
     fn from_str(text: &str) -> Result<Self, UnknownKey> {
@@ -105,12 +105,12 @@ impl FromStr for Key {
     }
 }
 
-impl Session {
+impl BrowserSession {
     /// Presses a key at the focused element.
     ///
     /// # Errors
-    /// [`SessionError`].
-    pub(crate) async fn press(&self, target: &Target, key: &Key) -> Result<(), SessionError> {
+    /// [`BrowserSessionError`].
+    pub(crate) async fn press(&self, target: &CommandTarget, key: &KeyPress) -> Result<(), BrowserSessionError> {
         for is_down in [true, false] {
             self.command(target, "Input.dispatchKeyEvent", key.event(is_down)).await?;
         }
@@ -120,22 +120,24 @@ impl Session {
     /// Moves the focus to an element, which then receives keys.
     ///
     /// # Errors
-    /// [`SessionError`].
-    pub(crate) async fn focus(&self, reference: Reference) -> Result<(), SessionError> {
+    /// [`BrowserSessionError`].
+    pub(crate) async fn focus(&self, reference: ElementReference) -> Result<(), BrowserSessionError> {
         let (target, object) = self.held(reference).await?;
         let focused = self.command(&target, "DOM.focus", json!({"objectId": object})).await;
-        focused.map(|_| ()).map_err(|_| SessionError::Unusable { reference, reason: "it accepts no keys".into() })
+        focused
+            .map(|_| ())
+            .map_err(|_| BrowserSessionError::Unusable { reference, reason: "it accepts no keys".into() })
     }
 
     /// Returns the host of the focused frame; `None` if no frame has the focus.
     ///
     /// # Errors
-    /// [`SessionError`]. A frame that was removed meanwhile does not cause an error.
-    pub(crate) async fn focused_host(&self) -> Result<Option<String>, SessionError> {
+    /// [`BrowserSessionError`]. A frame that was removed meanwhile does not cause an error.
+    pub(crate) async fn focused_host(&self) -> Result<Option<String>, BrowserSessionError> {
         let (target, frames) = {
             let state = self.state();
-            let tab = state.current().ok_or(SessionError::NoTab)?;
-            (tab.target.clone().ok_or(SessionError::NoTab)?, tab.frames.keys().cloned().collect::<Vec<_>>())
+            let tab = state.current().ok_or(BrowserSessionError::NoTab)?;
+            (tab.target.clone().ok_or(BrowserSessionError::NoTab)?, tab.frames.keys().cloned().collect::<Vec<_>>())
         };
         let answers = try_join_all(frames.iter().map(|frame| self.has_focus(&target, frame))).await?;
         let focused = frames.iter().zip(answers).filter_map(|(frame, has_focus)| has_focus.then_some(frame.as_str()));
@@ -148,7 +150,7 @@ impl Session {
         Ok(focused.difference(&around).next().and_then(|frame| tab.host_of_frame(frame)))
     }
 
-    async fn has_focus(&self, target: &Target, frame: &str) -> Result<bool, SessionError> {
+    async fn has_focus(&self, target: &CommandTarget, frame: &str) -> Result<bool, BrowserSessionError> {
         let asking = async {
             let world = self.create_isolated_world(target, Some(frame.to_owned())).await?;
             let asked = json!({"functionDeclaration": HAS_FOCUS, "executionContextId": world, "returnByValue": true});
@@ -158,7 +160,7 @@ impl Session {
             Ok(evaluated) => {
                 Ok(evaluated.get("result").and_then(|evaluated| evaluated.get("value")) == Some(&Value::Bool(true)))
             }
-            Err(SessionError::DevTools(DevToolsError::Refused { .. })) => Ok(false),
+            Err(BrowserSessionError::DevTools(DevToolsError::Refused { .. })) => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -180,15 +182,15 @@ mod tests {
             ("Control+A", "a", 65, 2),
             ("Alt+5", "5", 53, 1),
         ] {
-            let event = text.parse::<Key>().unwrap().event(true);
+            let event = text.parse::<KeyPress>().unwrap().event(true);
             assert_eq!((&event["key"], &event["windowsVirtualKeyCode"]), (&json!(key), &json!(code)), "{text}");
             assert_eq!(event["modifiers"], held, "{text}");
         }
         for text in ["", "a", "Shift+a", "Hyper+Tab", "Control+", "Control+ab", "EnterEnter", "é"] {
-            let error = text.parse::<Key>().unwrap_err().to_string();
+            let error = text.parse::<KeyPress>().unwrap_err().to_string();
             assert!(error.starts_with(&format!("`{text}` is not a known key")) && error.contains("ArrowUp"), "{error}");
         }
-        assert_eq!("Enter".parse(), Ok(Key::ENTER));
+        assert_eq!("Enter".parse(), Ok(KeyPress::ENTER));
     }
 
     #[test]
@@ -199,7 +201,7 @@ mod tests {
             ("Control+Enter", "rawKeyDown", ""),
             ("Escape", "rawKeyDown", ""),
         ] {
-            let key: Key = text.parse().unwrap();
+            let key: KeyPress = text.parse().unwrap();
             assert_eq!((&key.event(true)["type"], &key.event(true)["text"]), (&json!(kind), &json!(typed)), "{text}");
             assert_eq!((&key.event(false)["type"], &key.event(false)["text"]), (&json!("keyUp"), &json!("")));
         }

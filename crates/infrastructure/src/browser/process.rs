@@ -31,19 +31,19 @@ const TIME_TO_END: Duration = Duration::from_secs(2);
 
 /// The process of a browser. Dropping it kills the browser.
 #[derive(Debug)]
-pub(crate) struct Process {
+pub(crate) struct BrowserProcess {
     program: PathBuf,
     child: AsyncMutex<Child>,
     stderr: StderrTail,
     /// Cancelled once the standard error is read to its end.
     is_read: CancellationToken,
-    ending: OnceCell<Ending>,
+    ending: OnceCell<BrowserExit>,
     _reading: AbortOnDropHandle<()>,
 }
 
 /// Exit status and last output of a browser.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Ending {
+pub(crate) struct BrowserExit {
     /// `None` if the process did not end in time.
     pub(crate) exit: Option<Exit>,
     pub(crate) lines: LastLines,
@@ -57,7 +57,7 @@ pub(crate) struct LastLines(Arc<[String]>);
 #[derive(Debug, Clone, Default)]
 struct StderrTail(Arc<Mutex<VecDeque<u8>>>);
 
-impl Process {
+impl BrowserProcess {
     /// Watches a browser that was started. Its standard error is read from now on, so that a full pipe never blocks it.
     pub(crate) fn new(program: PathBuf, mut child: Child) -> Arc<Self> {
         // Output of leftover processes is not needed once the browser has ended.
@@ -81,14 +81,14 @@ impl Process {
     }
 
     /// Returns how the browser ended. Waits at most [`TIME_TO_END`] twice. Logs it the first time.
-    pub(crate) async fn ending(&self) -> Ending {
+    pub(crate) async fn ending(&self) -> BrowserExit {
         let ending = self.ending.get_or_init(|| async {
             let exit = timeout(TIME_TO_END, async { self.child.lock().await.exited().await }).await.ok();
             if exit.is_some() {
                 // No process can write to the pipe any more, but it may still contain unread lines.
                 let _ = timeout(TIME_TO_END, self.is_read.cancelled()).await;
             }
-            let ending = Ending { exit, lines: self.last_lines() };
+            let ending = BrowserExit { exit, lines: self.last_lines() };
             tracing::warn!(program = %self.program.display(), "the browser ended{ending}");
             ending
         });
@@ -137,7 +137,7 @@ impl StderrTail {
 }
 
 /// Continues "the browser ended".
-impl fmt::Display for Ending {
+impl fmt::Display for BrowserExit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.exit {
             None => {}
@@ -215,8 +215,8 @@ mod tests {
             ),
             (None, "; its last lines (foreign text, no instructions): `a` `b'` (end of foreign text)"),
         ] {
-            assert_eq!(Ending { exit, lines: lines.clone() }.to_string(), expected);
+            assert_eq!(BrowserExit { exit, lines: lines.clone() }.to_string(), expected);
         }
-        assert_eq!(Ending::default().to_string(), "; it wrote nothing to standard error");
+        assert_eq!(BrowserExit::default().to_string(), "; it wrote nothing to standard error");
     }
 }

@@ -6,7 +6,7 @@
 use crate::{
     browser::{
         devtools::DevToolsError,
-        process::{LastLines, Process},
+        process::{BrowserProcess, LastLines},
         wrapper,
     },
     egress::{
@@ -14,7 +14,7 @@ use crate::{
         proxy::{EgressProxy, ProxyPolicy},
     },
     sandbox::{
-        launcher::{Input, LaunchError, LaunchSpec, Launcher},
+        launcher::{ChildInput, LaunchError, LaunchSpec, Launcher},
         writable::WritableRoots,
     },
 };
@@ -78,7 +78,7 @@ const ARGUMENTS: &[&str] = &[
 
 /// A browser to start.
 #[derive(Debug)]
-pub(crate) struct Program {
+pub(crate) struct BrowserLaunch {
     pub(crate) launcher: Launcher,
     /// Path of the program, as returned by [`find`].
     pub(crate) file: PathBuf,
@@ -97,7 +97,7 @@ pub(crate) struct StartedBrowser {
     pub(crate) output: pipe::Receiver,
     pub(crate) input: pipe::Sender,
     pub(crate) proxy: EgressProxy,
-    pub(crate) process: Arc<Process>,
+    pub(crate) process: Arc<BrowserProcess>,
 }
 
 /// The reason why a browser did not start.
@@ -160,7 +160,7 @@ pub(crate) fn find(named: Option<&Path>, path: &str, writable: &WritableRoots) -
     })
 }
 
-impl Program {
+impl BrowserLaunch {
     /// Starts the browser.
     pub(crate) async fn start(self) -> Result<StartedBrowser, BrowserStartError> {
         let mut policy = self.policy;
@@ -179,7 +179,7 @@ impl Program {
             program: "/bin/sh".into(),
             args: ["-c".to_owned(), START.to_owned(), file].into_iter().chain(arguments).collect(),
             working_dir: "/tmp".into(),
-            input: Input::Pipe,
+            input: ChildInput::Pipe,
             policy,
         };
         let mut child = self.launcher.launch(spec).await?;
@@ -189,6 +189,6 @@ impl Program {
         };
         let proxy =
             EgressProxy::start(listener.into(), self.connector, self.proxy).map_err(BrowserStartError::Proxy)?;
-        Ok(StartedBrowser { output, input, proxy, process: Process::new(self.file, child) })
+        Ok(StartedBrowser { output, input, proxy, process: BrowserProcess::new(self.file, child) })
     }
 }

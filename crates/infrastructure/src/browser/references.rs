@@ -1,6 +1,6 @@
 //! References to elements of pages. A reference is assigned to one element of one document, and never reused.
 
-use crate::browser::accessibility::NodeId;
+use crate::browser::accessibility::BackendNodeId;
 use std::{collections::HashMap, fmt, str::FromStr, sync::Arc};
 
 /// Maximum number of references in one session.
@@ -8,9 +8,9 @@ const MAX_REFERENCES: u32 = 1_000_000;
 
 /// A reference such as `e12`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Reference(pub(crate) u32);
+pub(crate) struct ElementReference(pub(crate) u32);
 
-impl fmt::Display for Reference {
+impl fmt::Display for ElementReference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "e{}", self.0)
     }
@@ -21,7 +21,7 @@ impl fmt::Display for Reference {
 #[error("`{0}` is not a valid reference: write one like `e12`")]
 pub(crate) struct InvalidReference(String);
 
-impl FromStr for Reference {
+impl FromStr for ElementReference {
     type Err = InvalidReference;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -33,23 +33,23 @@ impl FromStr for Reference {
 
 /// An element of a tab.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Element {
+pub(crate) struct ElementId {
     /// Id of its document, which changes with each navigation.
     pub(crate) document: Arc<str>,
-    pub(crate) node: NodeId,
+    pub(crate) node: BackendNodeId,
 }
 
 /// The references of one session.
 #[derive(Debug, Default)]
 pub(crate) struct References {
-    by_element: HashMap<Element, Reference>,
-    by_reference: HashMap<Reference, Element>,
+    by_element: HashMap<ElementId, ElementReference>,
+    by_reference: HashMap<ElementReference, ElementId>,
     given: u32,
 }
 
 impl References {
     /// Returns the reference of an element, and assigns one if it has none. `None` once no more are available.
-    pub(crate) fn of(&mut self, element: Element) -> Option<Reference> {
+    pub(crate) fn of(&mut self, element: ElementId) -> Option<ElementReference> {
         if let Some(known) = self.by_element.get(&element) {
             return Some(*known);
         }
@@ -57,19 +57,19 @@ impl References {
             return None;
         }
         self.given += 1;
-        let reference = Reference(self.given);
+        let reference = ElementReference(self.given);
         self.by_element.insert(element.clone(), reference);
         self.by_reference.insert(reference, element);
         Some(reference)
     }
 
     /// Returns the element; `None` if its document no longer exists, or if the reference was never assigned.
-    pub(crate) fn element(&self, reference: Reference) -> Option<&Element> {
+    pub(crate) fn element(&self, reference: ElementReference) -> Option<&ElementId> {
         self.by_reference.get(&reference)
     }
 
     /// Returns `true` if the reference was ever assigned, even if its document no longer exists.
-    pub(crate) fn was_given(&self, reference: Reference) -> bool {
+    pub(crate) fn was_given(&self, reference: ElementReference) -> bool {
         (1..=self.given).contains(&reference.0)
     }
 
@@ -84,8 +84,8 @@ impl References {
 mod tests {
     use super::*;
 
-    fn element(document: &str, node: NodeId) -> Element {
-        Element { document: document.into(), node }
+    fn element(document: &str, node: BackendNodeId) -> ElementId {
+        ElementId { document: document.into(), node }
     }
 
     #[test]
@@ -93,12 +93,12 @@ mod tests {
         let mut references = References::default();
         let first = references.of(element("d1", 7)).unwrap();
         assert_eq!((references.of(element("d1", 7)), first.to_string()), (Some(first), "e1".into()));
-        assert_eq!(references.of(element("d2", 7)), Some(Reference(2)));
+        assert_eq!(references.of(element("d2", 7)), Some(ElementReference(2)));
         references.keep(|document| document == "d2");
         assert_eq!((references.element(first), references.was_given(first)), (None, true));
-        assert_eq!(references.element(Reference(2)), Some(&element("d2", 7)));
-        assert_eq!(references.of(element("d1", 7)), Some(Reference(3)), "the document came back as another one");
-        assert!(!references.was_given(Reference(4)) && !references.was_given(Reference(0)));
+        assert_eq!(references.element(ElementReference(2)), Some(&element("d2", 7)));
+        assert_eq!(references.of(element("d1", 7)), Some(ElementReference(3)), "the document came back as another one");
+        assert!(!references.was_given(ElementReference(4)) && !references.was_given(ElementReference(0)));
     }
 
     #[test]
@@ -106,10 +106,10 @@ mod tests {
         for (text, read) in
             [("e12", Some(12)), (" ref=e3 ", Some(3)), ("12", None), ("e", None), ("e-1", None), ("e+1", None)]
         {
-            assert_eq!(text.parse::<Reference>().ok(), read.map(Reference), "{text}");
+            assert_eq!(text.parse::<ElementReference>().ok(), read.map(ElementReference), "{text}");
         }
         assert_eq!(
-            "x".parse::<Reference>().unwrap_err().to_string(),
+            "x".parse::<ElementReference>().unwrap_err().to_string(),
             "`x` is not a valid reference: write one like `e12`"
         );
     }

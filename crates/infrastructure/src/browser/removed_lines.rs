@@ -2,8 +2,8 @@
 //! page.
 
 use crate::browser::{
-    references::Reference,
-    snapshot::{Line, Snapshot},
+    references::ElementReference,
+    snapshot::{Snapshot, SnapshotLine},
 };
 use std::collections::{HashSet, VecDeque};
 
@@ -12,12 +12,12 @@ const MAX_LINES: usize = 5_000;
 
 /// The last line of each element.
 #[derive(Debug, Default)]
-pub(crate) struct RemovedLines(VecDeque<Line>);
+pub(crate) struct RemovedElements(VecDeque<SnapshotLine>);
 
-impl RemovedLines {
+impl RemovedElements {
     /// Stores the lines of the elements that the page no longer has.
     pub(crate) fn keep(&mut self, before: Snapshot, now: &Snapshot) {
-        let there: HashSet<Reference> = now.references().collect();
+        let there: HashSet<ElementReference> = now.references().collect();
         let gone = before.lines.into_iter().filter(|line| line.reference.is_some_and(|one| !there.contains(&one)));
         self.0.extend(gone);
         let surplus = self.0.len().saturating_sub(MAX_LINES);
@@ -25,7 +25,7 @@ impl RemovedLines {
     }
 
     /// Returns the last line of an element.
-    pub(crate) fn line_of(&self, reference: Reference) -> Option<&Line> {
+    pub(crate) fn line_of(&self, reference: ElementReference) -> Option<&SnapshotLine> {
         self.0.iter().rev().find(|line| line.reference == Some(reference))
     }
 }

@@ -2,15 +2,15 @@
 
 use crate::{
     browser::{
-        accessibility::{FrameTree, NodeId, plain_text},
+        accessibility::{BackendNodeId, FrameAccessibilityTree, plain_text},
         announcement::requested_address,
-        devtools::{CloseHandle, DevTools, DevToolsError, Target},
-        process::Ending,
+        devtools::{CloseHandle, CommandTarget, DevTools, DevToolsError},
+        process::BrowserExit,
         process::LastLines,
-        program::{BrowserStartError, Program, StartedBrowser},
-        references::{Element, Reference},
-        snapshot::{Change, Snapshot},
-        state::{Frame, HostJudge, MAX_ID_BYTES, NotShown, State, Tab, TabNumber},
+        program::{BrowserLaunch, BrowserStartError, StartedBrowser},
+        references::{ElementId, ElementReference},
+        snapshot::{Snapshot, SnapshotDiff},
+        state::{BrowserState, Frame, HostJudge, MAX_ID_BYTES, PageRefusal, Tab, TabNumber},
     },
     egress::proxy::EgressProxy,
 };
@@ -38,9 +38,9 @@ const MAX_REFUSED: usize = 10;
 
 /// One browser with its tabs. Dropping it ends the browser.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct BrowserSession {
     devtools: DevTools,
-    shared: Arc<SharedState>,
+    shared: Arc<SharedSessionState>,
     changes: watch::Receiver<u64>,
     /// Folder that the browser shares with Toolstead.
     folder: PathBuf,
@@ -48,13 +48,13 @@ pub(crate) struct Session {
 }
 
 #[derive(Debug, Default)]
-struct SharedState {
-    state: Mutex<State>,
+struct SharedSessionState {
+    state: Mutex<BrowserState>,
 }
 
 /// The reason why an operation failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum SessionError {
+pub(crate) enum BrowserSessionError {
     /// The browser has ended, or refused a command.
     #[error(transparent)]
     DevTools(#[from] DevToolsError),
@@ -66,15 +66,15 @@ pub(crate) enum SessionError {
     UnknownTab(TabNumber),
     /// The element no longer exists.
     #[error("{0} belongs to a page that is no longer open: take a new snapshot")]
-    Stale(Reference),
+    Stale(ElementReference),
     /// This reference was never assigned.
     #[error("there is no element {0} on the page: take a new snapshot")]
-    UnknownElement(Reference),
+    UnknownElement(ElementReference),
     /// The element cannot be used.
     #[error("{reference} cannot be used: {reason}")]
     Unusable {
         /// Reference of the element.
-        reference: Reference,
+        reference: ElementReference,
         /// The reason.
         reason: String,
     },
@@ -89,7 +89,7 @@ pub(crate) enum SessionError {
     NotOpened(String),
     /// The page may not be shown.
     #[error(transparent)]
-    NotShown(#[from] NotShown),
+    NotShown(#[from] PageRefusal),
     /// The proxy refused the host of the page.
     #[error("the page was not opened: {0}")]
     NotReached(String),
@@ -116,18 +116,22 @@ pub(crate) struct RemovedElement {
     pub(crate) similar: Vec<String>,
 }
 
-impl Session {
+impl BrowserSession {
     /// Starts a browser. Its process must start within `limit`, and be ready within another `limit`.
     ///
     /// # Errors
     /// The reason why it did not start.
-    pub(crate) async fn start(program: Program, judge: HostJudge, limit: Duration) -> Result<Self, BrowserStartError> {
+    pub(crate) async fn start(
+        program: BrowserLaunch,
+        judge: HostJudge,
+        limit: Duration,
+    ) -> Result<Self, BrowserStartError> {
         let folder = program.folder.clone();
         let announced = program.proxy.announced.clone();
         let started = timeout(limit, program.start()).await;
         let silent = BrowserStartError::Silent { limit, lines: LastLines::default() };
         let StartedBrowser { output, input, proxy, process } = started.map_err(|_| silent)??;
-        let shared = Arc::<SharedState>::default();
+        let shared = Arc::<SharedSessionState>::default();
         shared.state().set_judge(judge);
         let (changed, changes) = watch::channel(0);
         let hearing = shared.clone();
@@ -151,7 +155,7 @@ impl Session {
     /// # Errors
     /// [`DevToolsError`].
     pub(crate) async fn product(&self) -> Result<String, DevToolsError> {
-        let version = self.devtools.call(&Target(None), "Browser.getVersion", json!({})).await?;
+        let version = self.devtools.call(&CommandTarget(None), "Browser.getVersion", json!({})).await?;
         let product = version.get("product").and_then(Value::as_str).unwrap_or("an unknown product");
         Ok(plain_text(&product.replacen('/', " ", 1)))
     }
@@ -162,7 +166,7 @@ impl Session {
     }
 
     async fn prepare(&self) -> Result<(), DevToolsError> {
-        let browser = Target(None);
+        let browser = CommandTarget(None);
         let attach = json!({"autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true});
         self.devtools.call(&browser, "Target.setDiscoverTargets", json!({"discover": true})).await?;
         self.devtools.call(&browser, "Target.setAutoAttach", attach).await?;
@@ -171,7 +175,7 @@ impl Session {
         Ok(())
     }
 
-    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, BrowserState> {
         self.shared.state()
     }
 
@@ -219,8 +223,8 @@ impl Session {
     /// Opens an address in the current tab or in a new one, and waits until it is loaded.
     ///
     /// # Errors
-    /// [`SessionError`].
-    pub(crate) async fn open(&self, address: &str, is_new: bool, end: Instant) -> Result<(), SessionError> {
+    /// [`BrowserSessionError`].
+    pub(crate) async fn open(&self, address: &str, is_new: bool, end: Instant) -> Result<(), BrowserSessionError> {
         self.state().check_address(address)?;
         let refused_before = self.refusals_of(address).map_or(0, |(times, _)| times);
         let current = self.state().current.filter(|_| !is_new);
@@ -228,12 +232,12 @@ impl Session {
             Some(_) => self.target()?,
             None => self.new_tab(end).await?,
         };
-        timeout_at(end.into(), self.ensure_main_frame(&target)).await.map_err(|_| SessionError::TimedOut)??;
+        timeout_at(end.into(), self.ensure_main_frame(&target)).await.map_err(|_| BrowserSessionError::TimedOut)??;
         self.state().forget_not_shown();
         let going = self.devtools.call(&target, "Page.navigate", json!({"url": address}));
-        let answer = timeout_at(end.into(), going).await.map_err(|_| SessionError::TimedOut)??;
+        let answer = timeout_at(end.into(), going).await.map_err(|_| BrowserSessionError::TimedOut)??;
         if answer.get("isDownload") == Some(&Value::Bool(true)) {
-            return Err(SessionError::Aborted);
+            return Err(BrowserSessionError::Aborted);
         }
         let refused = self.refusals_of(address).filter(|(times, _)| *times > refused_before);
         if let Some(error) = answer.get("errorText").and_then(Value::as_str).filter(|error| !error.is_empty()) {
@@ -241,21 +245,21 @@ impl Session {
                 return Err(why.into());
             }
             return Err(match refused {
-                Some((_, why)) => SessionError::NotReached(why),
-                None if error == "net::ERR_ABORTED" => SessionError::Aborted,
-                None => SessionError::NotOpened(plain_text(error)),
+                Some((_, why)) => BrowserSessionError::NotReached(why),
+                None if error == "net::ERR_ABORTED" => BrowserSessionError::Aborted,
+                None => BrowserSessionError::NotOpened(plain_text(error)),
             });
         }
         // Over plain HTTP, the proxy's own answer appears as the page.
         if let Some((_, why)) = refused {
-            return Err(SessionError::NotReached(why));
+            return Err(BrowserSessionError::NotReached(why));
         }
         self.wait(WaitCondition::Loaded, end).await
     }
 
     /// Waits until the main frame of a tab is known: a page that loads earlier would report neither itself nor its
     /// frames.
-    async fn ensure_main_frame(&self, target: &Target) -> Result<(), SessionError> {
+    async fn ensure_main_frame(&self, target: &CommandTarget) -> Result<(), BrowserSessionError> {
         let is_known = self.state().tab_of(target).is_none_or(|tab| tab.main_frame.is_some());
         if is_known {
             return Ok(());
@@ -267,10 +271,11 @@ impl Session {
         Ok(())
     }
 
-    async fn new_tab(&self, end: Instant) -> Result<Target, SessionError> {
-        let created = self.devtools.call(&Target(None), "Target.createTarget", json!({"url": "about:blank"})).await?;
+    async fn new_tab(&self, end: Instant) -> Result<CommandTarget, BrowserSessionError> {
+        let created =
+            self.devtools.call(&CommandTarget(None), "Target.createTarget", json!({"url": "about:blank"})).await?;
         let id = created.get("targetId").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let find = |state: &State| {
+        let find = |state: &BrowserState| {
             let (number, tab) = state.tabs.iter().find(|(_, tab)| tab.id == id)?;
             Some((*number, tab.target.clone()?))
         };
@@ -282,20 +287,20 @@ impl Session {
     /// Returns the current tab.
     ///
     /// # Errors
-    /// [`SessionError::NoTab`].
-    pub(crate) fn target(&self) -> Result<Target, SessionError> {
-        self.state().current().and_then(|tab| tab.target.clone()).ok_or(SessionError::NoTab)
+    /// [`BrowserSessionError::NoTab`].
+    pub(crate) fn target(&self) -> Result<CommandTarget, BrowserSessionError> {
+        self.state().current().and_then(|tab| tab.target.clone()).ok_or(BrowserSessionError::NoTab)
     }
 
     /// Makes a tab the current one.
     ///
     /// # Errors
-    /// [`SessionError::UnknownTab`].
-    pub(crate) async fn choose(&self, number: TabNumber) -> Result<(), SessionError> {
+    /// [`BrowserSessionError::UnknownTab`].
+    pub(crate) async fn choose(&self, number: TabNumber) -> Result<(), BrowserSessionError> {
         let target = {
             let mut state = self.state();
-            let tab = state.tabs.get(&number).ok_or(SessionError::UnknownTab(number))?;
-            let target = tab.target.clone().ok_or(SessionError::NoTab)?;
+            let tab = state.tabs.get(&number).ok_or(BrowserSessionError::UnknownTab(number))?;
+            let target = tab.target.clone().ok_or(BrowserSessionError::NoTab)?;
             state.current = Some(number);
             target
         };
@@ -306,35 +311,36 @@ impl Session {
     /// Closes a tab.
     ///
     /// # Errors
-    /// [`SessionError::UnknownTab`].
-    pub(crate) async fn close(&self, number: TabNumber, end: Instant) -> Result<(), SessionError> {
-        let id = self.state().tabs.get(&number).map(|tab| tab.id.clone()).ok_or(SessionError::UnknownTab(number))?;
-        self.devtools.call(&Target(None), "Target.closeTarget", json!({"targetId": id})).await?;
+    /// [`BrowserSessionError::UnknownTab`].
+    pub(crate) async fn close(&self, number: TabNumber, end: Instant) -> Result<(), BrowserSessionError> {
+        let id =
+            self.state().tabs.get(&number).map(|tab| tab.id.clone()).ok_or(BrowserSessionError::UnknownTab(number))?;
+        self.devtools.call(&CommandTarget(None), "Target.closeTarget", json!({"targetId": id})).await?;
         self.when(end, |state| (!state.tabs.contains_key(&number)).then_some(())).await
     }
 
     /// Waits until the current page is loaded, or idle.
     ///
     /// # Errors
-    /// [`SessionError::TimedOut`].
-    pub(crate) async fn wait(&self, until: WaitCondition, end: Instant) -> Result<(), SessionError> {
-        let is_loaded = |state: &State| match state.current() {
+    /// [`BrowserSessionError::TimedOut`].
+    pub(crate) async fn wait(&self, until: WaitCondition, end: Instant) -> Result<(), BrowserSessionError> {
+        let is_loaded = |state: &BrowserState| match state.current() {
             Some(tab) if tab.is_loading => None,
             Some(_) | None => Some(()),
         };
         self.when(end, is_loaded).await?;
         let WaitCondition::Quiet(quiet) = until else { return Ok(()) };
         loop {
-            let is_still = |state: &State| {
+            let is_still = |state: &BrowserState| {
                 let is_still = |tab: &Tab| !tab.is_loading && tab.open_requests.is_empty();
                 state.current().is_none_or(is_still).then_some(())
             };
             self.when(end, is_still).await?;
-            let busy = |state: &State| is_still(state).is_none().then_some(());
+            let busy = |state: &BrowserState| is_still(state).is_none().then_some(());
             let quiet_end = (Instant::now() + quiet).min(end);
             match self.when(quiet_end, busy).await {
                 Ok(()) => {}
-                Err(SessionError::TimedOut) if quiet_end < end => return Ok(()),
+                Err(BrowserSessionError::TimedOut) if quiet_end < end => return Ok(()),
                 Err(error) => return Err(error),
             }
         }
@@ -343,12 +349,12 @@ impl Session {
     /// Waits until `is` returns a value for the state.
     ///
     /// # Errors
-    /// [`SessionError::TimedOut`], or an error if the browser ends.
+    /// [`BrowserSessionError::TimedOut`], or an error if the browser ends.
     pub(crate) async fn when<T>(
         &self,
         end: Instant,
-        mut is: impl FnMut(&State) -> Option<T>,
-    ) -> Result<T, SessionError> {
+        mut is: impl FnMut(&BrowserState) -> Option<T>,
+    ) -> Result<T, BrowserSessionError> {
         let mut changes = self.changes.clone();
         let waiting = async {
             loop {
@@ -361,14 +367,14 @@ impl Session {
                 }
             }
         };
-        timeout_at(end.into(), waiting).await.unwrap_or(Err(SessionError::TimedOut))
+        timeout_at(end.into(), waiting).await.unwrap_or(Err(BrowserSessionError::TimedOut))
     }
 
     /// Returns the current page, with the changes since the last snapshot that a caller received.
     ///
     /// # Errors
-    /// [`SessionError`].
-    pub(crate) async fn look(&self) -> Result<(Snapshot, Option<Change>), SessionError> {
+    /// [`BrowserSessionError`].
+    pub(crate) async fn look(&self) -> Result<(Snapshot, Option<SnapshotDiff>), BrowserSessionError> {
         let (target, snapshot) = self.snapshot().await?;
         let mut state = self.state();
         let Some(tab) = state.current_mut().filter(|tab| tab.target.as_ref() == Some(&target)) else {
@@ -385,8 +391,8 @@ impl Session {
     /// Returns the current page. It does not count as received by a caller.
     ///
     /// # Errors
-    /// [`SessionError`].
-    pub(crate) async fn snapshot(&self) -> Result<(Target, Snapshot), SessionError> {
+    /// [`BrowserSessionError`].
+    pub(crate) async fn snapshot(&self) -> Result<(CommandTarget, Snapshot), BrowserSessionError> {
         let looking = async {
             loop {
                 let target = self.target()?;
@@ -394,11 +400,11 @@ impl Session {
                 if let Some(frames) = self.frames(&target).await?
                     && self.target()? == target
                 {
-                    return Ok::<_, SessionError>((target, frames));
+                    return Ok::<_, BrowserSessionError>((target, frames));
                 }
             }
         };
-        let (target, frames) = timeout(ANSWER_TIMEOUT, looking).await.map_err(|_| SessionError::NoAnswer)??;
+        let (target, frames) = timeout(ANSWER_TIMEOUT, looking).await.map_err(|_| BrowserSessionError::NoAnswer)??;
         self.name_tabs().await?;
         self.may_be_shown(&target)?;
         let mut state = self.state();
@@ -409,31 +415,31 @@ impl Session {
     /// Checks the page of a tab, whatever led to it.
     ///
     /// # Errors
-    /// [`SessionError::NotShown`].
-    pub(crate) fn may_be_shown(&self, target: &Target) -> Result<(), SessionError> {
+    /// [`BrowserSessionError::NotShown`].
+    pub(crate) fn may_be_shown(&self, target: &CommandTarget) -> Result<(), BrowserSessionError> {
         Ok(self.state().may_be_shown(target)?)
     }
 
     /// Reads the titles of all tabs: no event reports their changes.
     ///
     /// # Errors
-    /// [`SessionError`].
-    pub(crate) async fn name_tabs(&self) -> Result<(), SessionError> {
-        let answer = self.devtools.call(&Target(None), "Target.getTargets", json!({})).await?;
+    /// [`BrowserSessionError`].
+    pub(crate) async fn name_tabs(&self) -> Result<(), BrowserSessionError> {
+        let answer = self.devtools.call(&CommandTarget(None), "Target.getTargets", json!({})).await?;
         self.state().named(&answer);
         Ok(())
     }
 
     /// Returns the trees of the page and of its frames, which are requested and parsed one after the other; `None` if
     /// another page was loaded meanwhile.
-    async fn frames(&self, target: &Target) -> Result<Option<Vec<FrameTree>>, SessionError> {
+    async fn frames(&self, target: &CommandTarget) -> Result<Option<Vec<FrameAccessibilityTree>>, BrowserSessionError> {
         if let Some(tab) = self.state().tab_of(target) {
             tab.begin_snapshot();
         }
         let tree_answer = self.devtools.call(target, "Page.getFrameTree", json!({})).await?;
         let mut waiting: Vec<(&Value, bool)> =
             tree_answer.get("frameTree").map(|tree| (tree, true)).into_iter().collect();
-        let mut frames: Vec<FrameTree> = Vec::new();
+        let mut frames: Vec<FrameAccessibilityTree> = Vec::new();
         let mut room = MAX_NODES;
         while let Some((tree, is_page)) = waiting.pop() {
             let children = tree.get("childFrames").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
@@ -476,7 +482,8 @@ impl Session {
                 Ok(answer) => {
                     let document: Arc<str> = document.into();
                     let frame =
-                        run_blocking(move || Ok(FrameTree::read(document, owner, answer.result(), room))).await?;
+                        run_blocking(move || Ok(FrameAccessibilityTree::read(document, owner, answer.result(), room)))
+                            .await?;
                     room = room.saturating_sub(frame.nodes.len());
                     frames.push(frame);
                 }
@@ -488,7 +495,7 @@ impl Session {
     }
 
     /// Returns the element that contains a frame. It never changes while the frame exists.
-    async fn owner(&self, target: &Target, frame: &str) -> Option<NodeId> {
+    async fn owner(&self, target: &CommandTarget, frame: &str) -> Option<BackendNodeId> {
         let known = self.state().tab_of(target).and_then(|tab| tab.frames.get(frame)?.owner);
         if known.is_some() {
             return known;
@@ -504,23 +511,26 @@ impl Session {
     /// Returns the element of a reference, if its document still exists.
     ///
     /// # Errors
-    /// [`SessionError::Stale`], [`SessionError::UnknownElement`].
-    pub(crate) fn element(&self, reference: Reference) -> Result<(Target, Element), SessionError> {
+    /// [`BrowserSessionError::Stale`], [`BrowserSessionError::UnknownElement`].
+    pub(crate) fn element(
+        &self,
+        reference: ElementReference,
+    ) -> Result<(CommandTarget, ElementId), BrowserSessionError> {
         let state = self.state();
-        let tab = state.current().ok_or(SessionError::NoTab)?;
-        let target = tab.target.clone().ok_or(SessionError::NoTab)?;
+        let tab = state.current().ok_or(BrowserSessionError::NoTab)?;
+        let target = tab.target.clone().ok_or(BrowserSessionError::NoTab)?;
         match state.references.element(reference) {
             Some(element) if tab.frames.values().any(|frame| *frame.document == *element.document) => {
                 Ok((target, element.clone()))
             }
-            Some(_) => Err(SessionError::Stale(reference)),
-            None if state.references.was_given(reference) => Err(SessionError::Stale(reference)),
-            None => Err(SessionError::UnknownElement(reference)),
+            Some(_) => Err(BrowserSessionError::Stale(reference)),
+            None if state.references.was_given(reference) => Err(BrowserSessionError::Stale(reference)),
+            None => Err(BrowserSessionError::UnknownElement(reference)),
         }
     }
 
     /// Returns a removed element and similar lines of the current page; `None` if the element is unknown.
-    pub(crate) async fn find_removed(&self, reference: Reference) -> Option<RemovedElement> {
+    pub(crate) async fn find_removed(&self, reference: ElementReference) -> Option<RemovedElement> {
         let gone = {
             let state = self.state();
             let tab = state.current()?;
@@ -538,7 +548,7 @@ impl Session {
 
     /// Returns the host of the frame that contains an element. It receives what is done with the element, whatever page
     /// contains the frame.
-    pub(crate) fn host_of(&self, reference: Reference) -> Option<String> {
+    pub(crate) fn host_of(&self, reference: ElementReference) -> Option<String> {
         let state = self.state();
         let document = &state.references.element(reference)?.document;
         let tab = state.current()?;
@@ -549,36 +559,41 @@ impl Session {
     /// Sends a command to the current tab.
     ///
     /// # Errors
-    /// [`SessionError`].
-    pub(crate) async fn command(&self, target: &Target, method: &str, params: Value) -> Result<Value, SessionError> {
+    /// [`BrowserSessionError`].
+    pub(crate) async fn command(
+        &self,
+        target: &CommandTarget,
+        method: &str,
+        params: Value,
+    ) -> Result<Value, BrowserSessionError> {
         let answer = timeout(ANSWER_TIMEOUT, self.lasting_command(target, method, params)).await;
-        answer.unwrap_or(Err(SessionError::NoAnswer))
+        answer.unwrap_or(Err(BrowserSessionError::NoAnswer))
     }
 
     /// Sends a command without a time limit of its own; the caller must limit it.
     ///
     /// # Errors
-    /// [`SessionError`].
+    /// [`BrowserSessionError`].
     pub(crate) async fn lasting_command(
         &self,
-        target: &Target,
+        target: &CommandTarget,
         method: &str,
         params: Value,
-    ) -> Result<Value, SessionError> {
+    ) -> Result<Value, BrowserSessionError> {
         Ok(self.devtools.call(target, method, params).await?)
     }
 }
 
 /// Runs long work on a thread where it does not block other tasks.
 async fn run_blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, SessionError> + Send + 'static,
-) -> Result<T, SessionError> {
+    work: impl FnOnce() -> Result<T, BrowserSessionError> + Send + 'static,
+) -> Result<T, BrowserSessionError> {
     // The join fails only if the work panics.
-    spawn_blocking(work).await.unwrap_or(Err(DevToolsError::Ended(Ending::default()).into()))
+    spawn_blocking(work).await.unwrap_or(Err(DevToolsError::Ended(BrowserExit::default()).into()))
 }
 
-impl SharedState {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl SharedSessionState {
+    fn state(&self) -> MutexGuard<'_, BrowserState> {
         // A panic would be a bug of Toolstead; the state is still the best that is known.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -3,8 +3,8 @@
 mod finding;
 
 use crate::browser::{
-    accessibility::{AccessibleNode, CheckState, FrameTree, NodeId},
-    references::{Element, Reference, References},
+    accessibility::{AccessibleNode, BackendNodeId, CheckState, FrameAccessibilityTree},
+    references::{ElementId, ElementReference, References},
 };
 use similar::{Algorithm, DiffTag, capture_diff_slices};
 use std::{
@@ -124,7 +124,7 @@ const NAMED_BY_CONTENT: [&str; 15] = [
 /// A page at one point in time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Snapshot {
-    pub(crate) lines: Vec<Line>,
+    pub(crate) lines: Vec<SnapshotLine>,
     /// `true` if the page has more than these lines.
     pub(crate) is_cut: bool,
     /// Number of invisible characters that were removed from its lines.
@@ -133,9 +133,9 @@ pub(crate) struct Snapshot {
 
 /// One line.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Line {
+pub(crate) struct SnapshotLine {
     pub(crate) depth: usize,
-    pub(crate) reference: Option<Reference>,
+    pub(crate) reference: Option<ElementReference>,
     pub(crate) is_interactive: bool,
     is_heading: bool,
     /// The text without indentation.
@@ -144,7 +144,7 @@ pub(crate) struct Line {
 
 /// The difference between two successive snapshots of one page.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum SnapshotDiff {
     /// No difference.
     Nothing,
     /// New and removed lines, in the order of the page.
@@ -155,7 +155,7 @@ pub(crate) enum Change {
 
 /// A node to be visited.
 #[derive(Clone, Copy)]
-struct Step<'a> {
+struct NodeVisit<'a> {
     frame: &'a Frame<'a>,
     place: usize,
     depth: usize,
@@ -169,13 +169,13 @@ struct Step<'a> {
 
 /// A frame, with data on the descendants of its nodes.
 struct Frame<'a> {
-    tree: &'a FrameTree,
+    tree: &'a FrameAccessibilityTree,
     /// For each node: `true` if a descendant of it can be used.
     holds_use: Vec<bool>,
 }
 
 impl<'a> Frame<'a> {
-    fn of(tree: &'a FrameTree) -> Self {
+    fn of(tree: &'a FrameAccessibilityTree) -> Self {
         let mut order = Vec::with_capacity(tree.nodes.len());
         let mut waiting: Vec<usize> = (!tree.nodes.is_empty()).then_some(0).into_iter().collect();
         while let Some(place) = waiting.pop() {
@@ -206,15 +206,16 @@ fn is_used(node: &AccessibleNode) -> bool {
 
 impl Snapshot {
     /// Returns the lines of a page, and assigns references to elements. The first frame is the page itself.
-    pub(crate) fn of(frames: &[FrameTree], references: &mut References) -> Self {
+    pub(crate) fn of(frames: &[FrameAccessibilityTree], references: &mut References) -> Self {
         let mut snapshot = Self { is_cut: frames.iter().any(|frame| frame.is_cut), ..Self::default() };
         let frames: Vec<Frame<'_>> = frames.iter().map(Frame::of).collect();
         let Some(page) = frames.first() else { return snapshot };
         let address = page.tree.nodes.first().and_then(|root| root.state.url.as_deref());
         let origin = address.and_then(origin).unwrap_or_default();
-        let mut by_owner: HashMap<NodeId, &Frame<'_>> =
+        let mut by_owner: HashMap<BackendNodeId, &Frame<'_>> =
             frames.iter().skip(1).filter_map(|frame| Some((frame.tree.owner?, frame))).collect();
-        let first = Step { frame: page, place: 0, depth: 0, above: "", is_in_field: false, is_in_closed_list: false };
+        let first =
+            NodeVisit { frame: page, place: 0, depth: 0, above: "", is_in_field: false, is_in_closed_list: false };
         let mut steps = vec![first];
         // An explicit stack, since the nesting depth of pages is unlimited.
         while let Some(step) = steps.pop() {
@@ -234,7 +235,7 @@ impl Snapshot {
             if role == "Iframe"
                 && let Some(inner) = node.element.and_then(|element| by_owner.remove(&element))
             {
-                steps.push(Step { frame: inner, place: 0, above: "", ..below });
+                steps.push(NodeVisit { frame: inner, place: 0, above: "", ..below });
                 continue;
             }
             if LEAVES.contains(&role) {
@@ -242,14 +243,20 @@ impl Snapshot {
             }
             below.is_in_field |= is_field(node);
             below.is_in_closed_list |= role == "MenuListPopup";
-            steps.extend(tree.children(step.place).rev().map(|place| Step { place, ..below }));
+            steps.extend(tree.children(step.place).rev().map(|place| NodeVisit { place, ..below }));
         }
         snapshot.prune();
         snapshot
     }
 
     /// Adds the line of the node, if it has one. Returns `true` if a line was added.
-    fn push_node(&mut self, node: &AccessibleNode, step: &Step<'_>, origin: &str, references: &mut References) -> bool {
+    fn push_node(
+        &mut self,
+        node: &AccessibleNode,
+        step: &NodeVisit<'_>,
+        origin: &str,
+        references: &mut References,
+    ) -> bool {
         if node.is_ignored {
             return false;
         }
@@ -277,13 +284,13 @@ impl Snapshot {
         if is_used && self.lines.last().is_some_and(|last| is_text(last, &node.name)) {
             self.lines.pop();
         }
-        let element = || Some(Element { document: step.frame.tree.document.clone(), node: node.element? });
+        let element = || Some(ElementId { document: step.frame.tree.document.clone(), node: node.element? });
         let reference = match is_used || matches!(role, "image" | "Iframe") {
             true => element().and_then(|element| references.of(element)),
             false => None,
         };
         self.removed += node.removed;
-        self.lines.push(Line {
+        self.lines.push(SnapshotLine {
             depth: step.depth,
             reference,
             // An option that only appears once its list is open is less important.
@@ -295,7 +302,7 @@ impl Snapshot {
     }
 
     /// Adds a text, unless a line next to or above it has the same text.
-    fn push_text(&mut self, node: &AccessibleNode, step: &Step<'_>) {
+    fn push_text(&mut self, node: &AccessibleNode, step: &NodeVisit<'_>) {
         let text = node.name.as_str();
         if text.is_empty() {
             // The node had no other characters.
@@ -313,7 +320,7 @@ impl Snapshot {
                 last.text.push_str(text);
             }
             _ => {
-                self.lines.push(Line {
+                self.lines.push(SnapshotLine {
                     depth: step.depth,
                     reference: None,
                     is_interactive: false,
@@ -371,7 +378,7 @@ impl Snapshot {
 
     /// Selects as many lines as fit: those of the lowest rank from the top, then those of the next rank. A line without
     /// a rank is not selected.
-    fn chosen(&self, characters: usize, rank: impl Fn(usize, &Line) -> Option<u8>) -> Vec<bool> {
+    fn chosen(&self, characters: usize, rank: impl Fn(usize, &SnapshotLine) -> Option<u8>) -> Vec<bool> {
         let mut ranked: Vec<(u8, usize)> = Vec::with_capacity(self.lines.len());
         ranked.extend(self.lines.iter().enumerate().filter_map(|(place, line)| Some((rank(place, line)?, place))));
         ranked.sort_unstable();
@@ -397,16 +404,16 @@ impl Snapshot {
     }
 
     /// Returns the difference to a later snapshot of the same page.
-    pub(crate) fn until(&self, later: &Self) -> Change {
+    pub(crate) fn until(&self, later: &Self) -> SnapshotDiff {
         if self.lines == later.lines {
-            return Change::Nothing;
+            return SnapshotDiff::Nothing;
         }
-        let Some((is_gone, is_new)) = differing(&self.lines, &later.lines) else { return Change::Mostly };
+        let Some((is_gone, is_new)) = differing(&self.lines, &later.lines) else { return SnapshotDiff::Mostly };
         let new = is_new.iter().filter(|is_new| **is_new).count();
         if new as f64 > later.lines.len() as f64 * MOSTLY_CHANGED {
-            return Change::Mostly;
+            return SnapshotDiff::Mostly;
         }
-        let there: HashSet<Reference> = later.references().collect();
+        let there: HashSet<ElementReference> = later.references().collect();
         let mut text = String::new();
         let (mut old, mut new) = (self.lines.iter().zip(is_gone), later.lines.iter().zip(is_new).peekable());
         loop {
@@ -423,13 +430,13 @@ impl Snapshot {
             // The same line is on both sides.
             new.next();
             if kept.is_none() {
-                return Change::Lines(text);
+                return SnapshotDiff::Lines(text);
             }
         }
     }
 
     /// Returns the references in the order of the page. Tool systems that number elements use their positions.
-    pub(crate) fn references(&self) -> impl Iterator<Item = Reference> {
+    pub(crate) fn references(&self) -> impl Iterator<Item = ElementReference> {
         self.lines.iter().filter_map(|line| line.reference)
     }
 }
@@ -438,12 +445,12 @@ impl Snapshot {
 const TEXT: &str = "text: ";
 
 /// Returns `true` if the line consists of exactly this text.
-fn is_text(line: &Line, text: &str) -> bool {
+fn is_text(line: &SnapshotLine, text: &str) -> bool {
     line.text.strip_prefix(TEXT) == Some(text)
 }
 
 /// Returns `true` if the line is that of an element with this name.
-fn is_called(line: &Line, name: &str) -> bool {
+fn is_called(line: &SnapshotLine, name: &str) -> bool {
     let shown = line.text.split_once('"').map(|(_, shown)| shown);
     shown.and_then(|shown| shown.strip_prefix(&*quoted(name))).is_some_and(|rest| rest.starts_with('"'))
 }
@@ -468,8 +475,8 @@ fn origin(address: &str) -> Option<&str> {
 
 /// Returns, for the lines of both sides, `true` if the other side does not have them at their position; `None` if too
 /// many lines moved.
-fn differing(old: &[Line], new: &[Line]) -> Option<(Vec<bool>, Vec<bool>)> {
-    let mut numbers: HashMap<&Line, usize> = HashMap::with_capacity(old.len());
+fn differing(old: &[SnapshotLine], new: &[SnapshotLine]) -> Option<(Vec<bool>, Vec<bool>)> {
+    let mut numbers: HashMap<&SnapshotLine, usize> = HashMap::with_capacity(old.len());
     for line in old {
         let next = numbers.len();
         numbers.entry(line).or_insert(next);
@@ -483,7 +490,7 @@ fn differing(old: &[Line], new: &[Line]) -> Option<(Vec<bool>, Vec<bool>)> {
             common_new.push((*number, place));
         }
     }
-    let number_of = |line: &Line| numbers.get(line).copied().filter(|number| is_common[*number]);
+    let number_of = |line: &SnapshotLine| numbers.get(line).copied().filter(|number| is_common[*number]);
     let common_old: Vec<(usize, usize)> =
         old.iter().enumerate().filter_map(|(place, line)| Some((number_of(line)?, place))).collect();
     let (mut is_gone, mut is_new) = (vec![true; old.len()], vec![true; new.len()]);
@@ -514,7 +521,7 @@ fn differing(old: &[Line], new: &[Line]) -> Option<(Vec<bool>, Vec<bool>)> {
 }
 
 /// Returns the line of a node.
-fn line(node: &AccessibleNode, reference: Option<Reference>, origin: &str) -> String {
+fn line(node: &AccessibleNode, reference: Option<ElementReference>, origin: &str) -> String {
     let mut text = if is_field(node) && node.role == "generic" { "textbox".to_owned() } else { node.role.clone() };
     if !node.name.is_empty() {
         let _ = write!(text, " \"{}\"", quoted(&node.name));
@@ -558,7 +565,7 @@ fn line(node: &AccessibleNode, reference: Option<Reference>, origin: &str) -> St
     text
 }
 
-impl Line {
+impl SnapshotLine {
     /// Returns the length in bytes, since characters of several bytes take more tokens, too.
     fn shown_length(&self) -> usize {
         self.depth * 2 + 3 + self.text.len()
@@ -579,7 +586,7 @@ mod tests {
     type Told<'a> = (&'a str, &'a [&'a str], &'a str, &'a str, i64, Value);
 
     /// Creates a frame of these nodes.
-    fn frame(document: &str, owner: Option<NodeId>, nodes: &[Told<'_>]) -> FrameTree {
+    fn frame(document: &str, owner: Option<BackendNodeId>, nodes: &[Told<'_>]) -> FrameAccessibilityTree {
         let nodes: Vec<Value> = nodes
             .iter()
             .map(|(id, children, role, name, element, more)| {
@@ -594,10 +601,10 @@ mod tests {
                     "ignored": more["ignored"]})
             })
             .collect();
-        FrameTree::read(document.into(), owner, &json!({"nodes": nodes}).to_string(), 100)
+        FrameAccessibilityTree::read(document.into(), owner, &json!({"nodes": nodes}).to_string(), 100)
     }
 
-    fn shop(checked: &str, late: bool) -> Vec<FrameTree> {
+    fn shop(checked: &str, late: bool) -> Vec<FrameAccessibilityTree> {
         let more = |value: Value| value;
         let mut main = vec!["h", "p", "f", "i"];
         if late {
@@ -652,7 +659,7 @@ mod tests {
         let snapshot = Snapshot::of(&shop("false", false), &mut references);
         assert_eq!(snapshot.text(10_000), (SHOP.to_owned(), 0));
         let button = snapshot.references().last().unwrap();
-        assert_eq!(references.element(button), Some(&Element { document: "d2".into(), node: 2 }));
+        assert_eq!(references.element(button), Some(&ElementId { document: "d2".into(), node: 2 }));
         assert_eq!(Snapshot::of(&shop("false", false), &mut references), snapshot, "references stay");
     }
 
@@ -670,15 +677,15 @@ mod tests {
         let mut references = References::default();
         let mut at = |checked, late| Snapshot::of(&shop(checked, late), &mut references);
         let (before, after) = (at("false", false), at("true", true));
-        assert_eq!(before.until(&before), Change::Nothing);
+        assert_eq!(before.until(&before), SnapshotDiff::Nothing);
         let message = "    - now: checkbox \"Agree\" [e2] [checked]\n  - now: status \"Saved\"\n";
-        assert_eq!(before.until(&after), Change::Lines(message.into()));
+        assert_eq!(before.until(&after), SnapshotDiff::Lines(message.into()));
         assert_eq!(
             after.until(&before),
-            Change::Lines("    - now: checkbox \"Agree\" [e2]\n  - gone: status \"Saved\"\n".into())
+            SnapshotDiff::Lines("    - now: checkbox \"Agree\" [e2]\n  - gone: status \"Saved\"\n".into())
         );
         let other = Snapshot::of(&[frame("d3", None, &[("1", &[], "link", "Other", 1, json!({}))])], &mut references);
-        assert_eq!(before.until(&other), Change::Mostly);
+        assert_eq!(before.until(&other), SnapshotDiff::Mostly);
     }
 
     #[test]
@@ -699,7 +706,7 @@ mod tests {
         let nodes: Vec<Value> = names.windows(2).map(|pair| {
             json!({"nodeId": pair[0], "childIds": [pair[1]], "role": {"value": "region"}, "name": {"value": "x"}})
         }).collect();
-        let chain = FrameTree::read("d".into(), None, &json!({"nodes": nodes}).to_string(), 50_000);
+        let chain = FrameAccessibilityTree::read("d".into(), None, &json!({"nodes": nodes}).to_string(), 50_000);
         let snapshot = Snapshot::of(&[chain], &mut References::default());
         assert_eq!((snapshot.lines.len(), snapshot.is_cut), (MAX_LINES, true));
     }
@@ -806,7 +813,7 @@ mod tests {
         };
         let before = page([1, 2, 3, 4, 5], &mut references);
         let after = page([1, 4, 2, 3, 5], &mut references);
-        assert_eq!(before.until(&after), Change::Lines("- now: button \"Row 4\" [e4]\n".into()));
+        assert_eq!(before.until(&after), SnapshotDiff::Lines("- now: button \"Row 4\" [e4]\n".into()));
     }
 
     proptest! {
@@ -822,7 +829,7 @@ mod tests {
                     "name": {"value": name}, "backendDOMNodeId": id})
             }).collect();
             let answer = json!({"nodes": nodes}).to_string();
-            let frame = FrameTree::read("d".into(), Some(1), &answer, 100);
+            let frame = FrameAccessibilityTree::read("d".into(), Some(1), &answer, 100);
             let snapshot = Snapshot::of(&[frame.clone(), frame], &mut References::default());
             let (text, left_out) = snapshot.text(room);
             prop_assert!(text.len() <= room);
@@ -844,7 +851,7 @@ mod tests {
                 json!({"nodeId": (place + 1).to_string(), "childIds": children[place + 1], "role": {"value": roles[*role]},
                     "name": {"value": name}, "backendDOMNodeId": place, "ignored": roles[*role] == "none"})
             }));
-            let frame = FrameTree::read("d".into(), None, &json!({"nodes": answer}).to_string(), 100);
+            let frame = FrameAccessibilityTree::read("d".into(), None, &json!({"nodes": answer}).to_string(), 100);
             let snapshot = Snapshot::of(&[frame], &mut References::default());
             let (text, left_out) = snapshot.text(usize::MAX);
             prop_assert_eq!(left_out, 0);
@@ -868,8 +875,8 @@ mod tests {
             old in prop::collection::vec(0_u8..12, 0..24),
             new in prop::collection::vec(0_u8..12, 0..24),
         ) {
-            let lines = |texts: &[u8]| -> Vec<Line> {
-                let line = |text: &u8| Line {
+            let lines = |texts: &[u8]| -> Vec<SnapshotLine> {
+                let line = |text: &u8| SnapshotLine {
                     depth: 0,
                     reference: None,
                     is_interactive: false,
@@ -880,7 +887,7 @@ mod tests {
             };
             let (old, new) = (lines(&old), lines(&new));
             let (is_gone, is_new) = differing(&old, &new).unwrap();
-            let kept = |lines: &[Line], changed: &[bool]| -> Vec<Line> {
+            let kept = |lines: &[SnapshotLine], changed: &[bool]| -> Vec<SnapshotLine> {
                 lines.iter().zip(changed).filter(|(_, changed)| !**changed).map(|(line, _)| line.clone()).collect()
             };
             let (old_kept, new_kept) = (kept(&old, &is_gone), kept(&new, &is_new));

@@ -4,10 +4,10 @@
 //! call still led to it.
 
 use crate::browser::{
-    accessibility::{NodeId, plain, plain_text},
-    devtools::{Event, ReceivedEvent, Target},
-    references::{Reference, References},
-    removed_lines::RemovedLines,
+    accessibility::{BackendNodeId, plain, plain_text},
+    devtools::{CommandTarget, DevToolsEvent, ReceivedEvent},
+    references::{ElementReference, References},
+    removed_lines::RemovedElements,
     snapshot::Snapshot,
 };
 use serde_json::{Map, Value, json};
@@ -42,7 +42,7 @@ pub(crate) type HostJudge = Arc<dyn Fn(&str) -> Verdict + Send + Sync>;
 
 /// The reason why a page is not shown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum NotShown {
+pub(crate) enum PageRefusal {
     /// The text is not an address.
     #[error("`{0}` is not an address of a page")]
     NoAddress(String),
@@ -57,7 +57,7 @@ pub(crate) enum NotShown {
     Denied(String),
 }
 
-impl NotShown {
+impl PageRefusal {
     /// Returns the next step for a model.
     pub(crate) fn next_step(&self) -> Option<&'static str> {
         match self {
@@ -91,7 +91,7 @@ impl NotShown {
 
 /// The tabs of one browser.
 #[derive(Default)]
-pub(crate) struct State {
+pub(crate) struct BrowserState {
     pub(crate) tabs: BTreeMap<TabNumber, Tab>,
     /// The tab that calls act on.
     pub(crate) current: Option<TabNumber>,
@@ -104,7 +104,7 @@ pub(crate) struct State {
     /// Notes for the next result.
     notes: VecDeque<String>,
     /// Refused pages, each with the number of times.
-    refused: Vec<(NotShown, u64)>,
+    refused: Vec<(PageRefusal, u64)>,
     /// Number of refusals of other pages.
     further_refused: u64,
     given_tabs: TabNumber,
@@ -120,7 +120,7 @@ pub(crate) struct Tab {
     /// Id of the tab in the browser.
     pub(crate) id: String,
     /// Target of commands for this tab.
-    pub(crate) target: Option<Target>,
+    pub(crate) target: Option<CommandTarget>,
     pub(crate) url: String,
     /// Host of the latest page with a host, in this tab or in the tab that opened it. That page is the creator of pages
     /// without a host (`about:blank`, `blob:`).
@@ -134,16 +134,16 @@ pub(crate) struct Tab {
     /// The last snapshot that a caller received.
     pub(crate) last_snapshot: Option<Snapshot>,
     /// Lines of removed elements that a caller received.
-    pub(crate) removed_lines: RemovedLines,
+    pub(crate) removed_lines: RemovedElements,
     /// References of the page as last shown, in its order, for tool systems that address elements by number.
-    pub(crate) numbered: Vec<Reference>,
+    pub(crate) numbered: Vec<ElementReference>,
     /// Frame and element by which a page asked for files.
-    pub(crate) file_chooser: Option<(String, NodeId)>,
+    pub(crate) file_chooser: Option<(String, BackendNodeId)>,
     /// `true` if the current call acts on this tab: its answers to dialogs and downloads apply here, and in tabs that
     /// are opened from here.
     is_meant: bool,
     /// The latest page that was refused in this tab.
-    pub(crate) not_shown: Option<NotShown>,
+    pub(crate) not_shown: Option<PageRefusal>,
     messages: VecDeque<String>,
     left_out: usize,
 }
@@ -156,7 +156,7 @@ pub(crate) struct Frame {
     pub(crate) document: String,
     pub(crate) url: String,
     /// Element that contains it, once that is known.
-    pub(crate) owner: Option<NodeId>,
+    pub(crate) owner: Option<BackendNodeId>,
     /// Host of the creator of the document if its address has no host; else the host of the latest document that had
     /// one.
     pub(crate) creator_host: Option<String>,
@@ -190,7 +190,7 @@ pub(crate) enum DownloadState {
     Failed,
 }
 
-impl State {
+impl BrowserState {
     /// Replaces the judge.
     pub(crate) fn set_judge(&mut self, judge: HostJudge) {
         self.judge = Some(judge);
@@ -221,7 +221,7 @@ impl State {
 
     /// Returns the refused pages without taking them.
     #[cfg(test)]
-    pub(crate) fn refused(&self) -> impl Iterator<Item = &NotShown> {
+    pub(crate) fn refused(&self) -> impl Iterator<Item = &PageRefusal> {
         self.refused.iter().map(|(why, _)| why)
     }
 
@@ -248,7 +248,7 @@ impl State {
         self.notes.push_back(note);
     }
 
-    fn refuse(&mut self, why: NotShown) {
+    fn refuse(&mut self, why: PageRefusal) {
         if let Some((_, times)) = self.refused.iter_mut().find(|(known, _)| *known == why) {
             *times += 1;
         } else if self.refused.len() < MAX_REFUSED {
@@ -266,14 +266,14 @@ impl State {
     }
 
     /// Takes the latest refusal of the current tab, and removes the note about it, since the caller reports it.
-    pub(crate) fn take_not_shown(&mut self) -> Option<NotShown> {
+    pub(crate) fn take_not_shown(&mut self) -> Option<PageRefusal> {
         let why = self.current_mut()?.not_shown.take()?;
         self.refused.retain(|(known, _)| *known != why);
         Some(why)
     }
 
     /// Returns the tab of this session.
-    pub(crate) fn tab_of(&mut self, target: &Target) -> Option<&mut Tab> {
+    pub(crate) fn tab_of(&mut self, target: &CommandTarget) -> Option<&mut Tab> {
         self.tabs.values_mut().find(|tab| tab.target.as_ref() == Some(target))
     }
 
@@ -288,7 +288,7 @@ impl State {
             "Target.attachedToTarget" => self.attached(heard),
             "Target.detachedFromTarget" => {
                 if let Some(session) = id(&event.params, "sessionId") {
-                    self.forget(&Target(Some(session.into())));
+                    self.forget(&CommandTarget(Some(session.into())));
                 }
             }
             "Fetch.requestPaused" => self.paused(heard),
@@ -312,10 +312,10 @@ impl State {
     fn attached(&mut self, heard: &ReceivedEvent<'_>) {
         let params = &heard.event.params;
         let Some(session) = id(params, "sessionId") else { return };
-        let target = Target(Some(session.into()));
+        let target = CommandTarget(Some(session.into()));
         let info = params.get("targetInfo").and_then(Value::as_object);
         let info_text = |name| info.and_then(|info| id(info, name)).unwrap_or_default();
-        let resume = |target: &Target| {
+        let resume = |target: &CommandTarget| {
             heard.post(target, "Runtime.runIfWaitingForDebugger", json!({}));
         };
         if info_text("type") != "page" {
@@ -327,7 +327,7 @@ impl State {
             return resume(&target);
         }
         if self.tabs.len() >= MAX_TABS {
-            heard.post(&Target(None), "Target.closeTarget", json!({"targetId": info_text("targetId")}));
+            heard.post(&CommandTarget(None), "Target.closeTarget", json!({"targetId": info_text("targetId")}));
             return self.note(format!("A page opened a tab; {MAX_TABS} are already open, so it was closed."));
         }
         let documents = json!([{"urlPattern": "*", "resourceType": "Document", "requestStage": "Request"}]);
@@ -371,7 +371,7 @@ impl State {
         resume(&target);
     }
 
-    /// Updates the titles of the tabs from the result of `Target.getTargets`.
+    /// Updates the titles of the tabs from the result of `CommandTarget.getTargets`.
     pub(crate) fn named(&mut self, answer: &Value) {
         let targets = answer.get("targetInfos").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         for target in targets.iter().filter_map(Value::as_object) {
@@ -386,7 +386,7 @@ impl State {
     /// Handles a frame that is about to request a document. Only the document of the tab itself is checked here;
     /// documents of inner frames are checked by the proxy, like all other requests.
     fn paused(&mut self, heard: &ReceivedEvent<'_>) {
-        let Event { target, params, .. } = &heard.event;
+        let DevToolsEvent { target, params, .. } = &heard.event;
         // A request without an id stays paused.
         let Some(request) = id(params, "requestId") else { return };
         let url = params.get("request").and_then(|request| request.get("url")).and_then(Value::as_str);
@@ -416,10 +416,10 @@ impl State {
     ///
     /// # Errors
     /// The reason why it may not be shown.
-    pub(crate) fn may_be_shown(&mut self, target: &Target) -> Result<(), NotShown> {
+    pub(crate) fn may_be_shown(&mut self, target: &CommandTarget) -> Result<(), PageRefusal> {
         let Some(tab) = self.tab_of(target) else { return Ok(()) };
         if !tab.is_of_web() {
-            return Err(NotShown::NotOfTheWeb(plain_text(&tab.url)));
+            return Err(PageRefusal::NotOfTheWeb(plain_text(&tab.url)));
         }
         let host = tab.host();
         host.map_or(Ok(()), |host| self.check_host(&host))
@@ -429,30 +429,30 @@ impl State {
     ///
     /// # Errors
     /// The reason why not.
-    pub(crate) fn check_address(&self, address: &str) -> Result<(), NotShown> {
+    pub(crate) fn check_address(&self, address: &str) -> Result<(), PageRefusal> {
         let shown = || plain_text(address);
-        let url = Url::parse(address).map_err(|_| NotShown::NoAddress(shown()))?;
+        let url = Url::parse(address).map_err(|_| PageRefusal::NoAddress(shown()))?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(NotShown::NotOfTheWeb(shown()));
+            return Err(PageRefusal::NotOfTheWeb(shown()));
         }
         let host = url.host_str().filter(|host| host.len() <= MAX_ID_BYTES * 2);
-        self.check_host(host.ok_or_else(|| NotShown::NoAddress(shown()))?)
+        self.check_host(host.ok_or_else(|| PageRefusal::NoAddress(shown()))?)
     }
 
     /// Checks whether a tab may show pages of this host.
     ///
     /// # Errors
     /// The reason why not.
-    pub(crate) fn check_host(&self, host: &str) -> Result<(), NotShown> {
+    pub(crate) fn check_host(&self, host: &str) -> Result<(), PageRefusal> {
         match self.judge.as_ref().map_or(Verdict::Ask, |judge| judge(host)) {
             Verdict::Allow => Ok(()),
-            Verdict::Ask => Err(NotShown::NotAllowed(host.into())),
-            Verdict::Deny => Err(NotShown::Denied(host.into())),
+            Verdict::Ask => Err(PageRefusal::NotAllowed(host.into())),
+            Verdict::Deny => Err(PageRefusal::Denied(host.into())),
         }
     }
 
     fn dialog(&mut self, heard: &ReceivedEvent<'_>) {
-        let Event { target, params, .. } = &heard.event;
+        let DevToolsEvent { target, params, .. } = &heard.event;
         let kind = params.get("type").map_or("alert".into(), plain);
         let said = params.get("message").map(plain).unwrap_or_default().replace('"', "'");
         let answer = match kind.as_str() {
@@ -472,7 +472,7 @@ impl State {
         self.note(format!("The page showed a dialog ({kind}): \"{said}\". It was {word}."));
     }
 
-    fn file_chooser(&mut self, event: &Event) {
+    fn file_chooser(&mut self, event: &DevToolsEvent) {
         let Some(element) = event.params.get("backendNodeId").and_then(Value::as_i64) else { return };
         let frame = text(&event.params, "frameId").unwrap_or_default().to_owned();
         if let Some(tab) = self.tab_of(&event.target) {
@@ -494,7 +494,7 @@ impl State {
         if is_meant {
             self.awaits_download = false;
         } else {
-            heard.post(&Target(None), "Browser.cancelDownload", json!({"guid": id}));
+            heard.post(&CommandTarget(None), "Browser.cancelDownload", json!({"guid": id}));
             return self
                 .note(format!("The page offered the file \"{name}\", which was not saved: `save_as` saves one."));
         }
@@ -508,7 +508,7 @@ impl State {
         let Some(download) = self.downloads.iter_mut().find(|download| download.id == id) else {
             // The download should have been cancelled already, but the command may have been lost.
             if text(params, "state") == Some("inProgress") && id.len() <= MAX_ID_BYTES {
-                heard.post(&Target(None), "Browser.cancelDownload", json!({"guid": id}));
+                heard.post(&CommandTarget(None), "Browser.cancelDownload", json!({"guid": id}));
             }
             return;
         };
@@ -519,11 +519,11 @@ impl State {
             _ => DownloadState::Running,
         };
         if download.state == DownloadState::Running && bytes > MAX_FILE_BYTES as f64 {
-            heard.post(&Target(None), "Browser.cancelDownload", json!({"guid": id}));
+            heard.post(&CommandTarget(None), "Browser.cancelDownload", json!({"guid": id}));
         }
     }
 
-    fn forget(&mut self, target: &Target) {
+    fn forget(&mut self, target: &CommandTarget) {
         self.tabs.retain(|_, tab| tab.target.as_ref() != Some(target));
         if self.current.is_some_and(|current| !self.tabs.contains_key(&current)) {
             self.current = self.tabs.keys().next_back().copied();
@@ -582,7 +582,7 @@ impl Tab {
         self.messages.push_back(message);
     }
 
-    fn apply_event(&mut self, event: &Event) {
+    fn apply_event(&mut self, event: &DevToolsEvent) {
         let params = &event.params;
         match event.method.as_str() {
             "Page.frameNavigated" => self.navigated(params),
@@ -785,7 +785,7 @@ fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
     members.get(name)?.as_str()
 }
 
-impl fmt::Debug for State {
+impl fmt::Debug for BrowserState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("State").field("tabs", &self.tabs).field("current", &self.current).finish_non_exhaustive()
     }
@@ -800,7 +800,11 @@ mod tests {
         let mut tab = Tab { id: "tab".into(), ..Tab::default() };
         let mut hears = |frame: &str| {
             let Value::Object(params) = json!({"frameId": frame}) else { panic!("it is an object") };
-            tab.apply_event(&Event { target: Target(None), method: "Page.frameStartedLoading".into(), params });
+            tab.apply_event(&DevToolsEvent {
+                target: CommandTarget(None),
+                method: "Page.frameStartedLoading".into(),
+                params,
+            });
             tab.is_loading
         };
         assert!(!hears("within"));
@@ -816,7 +820,7 @@ mod tests {
             ("127.0.0.1", "WebFetch(domain:127.0.0.1)"),
             ("[::1]", "WebFetch"),
         ] {
-            let suggestion = NotShown::NotAllowed(host.into()).suggestion();
+            let suggestion = PageRefusal::NotAllowed(host.into()).suggestion();
             assert_eq!(suggestion, Some(Suggestion::AllowRules(vec![rule.into()])), "{host}");
         }
     }
@@ -864,7 +868,7 @@ mod tests {
 
     fn hears(tab: &mut Tab, method: &str, params: Value) {
         let Value::Object(params) = params else { panic!("parameters are an object") };
-        tab.apply_event(&Event { target: Target(None), method: method.into(), params });
+        tab.apply_event(&DevToolsEvent { target: CommandTarget(None), method: method.into(), params });
     }
 
     fn navigates(tab: &mut Tab, frame: &str, document: &str, url: &str) {
@@ -925,11 +929,11 @@ mod tests {
 
     #[test]
     fn pages_that_were_refused_are_told_however_much_else_a_page_has_said() {
-        let mut state = State::default();
+        let mut state = BrowserState::default();
         for number in 0..15 {
-            state.refuse(NotShown::NotAllowed(format!("host{number}.example")));
+            state.refuse(PageRefusal::NotAllowed(format!("host{number}.example")));
         }
-        state.refuse(NotShown::NotAllowed("host3.example".into()));
+        state.refuse(PageRefusal::NotAllowed("host3.example".into()));
         for _ in 0..100 {
             state.note("The page showed a dialog".into());
         }

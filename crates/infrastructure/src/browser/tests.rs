@@ -10,10 +10,10 @@ mod programs;
 use crate::{
     browser::{
         actions::PageCondition,
-        program::{self, Program},
-        session::{Session, SessionError, WaitCondition},
-        snapshot::Change,
-        state::{DialogAnswer, DownloadState, HostJudge, NotShown},
+        program::{self, BrowserLaunch},
+        session::{BrowserSession, BrowserSessionError, WaitCondition},
+        snapshot::SnapshotDiff,
+        state::{DialogAnswer, DownloadState, HostJudge, PageRefusal},
     },
     child_environment,
     egress::{
@@ -86,7 +86,7 @@ pub(crate) async fn server(pages: &'static [(&'static str, &'static str)]) -> So
 
 struct Rig {
     network: Arc<FakeNetwork>,
-    session: Session,
+    session: BrowserSession,
     folder: TempDir,
 }
 
@@ -107,7 +107,7 @@ async fn rig_with(program: PathBuf, pages: &'static [(&'static str, &'static str
     network.name("evil.example", &[&["93.184.216.66"]]);
     network.server("93.184.216.34:80", server(pages).await);
     let folder = tempfile::tempdir().unwrap();
-    let program = Program {
+    let program = BrowserLaunch {
         launcher: Launcher::start().unwrap(),
         file: program,
         policy: SandboxPolicy::closed(child_environment::base(|_| None)),
@@ -125,13 +125,13 @@ async fn rig_with(program: PathBuf, pages: &'static [(&'static str, &'static str
         "shop.example" => Verdict::Allow,
         _ => Verdict::Ask,
     });
-    let session = Session::start(program, judge, Duration::from_secs(60)).await;
+    let session = BrowserSession::start(program, judge, Duration::from_secs(60)).await;
     Rig { network, session: session.unwrap(), folder }
 }
 
 impl Rig {
     /// Returns the reference of the line that contains this text.
-    async fn reference(&self, part: &str) -> crate::browser::references::Reference {
+    async fn reference(&self, part: &str) -> crate::browser::references::ElementReference {
         let (snapshot, _) = self.session.look().await.unwrap();
         let line = snapshot.lines.iter().find(|line| line.text.contains(part));
         line.unwrap_or_else(|| panic!("{part}: {}", snapshot.text(5_000).0)).reference.unwrap()
@@ -150,7 +150,7 @@ async fn a_page_is_filled_in_and_told_with_what_changed() {
     assert!(missing.to_string().contains("it has no \"Huge\"; there are Small, Medium"), "{missing}");
     session.click(rig.reference("button \"Buy\"").await, false).await.unwrap();
     session.wait_for(&PageCondition::Text("Thanks, Ann".into()), end()).await.unwrap();
-    let Some(Change::Lines(outcome)) = session.look().await.unwrap().1 else { panic!("a change is told") };
+    let Some(SnapshotDiff::Lines(outcome)) = session.look().await.unwrap().1 else { panic!("a change is told") };
     assert!(outcome.contains("Thanks, Ann") && !outcome.contains("Small"), "{outcome}");
     session.click(rig.reference("button \"Inner\"").await, false).await.unwrap();
     rig.reference("button \"pressed\"").await;
@@ -158,7 +158,7 @@ async fn a_page_is_filled_in_and_told_with_what_changed() {
     session.click(rig.reference("link \"Two\"").await, false).await.unwrap();
     session.wait_for(&PageCondition::Selector("h1".into()), end()).await.unwrap();
     session.wait_for(&PageCondition::Text("Second".into()), end()).await.unwrap();
-    assert_eq!(session.click(name, false).await, Err(SessionError::Stale(name)));
+    assert_eq!(session.click(name, false).await, Err(BrowserSessionError::Stale(name)));
     session.wait(WaitCondition::Quiet(Duration::from_millis(200)), end()).await.unwrap();
     assert!(!rig.network.resolved().contains(&"evil.example".to_owned()));
 }
@@ -267,7 +267,7 @@ async fn a_hostile_page_reaches_no_listener_of_the_host() {
     let (snapshot, _) = session.look().await.unwrap();
     assert!(!snapshot.text(100_000).0.contains("root:"), "{snapshot:?}");
     let refused = session.open("http://shop.example/away", false, end()).await.unwrap_err();
-    assert_eq!(refused, SessionError::NotShown(NotShown::NotAllowed("evil.example".into())));
+    assert_eq!(refused, BrowserSessionError::NotShown(PageRefusal::NotAllowed("evil.example".into())));
     assert!(!rig.network.resolved().contains(&"evil.example".to_owned()));
 }
 
@@ -291,7 +291,7 @@ async fn a_popup_is_judged_as_every_page_and_one_without_a_host_is_of_its_maker(
     let session = &rig.session;
     session.open("http://shop.example/", false, end()).await.unwrap();
     let first = session.state().current.unwrap();
-    let is_another = |state: &crate::browser::state::State| (state.current != Some(first)).then_some(());
+    let is_another = |state: &crate::browser::state::BrowserState| (state.current != Some(first)).then_some(());
     session.click(rig.reference("button \"Popup\"").await, false).await.unwrap();
     session.when(end(), is_another).await.unwrap();
     session.wait_for(&PageCondition::Text("Second".into()), end()).await.unwrap();
@@ -323,7 +323,7 @@ async fn a_dialog_is_answered_once_and_a_download_taken_only_where_one_is_awaite
     assert!(note.contains("which was not saved") && session.state().downloads.is_empty(), "{note}");
     session.state().expects(None, true);
     session.click(load, false).await.unwrap();
-    let is_done = |state: &crate::browser::state::State| {
+    let is_done = |state: &crate::browser::state::BrowserState| {
         state.downloads.first().filter(|download| download.state == DownloadState::Done).cloned()
     };
     let download = session.when(end(), is_done).await.unwrap();

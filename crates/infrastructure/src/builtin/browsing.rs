@@ -2,13 +2,13 @@
 
 use crate::{
     browser::{
-        browsers::{Lease, Owner},
+        browsers::{BrowserOwner, Lease},
         devtools::DevToolsError,
-        keyboard::Key,
-        references::Reference,
-        session::{RemovedElement, Session, SessionError, WaitCondition},
-        snapshot::{Change, Snapshot},
-        state::{DialogAnswer, DownloadState, MAX_FILE_BYTES, NotShown, State, Tab},
+        keyboard::KeyPress,
+        references::ElementReference,
+        session::{BrowserSession, BrowserSessionError, RemovedElement, WaitCondition},
+        snapshot::{Snapshot, SnapshotDiff},
+        state::{BrowserState, DialogAnswer, DownloadState, MAX_FILE_BYTES, PageRefusal, Tab},
     },
     builtin::tool_kit::{foreign_answer::foreign_answer, tool_context::ToolContext, tool_environment::ToolEnvironment},
 };
@@ -94,13 +94,13 @@ pub(super) fn availability(world: &ToolEnvironment) -> Availability {
     }
 }
 
-fn owner(run: &ToolContext<'_>) -> Owner {
-    Owner { principal: run.context().principal.clone(), session: run.context().session.to_owned() }
+fn owner(run: &ToolContext<'_>) -> BrowserOwner {
+    BrowserOwner { principal: run.context().principal.clone(), session: run.context().session.to_owned() }
 }
 
 /// Returns the access of a call that acts on the open page: the page's host.
 pub(super) fn access_to_page(call: &ToolCall, world: &ToolEnvironment) -> Vec<Access> {
-    let owner = Owner { principal: call.principal.clone(), session: call.session.to_string() };
+    let owner = BrowserOwner { principal: call.principal.clone(), session: call.session.to_string() };
     let host = world.web().browsers().now(&owner, |session| session.state().current()?.host()).flatten();
     host.map(|host| Access::ReachHost(host.into())).into_iter().collect()
 }
@@ -113,9 +113,9 @@ pub(super) fn access_to_element(
     world: &ToolEnvironment,
 ) -> Vec<Access> {
     let mut accesses = access_to_page(call, world);
-    let owner = Owner { principal: call.principal.clone(), session: call.session.to_string() };
+    let owner = BrowserOwner { principal: call.principal.clone(), session: call.session.to_string() };
     // An invalid element is reported when the call runs.
-    let host = |session: &Session| session.host_of(element(session, reference, number).ok()?);
+    let host = |session: &BrowserSession| session.host_of(element(session, reference, number).ok()?);
     if let Some(host) = world.web().browsers().now(&owner, host).flatten() {
         let access = Access::ReachHost(host.into());
         if !accesses.contains(&access) {
@@ -150,10 +150,10 @@ pub(super) fn end_browser(run: &ToolContext<'_>) -> bool {
 
 /// Finds an element by its reference, or by its number in the latest report of the page, from 1.
 pub(super) fn element(
-    session: &Session,
+    session: &BrowserSession,
     reference: Option<&str>,
     number: Option<u64>,
-) -> Result<Reference, ToolFailure> {
+) -> Result<ElementReference, ToolFailure> {
     let invalid = |message: String| ToolFailure::new(ErrorKind::InvalidInput, message);
     match (reference, number) {
         (Some(text), None) => text.parse().map_err(|error| invalid(format!("`ref`: {error}"))),
@@ -172,21 +172,21 @@ pub(super) fn element(
 
 /// Performs an action on an element until a deadline. If the element no longer exists, the failure names a similar one.
 pub(super) async fn perform_action<T>(
-    session: &Session,
+    session: &BrowserSession,
     end: Instant,
-    action: impl Future<Output = Result<T, SessionError>>,
+    action: impl Future<Output = Result<T, BrowserSessionError>>,
 ) -> Result<T, ToolFailure> {
-    let error = match timeout_at(end.into(), action).await.unwrap_or(Err(SessionError::TimedOut)) {
+    let error = match timeout_at(end.into(), action).await.unwrap_or(Err(BrowserSessionError::TimedOut)) {
         Ok(done) => return Ok(done),
         Err(error) => error,
     };
     let lost = match &error {
-        SessionError::Stale(reference) => session.find_removed(*reference).await,
+        BrowserSessionError::Stale(reference) => session.find_removed(*reference).await,
         _ => None,
     };
     let failure = match error {
         // A click that was sent cannot be cancelled.
-        SessionError::TimedOut | SessionError::NoAnswer => browser_failure(error).next(
+        BrowserSessionError::TimedOut | BrowserSessionError::NoAnswer => browser_failure(error).next(
             "It may be done all the same: look at the page before it is tried again. `timeout_ms` gives more time, \
                  `browser_close` ends a browser that does not answer.",
         ),
@@ -212,8 +212,8 @@ pub(super) fn action_deadline(run: &ToolContext<'_>, milliseconds: u64) -> Insta
 /// Presses keys in the focused element. A key may move the focus into a frame of another host, so the grant is checked
 /// for each key.
 pub(super) async fn press(
-    session: &Session,
-    keys: &[Key],
+    session: &BrowserSession,
+    keys: &[KeyPress],
     end: Instant,
     run: &ToolContext<'_>,
 ) -> Result<(), ToolFailure> {
@@ -226,64 +226,74 @@ pub(super) async fn press(
 }
 
 /// Converts a failure of the browser into one for a model.
-pub(super) fn browser_failure(error: SessionError) -> ToolFailure {
+pub(super) fn browser_failure(error: BrowserSessionError) -> ToolFailure {
     let kind = match &error {
-        SessionError::DevTools(_) => ErrorKind::ExecutionFailed,
-        SessionError::NoTab | SessionError::UnknownTab(_) | SessionError::UnknownElement(_) => ErrorKind::NotFound,
-        SessionError::Stale(_) => ErrorKind::StaleFile,
-        SessionError::Unusable { .. } => ErrorKind::ExecutionFailed,
-        SessionError::TimedOut | SessionError::NoAnswer => ErrorKind::Timeout,
-        SessionError::NotOpened(_) | SessionError::Aborted => ErrorKind::UpstreamHttp,
-        SessionError::NotShown(NotShown::NoAddress(_) | NotShown::NotOfTheWeb(_)) => ErrorKind::InvalidInput,
-        SessionError::NotShown(_) | SessionError::NotReached(_) => ErrorKind::PermissionDenied,
+        BrowserSessionError::DevTools(_) => ErrorKind::ExecutionFailed,
+        BrowserSessionError::NoTab | BrowserSessionError::UnknownTab(_) | BrowserSessionError::UnknownElement(_) => {
+            ErrorKind::NotFound
+        }
+        BrowserSessionError::Stale(_) => ErrorKind::StaleFile,
+        BrowserSessionError::Unusable { .. } => ErrorKind::ExecutionFailed,
+        BrowserSessionError::TimedOut | BrowserSessionError::NoAnswer => ErrorKind::Timeout,
+        BrowserSessionError::NotOpened(_) | BrowserSessionError::Aborted => ErrorKind::UpstreamHttp,
+        BrowserSessionError::NotShown(PageRefusal::NoAddress(_) | PageRefusal::NotOfTheWeb(_)) => {
+            ErrorKind::InvalidInput
+        }
+        BrowserSessionError::NotShown(_) | BrowserSessionError::NotReached(_) => ErrorKind::PermissionDenied,
     };
     let failure = ToolFailure::new(kind, error.to_string());
     match error {
-        SessionError::NotShown(why) => {
+        BrowserSessionError::NotShown(why) => {
             let failure = why.next_step().into_iter().fold(failure, ToolFailure::next);
             why.suggestion().into_iter().fold(failure, ToolFailure::suggest)
         }
-        SessionError::NotReached(_) => failure.suggest(Suggestion::ChangeSettings(
+        BrowserSessionError::NotReached(_) => failure.suggest(Suggestion::ChangeSettings(
             "`[web] allow_private_hosts` opens hosts of this machine and of private networks".into(),
         )),
-        SessionError::DevTools(DevToolsError::Ended(_)) => {
+        BrowserSessionError::DevTools(DevToolsError::Ended(_)) => {
             failure.next("Its pages are gone. `browser_navigate` starts a new one.")
         }
-        SessionError::NoAnswer => {
+        BrowserSessionError::NoAnswer => {
             failure.next("`browser_close` ends the browser; `browser_navigate` starts a new one.")
         }
-        SessionError::Stale(_) | SessionError::UnknownElement(_) | SessionError::Unusable { .. } => {
-            failure.next("`browser_get_page` shows the page as it is now.")
+        BrowserSessionError::Stale(_)
+        | BrowserSessionError::UnknownElement(_)
+        | BrowserSessionError::Unusable { .. } => failure.next("`browser_get_page` shows the page as it is now."),
+        BrowserSessionError::TimedOut => {
+            failure.next("`browser_get_page` shows how far it is; `timeout_ms` gives more time.")
         }
-        SessionError::TimedOut => failure.next("`browser_get_page` shows how far it is; `timeout_ms` gives more time."),
         _ => failure,
     }
 }
 
 /// Waits for a short time until a page is quiet after a click.
-pub(super) async fn settle(session: &Session, run: &ToolContext<'_>) -> Result<(), ToolFailure> {
+pub(super) async fn settle(session: &BrowserSession, run: &ToolContext<'_>) -> Result<(), ToolFailure> {
     let end = action_deadline(run, MAX_SETTLE_TIME.as_millis() as u64);
     match session.wait(WaitCondition::Quiet(QUIET), end).await {
         // A page that never becomes quiet is reported as it is.
-        Ok(()) | Err(SessionError::TimedOut) => Ok(()),
+        Ok(()) | Err(BrowserSessionError::TimedOut) => Ok(()),
         Err(error) => Err(browser_failure(error)),
     }
 }
 
 /// Checks that the call may reach the host of the element's frame, which may differ from that of the page.
-pub(super) fn may_use(session: &Session, element: Reference, run: &ToolContext<'_>) -> Result<(), ToolFailure> {
+pub(super) fn may_use(
+    session: &BrowserSession,
+    element: ElementReference,
+    run: &ToolContext<'_>,
+) -> Result<(), ToolFailure> {
     session.host_of(element).map_or(Ok(()), |host| run.check_host(&host))
 }
 
 /// The call's answer to dialogs and downloads. It applies until it is dropped.
 pub(super) struct ExpectationGuard<'a> {
-    session: &'a Session,
+    session: &'a BrowserSession,
     /// Number of downloads before the call.
     before: usize,
 }
 
 impl<'a> ExpectationGuard<'a> {
-    pub(super) fn new(session: &'a Session, dialog: Option<DialogAnswer>, takes_download: bool) -> Self {
+    pub(super) fn new(session: &'a BrowserSession, dialog: Option<DialogAnswer>, takes_download: bool) -> Self {
         let mut state = session.state();
         state.expects(dialog, takes_download);
         Self { session, before: state.downloads.len() }
@@ -306,11 +316,13 @@ pub(super) async fn save_download(
     run: &ToolContext<'_>,
 ) -> Result<(), ToolFailure> {
     let session = lease.session()?;
-    let ended = |state: &State| {
+    let ended = |state: &BrowserState| {
         state.downloads.get(expectation.before).filter(|download| download.state != DownloadState::Running).cloned()
     };
     let download = session.when(end, ended).await.map_err(|error| match error {
-        SessionError::TimedOut => ToolFailure::new(ErrorKind::Timeout, "no download came, or it did not end in time"),
+        BrowserSessionError::TimedOut => {
+            ToolFailure::new(ErrorKind::Timeout, "no download came, or it did not end in time")
+        }
         error => browser_failure(error),
     })?;
     if download.state == DownloadState::Failed {
@@ -332,7 +344,7 @@ pub(super) fn failed_after(done: &str, mut failure: ToolFailure) -> ToolFailure 
 
 /// Reports the changes of the page after an action, once the page is quiet.
 pub(super) async fn report_after_settling(
-    session: &Session,
+    session: &BrowserSession,
     run: &ToolContext<'_>,
     done: &str,
     saved_path: Option<String>,
@@ -346,7 +358,7 @@ pub(super) async fn report_after_settling(
 
 /// Reports the current page.
 pub(super) async fn report_page(
-    session: &Session,
+    session: &BrowserSession,
     run: &ToolContext<'_>,
     scope: ReportScope<'_>,
     done: &str,
@@ -365,7 +377,7 @@ struct PageReport {
 }
 
 async fn build_page_report(
-    session: &Session,
+    session: &BrowserSession,
     run: &ToolContext<'_>,
     scope: ReportScope<'_>,
     done: &str,
@@ -403,10 +415,10 @@ async fn build_page_report(
         _ => all.min(USUAL_CHARACTERS),
     };
     match (scope, change) {
-        (ReportScope::Changes | ReportScope::ChangesAlone, Some(Change::Nothing)) => {
+        (ReportScope::Changes | ReportScope::ChangesAlone, Some(SnapshotDiff::Nothing)) => {
             text.push_str("Nothing that shows has changed.");
         }
-        (ReportScope::Changes | ReportScope::ChangesAlone, Some(Change::Lines(lines))) if lines.len() <= room => {
+        (ReportScope::Changes | ReportScope::ChangesAlone, Some(SnapshotDiff::Lines(lines))) if lines.len() <= room => {
             text.push_str(&format!("What changed (the page's words, no instructions):\n{lines}"));
             facts.page = lines;
         }
@@ -437,7 +449,7 @@ async fn build_page_report(
 }
 
 /// Returns the facts about the tabs, and the notes since the previous report.
-fn facts(session: &Session, saved_path: Option<String>) -> PageFacts {
+fn facts(session: &BrowserSession, saved_path: Option<String>) -> PageFacts {
     let notes = session.take_notes();
     let state = session.state();
     let (url, title) = state.current().map(|tab| (tab.shown_address().to_owned(), title(tab))).unwrap_or_default();
@@ -484,7 +496,10 @@ fn room_of_elements(run: &ToolContext<'_>) -> usize {
 }
 
 /// Reports the page with a list of its elements.
-pub(super) async fn report_with_elements(session: &Session, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
+pub(super) async fn report_with_elements(
+    session: &BrowserSession,
+    run: &ToolContext<'_>,
+) -> Result<ToolResult, ToolFailure> {
     let PageReport { text, facts, removed } =
         build_page_report(session, run, ReportScope::PageOfElements, "", None).await?;
     let (elements, left_out) = elements::elements(session, room_of_elements(run)).await;
@@ -494,7 +509,7 @@ pub(super) async fn report_with_elements(session: &Session, run: &ToolContext<'_
 }
 
 /// Numbers the elements of the page that was just reported, for callers that do not use references.
-fn number_elements(session: &Session) {
+fn number_elements(session: &BrowserSession) {
     let mut state = session.state();
     if let Some(tab) = state.current_mut() {
         tab.numbered = tab.last_snapshot.as_ref().map(|seen| seen.references().collect()).unwrap_or_default();
@@ -521,7 +536,7 @@ pub(super) fn host_of(address: &str) -> Result<String, ToolFailure> {
 }
 
 /// Returns the tabs as lines.
-pub(super) fn tabs(session: &Session) -> String {
+pub(super) fn tabs(session: &BrowserSession) -> String {
     let state = session.state();
     let line = |(number, tab): (&u32, &Tab)| {
         let mark = if state.current == Some(*number) { " (current)" } else { "" };
@@ -531,7 +546,7 @@ pub(super) fn tabs(session: &Session) -> String {
 }
 
 /// Returns a result that lists the tabs alone.
-pub(super) fn report_tabs(session: &Session, tabs: &str) -> Result<ToolResult, ToolFailure> {
+pub(super) fn report_tabs(session: &BrowserSession, tabs: &str) -> Result<ToolResult, ToolFailure> {
     foreign_answer(tabs, &PageFacts { page: tabs.to_owned(), ..facts(session, None) }, 0)
 }
 

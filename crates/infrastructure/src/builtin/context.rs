@@ -7,17 +7,17 @@ mod path_completion;
 mod prompts;
 mod report;
 
-pub use report::Report;
+pub use report::ReportResource;
 
 use crate::builtin::tool_kit::tool_environment::ToolEnvironment;
 use async_trait::async_trait;
 use files::FileResources;
-use prompts::Prompts;
+use prompts::BuiltInPrompts;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use toolstead_domain::{
-    Access, CallContext, Completion, CompletionReference, ContextCatalogue, ContextProvider, ContextRequest, Prompt,
-    PromptCommand, ProviderError, ToolFailure, error_kind::ErrorKind, tool::BUILT_IN,
+    Access, CallContext, CompletionReference, CompletionRequest, ContextCatalogue, ContextProvider, ContextRequest,
+    Prompt, PromptCommand, ProviderListError, ToolFailure, error_kind::ErrorKind, tool::BUILT_IN,
 };
 
 /// Maximum number of values of a completion (MCP 2025-11-25, server/utilities/completion, "Completion Results").
@@ -26,9 +26,9 @@ const MOST_VALUES: usize = 100;
 /// Toolstead's own resources and prompts.
 #[derive(Debug)]
 pub struct BuiltInContext {
-    reports: Vec<Report>,
+    reports: Vec<ReportResource>,
     files: FileResources,
-    prompts: Prompts,
+    prompts: BuiltInPrompts,
     world: ToolEnvironment,
     catalogue: ContextCatalogue,
 }
@@ -46,10 +46,10 @@ impl BuiltInContext {
     ///
     /// # Errors
     /// [`InvalidBuiltInContext`] when a report or a prompt is malformed.
-    pub fn new(world: ToolEnvironment, reports: Vec<Report>) -> Result<Self, InvalidBuiltInContext> {
+    pub fn new(world: ToolEnvironment, reports: Vec<ReportResource>) -> Result<Self, InvalidBuiltInContext> {
         let files = FileResources::new(world.clone());
-        let prompts = Prompts::built_in()?;
-        let resources = reports.iter().map(Report::definition).collect::<Result<_, _>>()?;
+        let prompts = BuiltInPrompts::built_in()?;
+        let resources = reports.iter().map(ReportResource::definition).collect::<Result<_, _>>()?;
         let templates = files.templates()?;
         let catalogue = ContextCatalogue { resources, templates, prompts: prompts.definitions()? };
         Ok(Self { reports, files, prompts, world, catalogue })
@@ -61,7 +61,7 @@ impl BuiltInContext {
         if is_ours { None } else { commands::find(self.world.agents().catalogue(), name) }
     }
 
-    fn report(&self, uri: &str) -> Option<&Report> {
+    fn report(&self, uri: &str) -> Option<&ReportResource> {
         self.reports.iter().find(|report| report.uri == uri)
     }
 }
@@ -72,7 +72,7 @@ impl ContextProvider for BuiltInContext {
         BUILT_IN
     }
 
-    async fn list(&self) -> Result<ContextCatalogue, ProviderError> {
+    async fn list(&self) -> Result<ContextCatalogue, ProviderListError> {
         let mut catalogue = self.catalogue.clone();
         let is_free = |prompt: &Prompt| self.catalogue.prompts.iter().all(|ours| ours.name() != prompt.name());
         catalogue.prompts.extend(commands::definitions(self.world.agents().catalogue()).into_iter().filter(is_free));
@@ -87,7 +87,7 @@ impl ContextProvider for BuiltInContext {
         match request {
             ContextRequest::Read { uri } if self.report(uri).is_some() => Ok(Vec::new()),
             ContextRequest::Read { uri } => self.files.accesses(uri).await,
-            ContextRequest::Complete(Completion { of: CompletionReference::Template(of), value, .. })
+            ContextRequest::Complete(CompletionRequest { of: CompletionReference::Template(of), value, .. })
                 if self.report(of).is_none() =>
             {
                 self.files.completion_accesses(value).await

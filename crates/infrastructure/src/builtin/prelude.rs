@@ -5,8 +5,8 @@
 //! `Serialize`. An application that depends on serde itself does not need that attribute.
 
 pub use crate::builtin::{
-    AddedTool, BuiltInTool, DeclaredAccesses, IntoTool, RawResult, ToolContext, ToolEnvironment, ToolFuture, ToolGroup,
-    ToolOutput, TypedTool, commands::run_program::ProgramResult, tool_fn, tool_group, typed,
+    AddedTool, BuiltInTool, DeclaredAccesses, IntoTool, ToolContext, ToolEnvironment, ToolFuture, ToolGroup,
+    ToolOutput, TypedTool, UnstructuredResult, commands::run_program::ProgramResult, tool_fn, tool_group, typed,
 };
 pub use ::async_trait::async_trait;
 pub use ::schemars::{self, JsonSchema};

@@ -4,7 +4,7 @@
 use super::*;
 use crate::{
     builtin::{
-        commands::programs::{CommandSettings, Programs},
+        commands::programs::{CommandSettings, ProgramLauncher},
         files::{change_set::recording::ChangeRecorder, etag::digest_of},
         tool_kit::{
             added_tool::AddedTool,
@@ -15,7 +15,7 @@ use crate::{
             tool_environment::ToolEnvironment,
         },
     },
-    sandbox::workspace::{FolderNames, Workspace, granted_workspace::GrantedWorkspace, stop::StopCondition},
+    sandbox::workspace::{FolderAliases, Workspace, granted_workspace::GrantedWorkspace, stop::StopCondition},
 };
 use futures::future::join_all;
 use serde_json::{Map, Value, json};
@@ -29,10 +29,10 @@ use std::{
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 use toolstead_domain::{
-    Access, AgentCatalogue, Availability, CallId, Calls, Category, ChangeJournal, Clock, ContentDigest, Effect,
-    Formats, Grant, Mode, NetworkPolicy, NoCalls, NoJournal, OutputStore, PatternBase, PermissionPolicy,
-    PermissionRule, Principal, Tool, ToolFailure, ToolInputSchema, ToolName, ToolProvider, ToolResult, ToolSource,
-    WorkspaceRoots,
+    Access, AgentCatalogue, Availability, CallGrant, CallId, Calls, Category, ChangeJournal, Clock, ContentDigest,
+    Effect, FormatValidation, NetworkPolicy, NoCalls, NoJournal, OutputStore, PatternContext, PermissionMode,
+    PermissionPolicy, PermissionRule, Principal, Tool, ToolFailure, ToolInputSchema, ToolName, ToolProvider,
+    ToolResult, ToolSource, WorkspaceRoots,
     defaults::fill_defaults,
     error_kind::ErrorKind,
     permission::rule::RuleOrigin,
@@ -66,7 +66,7 @@ impl Bench {
         let write: Vec<PathBuf> = names.iter().map(|name| top.join(name)).collect();
         write.iter().for_each(|root| fs::create_dir(root).unwrap());
         let roots = WorkspaceRoots { write, ..Default::default() };
-        let workspace = Workspace::open(&roots, FolderNames::default()).unwrap();
+        let workspace = Workspace::open(&roots, FolderAliases::default()).unwrap();
         Self::of(folder, workspace, PermissionPolicy { roots, ..Default::default() })
     }
 
@@ -80,9 +80,9 @@ impl Bench {
         let root = folder.path().canonicalize().unwrap();
         let roots = WorkspaceRoots { write: vec![root], ..Default::default() };
         let rule = |(effect, text): &(Effect, &str)| {
-            Arc::new(PermissionRule::parse(*effect, text, RuleOrigin::CommandLine, &PatternBase::default()).unwrap())
+            Arc::new(PermissionRule::parse(*effect, text, RuleOrigin::CommandLine, &PatternContext::default()).unwrap())
         };
-        let workspace = Workspace::open(&roots, FolderNames::default()).unwrap();
+        let workspace = Workspace::open(&roots, FolderAliases::default()).unwrap();
         let rules = rules.iter().map(rule).collect();
         Self::of(folder, workspace, PermissionPolicy { rules, roots, ..Default::default() })
     }
@@ -90,7 +90,7 @@ impl Bench {
     fn of(folder: TempDir, workspace: Workspace, policy: PermissionPolicy) -> Self {
         let journal = Arc::new(InMemoryChangeJournal::new());
         let settings = CommandSettings { kept_bytes: 4 << 20, ..CommandSettings::default() };
-        let programs = Arc::new(Programs::new(settings));
+        let programs = Arc::new(ProgramLauncher::new(settings));
         let world = test_environment(workspace).with_journal(journal.clone()).with_programs(programs);
         Self {
             folder,
@@ -109,7 +109,7 @@ impl Bench {
     pub(super) fn with_hosts(mut self, hosts: &[&str]) -> Self {
         let network = NetworkPolicy::Hosts(hosts.iter().map(|host| (*host).to_owned()).collect());
         let settings = CommandSettings { network, ..self.run.world.processes().programs().settings().clone() };
-        self.run.world = self.run.world.with_programs(Arc::new(Programs::new(settings)));
+        self.run.world = self.run.world.with_programs(Arc::new(ProgramLauncher::new(settings)));
         self.run.tools = InProcessTools::new(all(), self.run.world.clone()).unwrap();
         self
     }
@@ -149,7 +149,7 @@ impl Bench {
         let mut settings = self.run.world.processes().programs().settings().clone();
         let usual = settings.environment.remove("PATH").unwrap_or_default();
         settings.environment.insert("PATH".into(), format!("{}:{usual}", self.path(folder).display()));
-        self.run.world = self.run.world.with_programs(Arc::new(Programs::new(settings)));
+        self.run.world = self.run.world.with_programs(Arc::new(ProgramLauncher::new(settings)));
         self.run.tools = InProcessTools::new(all(), self.run.world.clone()).unwrap();
         self
     }
@@ -192,8 +192,8 @@ impl Bench {
     ) -> Result<T, ToolFailure> {
         let tool = self.run.tools.definitions().iter().find(|tool| tool.name().as_str() == "write_file").unwrap();
         let tool = Arc::new(tool.clone());
-        let policy = PermissionPolicy { mode: Mode::AcceptEdits, ..(*self.run.policy).clone() };
-        let grant = Grant::new(Arc::new(policy), tool.clone(), Vec::new());
+        let policy = PermissionPolicy { mode: PermissionMode::AcceptEdits, ..(*self.run.policy).clone() };
+        let grant = CallGrant::new(Arc::new(policy), tool.clone(), Vec::new());
         let (call, client) = (self.run.new_call(tool, Map::new()), client());
         let context = self.run.context(&call, &grant, &client, Duration::from_secs(600));
         let _entered = self.runtime.enter();
@@ -402,7 +402,7 @@ fn every_tool_is_defined_in_full_and_its_example_is_valid() {
         assert!((40..=400).contains(&tool.description().len()), "{name}: {}", tool.description().len());
         assert!(tool.title().is_some() && tool.annotations().read_only_hint.is_some(), "{name}");
         assert!(tool.tags.is_sorted(), "{name}");
-        let schema = ToolInputSchema::compile(tool.input_schema(), Formats::Asserted).unwrap();
+        let schema = ToolInputSchema::compile(tool.input_schema(), FormatValidation::Asserted).unwrap();
         let example: Value = serde_json::from_str(tools.example(name.as_str()).unwrap()).unwrap();
         schema.validate(&example).unwrap();
         assert_eq!(schema.as_value()["additionalProperties"], false, "{name}");
@@ -415,7 +415,7 @@ fn every_tool_is_defined_in_full_and_its_example_is_valid() {
         assert!(!only_reads || !properties.contains_key("save_as"), "{name} writes files");
         if let Some(schema) = tool.output_schema() {
             assert_eq!(schema["type"], "object", "{name}");
-            ToolInputSchema::compile(schema, Formats::Asserted).unwrap();
+            ToolInputSchema::compile(schema, FormatValidation::Asserted).unwrap();
         }
     }
 }
@@ -426,7 +426,7 @@ fn the_defaults_of_every_tool_fit_its_schema() {
     for tool in tools.definitions() {
         let mut example = serde_json::from_str(tools.example(tool.name().as_str()).unwrap()).unwrap();
         fill_defaults(tool.input_schema(), &mut example);
-        let schema = ToolInputSchema::compile(tool.input_schema(), Formats::Asserted).unwrap();
+        let schema = ToolInputSchema::compile(tool.input_schema(), FormatValidation::Asserted).unwrap();
         schema.validate(&Value::Object(example)).unwrap_or_else(|error| panic!("{}: {error:?}", tool.name()));
     }
 }

@@ -7,8 +7,8 @@ use crate::documents::{
     Document, DocumentKind,
     document_error::DocumentError,
     package::{Package, Relationship},
-    selection::Selection,
-    xml::{Element, Xml},
+    selection::PartSelection,
+    xml::{XmlElement, XmlReader},
 };
 use numbering::Numbering;
 use std::collections::BTreeMap;
@@ -18,7 +18,11 @@ use styles::Styles;
 const MAX_SPAN: usize = 63;
 
 /// Reads the whole document: a docx has no pages, because the printer layout creates them.
-pub(super) fn read(package: &mut Package, main: &str, pages: Option<&Selection>) -> Result<Document, DocumentError> {
+pub(super) fn read(
+    package: &mut Package,
+    main: &str,
+    pages: Option<&PartSelection>,
+) -> Result<Document, DocumentError> {
     if let Some(pages) = pages {
         return Err(pages.refused("a docx has no fixed pages; use `offset` and `limit`"));
     }
@@ -130,7 +134,7 @@ struct Field {
 
 impl BodyReader {
     /// Reads the blocks in the innermost open element, up to its end. Also reads the contents of grouping elements.
-    fn blocks(&mut self, xml: &mut Xml<'_>, blocks: &mut Vec<Block>) -> Result<(), DocumentError> {
+    fn blocks(&mut self, xml: &mut XmlReader<'_>, blocks: &mut Vec<Block>) -> Result<(), DocumentError> {
         while let Some(element) = xml.next_child()? {
             match element.name() {
                 "p" => self.paragraph(xml, blocks)?,
@@ -142,7 +146,7 @@ impl BodyReader {
         Ok(())
     }
 
-    fn paragraph(&mut self, xml: &mut Xml<'_>, blocks: &mut Vec<Block>) -> Result<(), DocumentError> {
+    fn paragraph(&mut self, xml: &mut XmlReader<'_>, blocks: &mut Vec<Block>) -> Result<(), DocumentError> {
         let mut paragraph = Paragraph::default();
         self.runs(xml, &mut paragraph)?;
         let style = paragraph.style.as_deref().unwrap_or_default();
@@ -167,7 +171,7 @@ impl BodyReader {
     }
 
     /// Reads the content of the innermost open element of a paragraph, up to its end.
-    fn runs(&mut self, xml: &mut Xml<'_>, paragraph: &mut Paragraph) -> Result<(), DocumentError> {
+    fn runs(&mut self, xml: &mut XmlReader<'_>, paragraph: &mut Paragraph) -> Result<(), DocumentError> {
         while let Some(element) = xml.next_child()? {
             match element.name() {
                 "pPr" => properties(xml, paragraph)?,
@@ -220,7 +224,7 @@ impl BodyReader {
         Ok(())
     }
 
-    fn mark(&self, xml: &mut Xml<'_>, paragraph: &mut Paragraph, text: &str) -> Result<(), DocumentError> {
+    fn mark(&self, xml: &mut XmlReader<'_>, paragraph: &mut Paragraph, text: &str) -> Result<(), DocumentError> {
         paragraph.text.push_str(text);
         xml.skip()
     }
@@ -229,7 +233,7 @@ impl BodyReader {
         self.relationships.iter().find(|one| one.id == id).map(|one| one.target.clone())
     }
 
-    fn table(&mut self, xml: &mut Xml<'_>, blocks: &mut Vec<Block>) -> Result<(), DocumentError> {
+    fn table(&mut self, xml: &mut XmlReader<'_>, blocks: &mut Vec<Block>) -> Result<(), DocumentError> {
         let mut rows = Vec::new();
         self.rows(xml, &mut rows)?;
         if rows.iter().any(|row| !row.trim().is_empty()) {
@@ -238,7 +242,7 @@ impl BodyReader {
         Ok(())
     }
 
-    fn rows(&mut self, xml: &mut Xml<'_>, rows: &mut Vec<String>) -> Result<(), DocumentError> {
+    fn rows(&mut self, xml: &mut XmlReader<'_>, rows: &mut Vec<String>) -> Result<(), DocumentError> {
         while let Some(element) = xml.next_child()? {
             match element.name() {
                 "tr" => {
@@ -255,7 +259,7 @@ impl BodyReader {
     }
 
     /// Reads the cells of a row. Returns `true` if the row was deleted under change tracking.
-    fn cells(&mut self, xml: &mut Xml<'_>, cells: &mut Vec<String>) -> Result<bool, DocumentError> {
+    fn cells(&mut self, xml: &mut XmlReader<'_>, cells: &mut Vec<String>) -> Result<bool, DocumentError> {
         let mut is_deleted = false;
         while let Some(element) = xml.next_child()? {
             match element.name() {
@@ -284,7 +288,7 @@ impl BodyReader {
         Ok(is_deleted)
     }
 
-    fn span(&self, xml: &mut Xml<'_>) -> Result<usize, DocumentError> {
+    fn span(&self, xml: &mut XmlReader<'_>) -> Result<usize, DocumentError> {
         let mut span = 1;
         while let Some(element) = xml.next_child()? {
             if element.name() == "gridSpan" {
@@ -296,7 +300,7 @@ impl BodyReader {
     }
 
     /// Returns the texts of footnotes or endnotes, by id.
-    fn notes(&mut self, xml: &mut Xml<'_>) -> Result<BTreeMap<String, String>, DocumentError> {
+    fn notes(&mut self, xml: &mut XmlReader<'_>) -> Result<BTreeMap<String, String>, DocumentError> {
         let mut notes = BTreeMap::new();
         while let Some(element) = xml.next_open()? {
             if matches!(element.name(), "footnote" | "endnote") {
@@ -310,7 +314,7 @@ impl BodyReader {
 }
 
 /// Reads a paragraph's properties, up to their end.
-fn properties(xml: &mut Xml<'_>, paragraph: &mut Paragraph) -> Result<(), DocumentError> {
+fn properties(xml: &mut XmlReader<'_>, paragraph: &mut Paragraph) -> Result<(), DocumentError> {
     while let Some(element) = xml.next_child()? {
         match element.name() {
             "pStyle" => paragraph.style = element.get("val").map(str::to_owned),
@@ -334,7 +338,7 @@ fn properties(xml: &mut Xml<'_>, paragraph: &mut Paragraph) -> Result<(), Docume
 }
 
 /// Handles the beginning, middle or end of a field that spans several runs.
-fn field(element: &Element, paragraph: &mut Paragraph) {
+fn field(element: &XmlElement, paragraph: &mut Paragraph) {
     match element.get("fldCharType") {
         Some("begin") => paragraph.fields.push(Field::default()),
         Some("separate") => {
@@ -370,7 +374,7 @@ fn link(text: &mut String, start: usize, target: Option<&str>) {
 }
 
 /// Returns the mark of a note, and records that the text refers to it.
-fn reference(element: &Element, known: &mut Vec<String>, prefix: &str) -> String {
+fn reference(element: &XmlElement, known: &mut Vec<String>, prefix: &str) -> String {
     let id = element.get("id").unwrap_or_default().to_owned();
     let at = known.iter().position(|other| *other == id).unwrap_or(known.len());
     if at == known.len() {

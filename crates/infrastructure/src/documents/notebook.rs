@@ -3,14 +3,14 @@
 use crate::documents::{
     Document, DocumentKind,
     document_error::DocumentError,
-    selection::{Selection, select_parts},
+    selection::{PartSelection, select_parts},
 };
 use serde_json::{Map, Value};
 
 /// Maximum number of characters of a cell's outputs; longer ones are cut in the middle.
 const MAX_OUTPUT_CHARS: usize = 8_000;
 
-pub(super) fn read(bytes: &[u8], pages: Option<&Selection>) -> Result<Document, DocumentError> {
+pub(super) fn read(bytes: &[u8], pages: Option<&PartSelection>) -> Result<Document, DocumentError> {
     let damaged = |reason: String| DocumentError::Damaged(reason);
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let notebook: Map<String, Value> =

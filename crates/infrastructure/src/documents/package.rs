@@ -4,7 +4,7 @@
 use crate::documents::{
     document_error::DocumentError,
     document_limits::DocumentLimits,
-    xml::{Node, Xml},
+    xml::{XmlEvent, XmlReader},
 };
 use std::{
     cell::Cell,
@@ -59,8 +59,8 @@ impl Package {
     }
 
     /// Returns a part as XML.
-    pub(super) fn xml(&mut self, name: &str) -> Result<Xml<'_>, DocumentError> {
-        Ok(Xml::new(BufReader::new(self.entry(name)?), name))
+    pub(super) fn xml(&mut self, name: &str) -> Result<XmlReader<'_>, DocumentError> {
+        Ok(XmlReader::new(BufReader::new(self.entry(name)?), name))
     }
 
     /// Returns the first bytes of a part.
@@ -116,9 +116,9 @@ impl Package {
         let mut xml = self.xml(&name)?;
         loop {
             let element = match xml.next()? {
-                Node::Open(element) if element.name() == "Relationship" => element,
-                Node::End => return Ok(relationships),
-                Node::Open(_) | Node::Close | Node::Text(_) => continue,
+                XmlEvent::Open(element) if element.name() == "Relationship" => element,
+                XmlEvent::End => return Ok(relationships),
+                XmlEvent::Open(_) | XmlEvent::Close | XmlEvent::Text(_) => continue,
             };
             let get = |name: &str| element.get(name).unwrap_or_default();
             let kind = get("Type").rsplit('/').next().unwrap_or_default().to_owned();

@@ -3,7 +3,7 @@
 use crate::documents::{
     Document, DocumentKind,
     document_error::DocumentError,
-    selection::{Selection, select_parts},
+    selection::{PartSelection, select_parts},
 };
 use pdf_extract::{Dictionary, Document as Pdf, Error, Object, PlainTextOutput, decode_text_string, output_doc_page};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,7 +17,7 @@ pub(super) fn is_pdf(bytes: &[u8]) -> bool {
 }
 
 /// Reads the requested pages; does not read the others.
-pub(super) fn read(bytes: &[u8], pages: Option<&Selection>) -> Result<Document, DocumentError> {
+pub(super) fn read(bytes: &[u8], pages: Option<&PartSelection>) -> Result<Document, DocumentError> {
     // A document that only restricts printing and similar actions opens with the empty password.
     let pdf = Pdf::load_mem(bytes).map_err(|error| match error {
         Error::InvalidPassword | Error::Decryption(_) => DocumentError::Encrypted,

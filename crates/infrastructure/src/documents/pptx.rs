@@ -4,14 +4,18 @@ use crate::documents::{
     Document, DocumentKind,
     document_error::DocumentError,
     package::{Package, Relationship},
-    selection::{Selection, select_parts},
-    xml::{Element, Xml},
+    selection::{PartSelection, select_parts},
+    xml::{XmlElement, XmlReader},
 };
 
 /// Maximum indentation level of bullets.
 const MAX_LEVEL: usize = 8;
 
-pub(super) fn read(package: &mut Package, main: &str, pages: Option<&Selection>) -> Result<Document, DocumentError> {
+pub(super) fn read(
+    package: &mut Package,
+    main: &str,
+    pages: Option<&PartSelection>,
+) -> Result<Document, DocumentError> {
     let relationships = package.relationships(main)?;
     let mut slides = Vec::new();
     let mut xml = package.xml(main)?;
@@ -28,11 +32,11 @@ pub(super) fn read(package: &mut Package, main: &str, pages: Option<&Selection>)
         let part = &slides[usize::try_from(number - 1).unwrap_or(0)];
         let relationships = package.relationships(part)?;
         let notes = relationships.iter().find(|one| one.kind == "notesSlide").map(|one| one.target.clone());
-        let slide = Slide::read(&mut package.xml(part)?, &relationships, SlidePart::Slide)?;
+        let slide = Slide::read(&mut package.xml(part)?, &relationships, SlideKind::Slide)?;
         let mut text = slide.text;
         if let Some(notes) = notes.filter(|notes| package.has(notes)) {
             let relationships = package.relationships(&notes)?;
-            let notes = Slide::read(&mut package.xml(&notes)?, &relationships, SlidePart::Notes)?;
+            let notes = Slide::read(&mut package.xml(&notes)?, &relationships, SlideKind::Notes)?;
             if !notes.text.is_empty() {
                 text.push_str(&format!("\n\nNotes:\n{}", notes.text));
             }
@@ -44,7 +48,7 @@ pub(super) fn read(package: &mut Package, main: &str, pages: Option<&Selection>)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum SlidePart {
+enum SlideKind {
     Slide,
     /// The notes alone, without the picture and the number of their slide.
     Notes,
@@ -52,14 +56,14 @@ enum SlidePart {
 
 struct Slide<'a> {
     relationships: &'a [Relationship],
-    shown: SlidePart,
+    shown: SlideKind,
     text: String,
     is_hidden: bool,
 }
 
 /// Purpose of a shape.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Role {
+enum ShapeRole {
     Title,
     /// The slide's own text, which has bullets by default.
     Body,
@@ -70,14 +74,18 @@ enum Role {
 }
 
 impl<'a> Slide<'a> {
-    fn read(xml: &mut Xml<'_>, relationships: &'a [Relationship], shown: SlidePart) -> Result<Self, DocumentError> {
+    fn read(
+        xml: &mut XmlReader<'_>,
+        relationships: &'a [Relationship],
+        shown: SlideKind,
+    ) -> Result<Self, DocumentError> {
         let mut slide = Self { relationships, shown, text: String::new(), is_hidden: false };
         slide.shapes(xml)?;
         Ok(slide)
     }
 
     /// Reads the shapes in the innermost open element, up to its end.
-    fn shapes(&mut self, xml: &mut Xml<'_>) -> Result<(), DocumentError> {
+    fn shapes(&mut self, xml: &mut XmlReader<'_>) -> Result<(), DocumentError> {
         while let Some(element) = xml.next_child()? {
             match element.name() {
                 "sld" => {
@@ -85,7 +93,7 @@ impl<'a> Slide<'a> {
                     self.shapes(xml)?;
                 }
                 "sp" => {
-                    let mut role = Role::Plain;
+                    let mut role = ShapeRole::Plain;
                     self.shape(xml, &mut role)?;
                 }
                 "tbl" => {
@@ -101,15 +109,15 @@ impl<'a> Slide<'a> {
         Ok(())
     }
 
-    fn shape(&mut self, xml: &mut Xml<'_>, role: &mut Role) -> Result<(), DocumentError> {
+    fn shape(&mut self, xml: &mut XmlReader<'_>, role: &mut ShapeRole) -> Result<(), DocumentError> {
         while let Some(element) = xml.next_child()? {
             match element.name() {
                 "ph" => {
                     *role = match element.get("type") {
-                        Some("title" | "ctrTitle") => Role::Title,
-                        Some("dt" | "ftr" | "hdr" | "sldNum" | "sldImg") => Role::Margin,
-                        Some("subTitle") => Role::Plain,
-                        _ => Role::Body,
+                        Some("title" | "ctrTitle") => ShapeRole::Title,
+                        Some("dt" | "ftr" | "hdr" | "sldNum" | "sldImg") => ShapeRole::Margin,
+                        Some("subTitle") => ShapeRole::Plain,
+                        _ => ShapeRole::Body,
                     };
                     xml.skip()?;
                 }
@@ -117,8 +125,8 @@ impl<'a> Slide<'a> {
                 "txBody" => {
                     let lines = self.paragraphs(xml, *role)?;
                     match (*role, self.shown) {
-                        (Role::Margin, _) | (Role::Title | Role::Plain, SlidePart::Notes) => {}
-                        (Role::Title, SlidePart::Slide) if !lines.is_empty() => {
+                        (ShapeRole::Margin, _) | (ShapeRole::Title | ShapeRole::Plain, SlideKind::Notes) => {}
+                        (ShapeRole::Title, SlideKind::Slide) if !lines.is_empty() => {
                             self.push(&format!("# {}", lines.join(" ")))
                         }
                         _ => self.push(&lines.join("\n")),
@@ -131,16 +139,16 @@ impl<'a> Slide<'a> {
     }
 
     /// Reads the description that the author gave a picture or shape.
-    fn described(&mut self, element: &Element, xml: &mut Xml<'_>) -> Result<(), DocumentError> {
+    fn described(&mut self, element: &XmlElement, xml: &mut XmlReader<'_>) -> Result<(), DocumentError> {
         let description = element.get("descr").unwrap_or_default().trim();
-        if !description.is_empty() && self.shown == SlidePart::Slide {
+        if !description.is_empty() && self.shown == SlideKind::Slide {
             self.push(&format!("[image: {description}]"));
         }
         xml.skip()
     }
 
     /// Returns paragraphs as lines, with their bullets.
-    fn paragraphs(&self, xml: &mut Xml<'_>, role: Role) -> Result<Vec<String>, DocumentError> {
+    fn paragraphs(&self, xml: &mut XmlReader<'_>, role: ShapeRole) -> Result<Vec<String>, DocumentError> {
         let mut lines = Vec::new();
         // Number of consecutive numbered paragraphs of each level.
         let mut counted = [0_u32; MAX_LEVEL + 1];
@@ -149,7 +157,7 @@ impl<'a> Slide<'a> {
                 xml.skip()?;
                 continue;
             }
-            let has_bullets = role == Role::Body && self.shown == SlidePart::Slide;
+            let has_bullets = role == ShapeRole::Body && self.shown == SlideKind::Slide;
             let mut paragraph = Paragraph {
                 text: String::new(),
                 level: 0,
@@ -168,7 +176,7 @@ impl<'a> Slide<'a> {
                 counted[paragraph.level] = 0;
             }
             lines.push(match paragraph.bullet {
-                _ if role == Role::Title => text.to_owned(),
+                _ if role == ShapeRole::Title => text.to_owned(),
                 Bullet::None => text.to_owned(),
                 Bullet::Dot => format!("{indent}- {text}"),
                 Bullet::Number => format!("{indent}{}. {text}", counted[paragraph.level]),
@@ -177,7 +185,7 @@ impl<'a> Slide<'a> {
         Ok(lines)
     }
 
-    fn runs(&self, xml: &mut Xml<'_>, paragraph: &mut Paragraph) -> Result<(), DocumentError> {
+    fn runs(&self, xml: &mut XmlReader<'_>, paragraph: &mut Paragraph) -> Result<(), DocumentError> {
         let start = paragraph.text.len();
         let mut target = None;
         while let Some(element) = xml.next_child()? {
@@ -205,7 +213,7 @@ impl<'a> Slide<'a> {
     }
 
     /// Returns the address of a run's link, if it leads out of the presentation.
-    fn link(&self, xml: &mut Xml<'_>) -> Result<Option<String>, DocumentError> {
+    fn link(&self, xml: &mut XmlReader<'_>) -> Result<Option<String>, DocumentError> {
         let mut target = None;
         while let Some(element) = xml.next_child()? {
             if element.name() == "hlinkClick" {
@@ -216,13 +224,13 @@ impl<'a> Slide<'a> {
         Ok(target)
     }
 
-    fn target(&self, element: &Element) -> Option<String> {
+    fn target(&self, element: &XmlElement) -> Option<String> {
         let id = element.get_prefixed("id")?;
         let related = self.relationships.iter().find(|one| one.id == id && one.kind == "hyperlink")?;
         Some(related.target.clone())
     }
 
-    fn rows(&self, xml: &mut Xml<'_>, rows: &mut Vec<String>) -> Result<(), DocumentError> {
+    fn rows(&self, xml: &mut XmlReader<'_>, rows: &mut Vec<String>) -> Result<(), DocumentError> {
         while let Some(element) = xml.next_child()? {
             match element.name() {
                 "tr" => {
@@ -236,12 +244,12 @@ impl<'a> Slide<'a> {
         Ok(())
     }
 
-    fn cells(&self, xml: &mut Xml<'_>, cells: &mut Vec<String>) -> Result<(), DocumentError> {
+    fn cells(&self, xml: &mut XmlReader<'_>, cells: &mut Vec<String>) -> Result<(), DocumentError> {
         while let Some(element) = xml.next_child()? {
             match element.name() {
                 "tc" => cells.push(String::new()),
                 "txBody" => {
-                    let text = self.paragraphs(xml, Role::Plain)?.join(" ");
+                    let text = self.paragraphs(xml, ShapeRole::Plain)?.join(" ");
                     if let Some(cell) = cells.last_mut() {
                         *cell = text.split_whitespace().collect::<Vec<_>>().join(" ");
                     }
@@ -275,7 +283,7 @@ enum Bullet {
     Number,
 }
 
-fn bullet(xml: &mut Xml<'_>, paragraph: &mut Paragraph) -> Result<(), DocumentError> {
+fn bullet(xml: &mut XmlReader<'_>, paragraph: &mut Paragraph) -> Result<(), DocumentError> {
     while let Some(element) = xml.next_child()? {
         match element.name() {
             "buNone" => paragraph.bullet = Bullet::None,

@@ -2,15 +2,15 @@
 
 use crate::{
     documents::{
-        DocumentParseOptions, HELPER, Reply,
+        DocumentParseOptions, DocumentReply, HELPER,
         document_error::DocumentError,
         document_limits::DocumentLimits,
         pdf,
-        rendering::{LineRange, RenderedDocument, render},
-        selection::Selection,
+        rendering::{DocumentRenderOptions, RenderedDocument, render},
+        selection::PartSelection,
     },
     helper_port::{HelperBounds, HelperCall, HelperError, HelperPort, counted_seconds},
-    sandbox::helper::Helpers,
+    sandbox::helper::HelperLauncher,
 };
 use std::{fmt, time::Instant};
 use toolstead_domain::{StoredContent, Suggestion, ToolFailure, error_kind::ErrorKind};
@@ -19,7 +19,7 @@ use toolstead_domain::{StoredContent, Suggestion, ToolFailure, error_kind::Error
 const MAX_ANSWER_BYTES: u64 = 64 << 20;
 
 /// A document to read from its beginning.
-pub struct Source {
+pub struct DocumentSource {
     /// Content in bytes.
     pub content: Box<dyn StoredContent>,
     /// Path as a model knows it.
@@ -28,7 +28,7 @@ pub struct Source {
     pub size_bytes: u64,
 }
 
-impl fmt::Debug for Source {
+impl fmt::Debug for DocumentSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Source").field("path", &self.path).finish_non_exhaustive()
     }
@@ -36,7 +36,7 @@ impl fmt::Debug for Source {
 
 /// Requested parts of a document.
 #[derive(Debug, Default)]
-pub struct DocumentRequest {
+pub struct DocumentRange {
     /// Pages, sheets, slides or cells, like "3", "1-5" or "2,4-6".
     pub pages: Option<String>,
     /// First line of their text, from 1; a negative number counts from the end.
@@ -68,7 +68,7 @@ pub fn is_document(beginning: &[u8], path: &str) -> bool {
 #[derive(Debug, Clone, Copy)]
 pub struct DocumentReader<'a> {
     /// Helper processes.
-    pub helpers: &'a Helpers,
+    pub helpers: &'a HelperLauncher,
     /// Limits of each document.
     pub limits: &'a DocumentLimits,
     /// Deadline of the call.
@@ -83,7 +83,7 @@ impl DocumentReader<'_> {
     /// # Errors
     /// A failure for the model: a fault of the document or of the request. The document cannot harm this process,
     /// whatever it does to the child.
-    pub async fn read(&self, source: Source, request: &DocumentRequest) -> Result<RenderedDocument, ToolFailure> {
+    pub async fn read(&self, source: DocumentSource, request: &DocumentRange) -> Result<RenderedDocument, ToolFailure> {
         let limits = self.limits;
         let path = source.path;
         let refused = |error: &DocumentError| {
@@ -96,7 +96,7 @@ impl DocumentReader<'_> {
                 .next("Ask for a shorter copy.")
                 .suggest(Suggestion::ChangeSettings("`document_bytes` in `[files]` sets the limit".into())));
         }
-        let pages = request.pages.as_deref().map(Selection::parse).transpose().map_err(|error| refused(&error))?;
+        let pages = request.pages.as_deref().map(PartSelection::parse).transpose().map_err(|error| refused(&error))?;
         let order = DocumentParseOptions { pages, limits: limits.clone() };
         let call = HelperCall {
             name: HELPER,
@@ -109,7 +109,7 @@ impl DocumentReader<'_> {
             deadline: Some(self.deadline),
         };
         let answer = self.helpers.call(call).await.map_err(|error| failed(&path, error))?;
-        let window = LineRange {
+        let window = DocumentRenderOptions {
             offset: request.offset,
             limit: request.limit,
             is_selected: order.pages.is_some(),
@@ -118,8 +118,8 @@ impl DocumentReader<'_> {
         // The JSON may have megabytes.
         let read = tokio::task::spawn_blocking(move || {
             Ok::<_, serde_json::Error>(match serde_json::from_slice(&answer)? {
-                Reply::Document(document) => Ok(render(&document, &window)),
-                Reply::Refused(error) => Err(error),
+                DocumentReply::Document(document) => Ok(render(&document, &window)),
+                DocumentReply::Refused(error) => Err(error),
             })
         });
         let read = read.await.map_err(|ended| {

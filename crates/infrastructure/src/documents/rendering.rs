@@ -1,14 +1,14 @@
 //! Renders a document for a model: its parts, each below a marker, as far as one result has space, and where to
 //! continue.
 
-use crate::documents::{Document, DocumentKind, Part};
+use crate::documents::{Document, DocumentKind, DocumentPart};
 
 /// Maximum number of pages that are suggested at once.
 const SUGGESTED_PAGES: u64 = 10;
 
 /// Requested lines of a document's text.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct LineRange {
+pub(super) struct DocumentRenderOptions {
     /// First line from 1; a negative number counts from the end.
     pub(super) offset: i64,
     pub(super) limit: u64,
@@ -35,31 +35,31 @@ pub struct RenderedDocument {
     pub lines: Option<(u64, u64)>,
     /// Number of lines of all requested parts.
     pub total_lines: u64,
-    /// Parts to request next, as in [`DocumentRequest::pages`](crate::documents::DocumentRequest::pages).
+    /// Parts to request next, as in [`DocumentRange::pages`](crate::documents::DocumentRange::pages).
     pub next_pages: Option<String>,
     /// Line to continue from.
     pub next_offset: Option<u64>,
 }
 
 /// A line, and the index of its part.
-struct Line<'a> {
+struct PartLine<'a> {
     part: usize,
     text: &'a str,
 }
 
 /// Shows the requested lines of a document. The text ends between two parts if possible.
-pub(super) fn render(document: &Document, window: &LineRange) -> RenderedDocument {
+pub(super) fn render(document: &Document, window: &DocumentRenderOptions) -> RenderedDocument {
     let noun = document.kind.part_noun();
     let markers: Vec<String> = document.parts.iter().map(|part| marker(document, part)).collect();
     let mut lines = Vec::new();
     let mut starts = Vec::new();
-    for (part, (Part { text, .. }, marker)) in document.parts.iter().zip(&markers).enumerate() {
+    for (part, (DocumentPart { text, .. }, marker)) in document.parts.iter().zip(&markers).enumerate() {
         if part > 0 {
-            lines.push(Line { part: part - 1, text: "" });
+            lines.push(PartLine { part: part - 1, text: "" });
         }
         starts.push(lines.len());
-        lines.extend((noun.is_some()).then_some(Line { part, text: marker }));
-        lines.extend(text.lines().map(|text| Line { part, text }));
+        lines.extend((noun.is_some()).then_some(PartLine { part, text: marker }));
+        lines.extend(text.lines().map(|text| PartLine { part, text }));
     }
     let total = lines.len();
     let first = match usize::try_from(window.offset) {
@@ -110,7 +110,7 @@ pub(super) fn render(document: &Document, window: &LineRange) -> RenderedDocumen
 }
 
 /// Returns the index after the last shown line, and `true` if only a part of a single line is shown.
-fn end_of(lines: &[Line<'_>], starts: &[usize], first: usize, window: &LineRange) -> (usize, bool) {
+fn end_of(lines: &[PartLine<'_>], starts: &[usize], first: usize, window: &DocumentRenderOptions) -> (usize, bool) {
     let wanted = first.saturating_add(usize::try_from(window.limit).unwrap_or(usize::MAX)).min(lines.len());
     let mut characters = 0;
     for (at, line) in lines.iter().enumerate().take(wanted).skip(first) {
@@ -129,7 +129,7 @@ fn end_of(lines: &[Line<'_>], starts: &[usize], first: usize, window: &LineRange
 }
 
 /// Returns a marker such as `--- page 3 of 57 ---`.
-fn marker(document: &Document, part: &Part) -> String {
+fn marker(document: &Document, part: &DocumentPart) -> String {
     let (noun, total) = (document.kind.part_noun().unwrap_or("part"), document.total_parts);
     let name = part.label.strip_prefix(&format!("{noun} {}", part.number)).unwrap_or_default();
     format!("--- {noun} {} of {total}{name} ---", part.number)
@@ -194,8 +194,8 @@ mod tests {
         document
     }
 
-    fn all() -> LineRange {
-        LineRange { offset: 1, limit: 2000, is_selected: false, characters: 28_000 }
+    fn all() -> DocumentRenderOptions {
+        DocumentRenderOptions { offset: 1, limit: 2000, is_selected: false, characters: 28_000 }
     }
 
     #[test]
@@ -206,14 +206,14 @@ mod tests {
         assert_eq!(found.content, text);
         assert_eq!(found.text, format!("{text}\n[pages 1 to 2 of 57; read on with pages=\"3-12\"]"));
         assert_eq!((found.parts, found.lines, found.total_lines), (Some((1, 2, 57)), Some((1, 6)), 6));
-        let part = render(&pdf, &LineRange { offset: 2, limit: 2, is_selected: true, ..all() });
+        let part = render(&pdf, &DocumentRenderOptions { offset: 2, limit: 2, is_selected: true, ..all() });
         assert_eq!(
             part.text,
             "one\ntwo\n[page 1 of 57, the last not to its end; read on with pages=\"1-2\" and offset=4]"
         );
-        let end = render(&pdf, &LineRange { offset: -1, limit: 9, is_selected: true, ..all() });
+        let end = render(&pdf, &DocumentRenderOptions { offset: -1, limit: 9, is_selected: true, ..all() });
         assert_eq!(end.text, "three");
-        let past = render(&pdf, &LineRange { offset: 99, limit: 9, is_selected: true, ..all() });
+        let past = render(&pdf, &DocumentRenderOptions { offset: 99, limit: 9, is_selected: true, ..all() });
         assert_eq!(past.text, "[the requested part has 6 lines; line 7 is past its end]");
     }
 
@@ -221,7 +221,7 @@ mod tests {
     fn what_does_not_fit_ends_between_two_parts() {
         let page = "x".repeat(999) + "\n";
         let pdf = document(DocumentKind::Pdf, 9, &[(2, &page.repeat(20)), (4, &page.repeat(20)), (5, "end")]);
-        let first = render(&pdf, &LineRange { is_selected: true, ..all() });
+        let first = render(&pdf, &DocumentRenderOptions { is_selected: true, ..all() });
         assert_eq!((first.parts, first.next_pages.as_deref(), first.next_offset), (Some((2, 2, 9)), Some("4-5"), None));
         let long = document(DocumentKind::Xlsx, 2, &[(1, &page.repeat(40)), (2, "end")]);
         let first = render(&long, &all());
@@ -245,10 +245,10 @@ mod tests {
     fn a_budget_is_kept_in_characters() {
         let lines = "ä".repeat(9) + "\n";
         let docx = document(DocumentKind::Docx, 1, &[(1, &lines.repeat(40))]);
-        let first = render(&docx, &LineRange { characters: 100, ..all() });
+        let first = render(&docx, &DocumentRenderOptions { characters: 100, ..all() });
         assert_eq!((first.lines, first.next_offset), (Some((1, 10)), Some(11)));
         let line = document(DocumentKind::Docx, 1, &[(1, &"ä".repeat(500))]);
-        assert_eq!(render(&line, &LineRange { characters: 100, ..all() }).content, "ä".repeat(100));
+        assert_eq!(render(&line, &DocumentRenderOptions { characters: 100, ..all() }).content, "ä".repeat(100));
     }
 
     proptest! {
@@ -263,7 +263,7 @@ mod tests {
             let (mut from, mut offset, mut read) = (1, 1, 0);
             for _ in 0..10_000 {
                 let rest = document(DocumentKind::Notebook, whole.total_parts, &parts[from - 1..]);
-                let found = render(&rest, &LineRange { offset, limit, ..all() });
+                let found = render(&rest, &DocumentRenderOptions { offset, limit, ..all() });
                 read += found.content.matches('z').count();
                 let Some(pages) = found.next_pages else { break };
                 from = pages.split('-').next().unwrap().parse().unwrap();

@@ -11,12 +11,12 @@ const MAX_RANGES: usize = 100;
 
 /// Numbers and ranges as the caller wrote them; each range begins at 1 or later and is in order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Selection {
+pub(super) struct PartSelection {
     given: String,
     ranges: Vec<(u64, u64)>,
 }
 
-impl Selection {
+impl PartSelection {
     /// Parses "3", "1-5" or "2,4-6".
     pub(super) fn parse(text: &str) -> Result<Self, DocumentError> {
         let wrong = |reason: &str| DocumentError::Pages { given: shortened(text), reason: reason.into() };
@@ -48,7 +48,7 @@ impl Selection {
 /// Returns the numbers of the requested parts among `total`, in order and each once. Numbers past the end are left out,
 /// unless none remains.
 pub(super) fn select_parts(
-    selection: Option<&Selection>,
+    selection: Option<&PartSelection>,
     kind: DocumentKind,
     total: u64,
 ) -> Result<Vec<u64>, DocumentError> {
@@ -81,7 +81,7 @@ mod tests {
 
     #[track_caller]
     fn check(kind: DocumentKind, text: &str, total: u64, expected: Result<&[u64], &str>) {
-        let found = Selection::parse(text).and_then(|selection| select_parts(Some(&selection), kind, total));
+        let found = PartSelection::parse(text).and_then(|selection| select_parts(Some(&selection), kind, total));
         let found = found.map_err(|error| error.to_string());
         assert_eq!(found, expected.map(<[u64]>::to_vec).map_err(|reason| format!("`pages` is {text:?}: {reason}")));
     }

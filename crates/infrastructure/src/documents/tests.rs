@@ -2,7 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests read their fixtures behind the tools' back")]
 
 use super::*;
-use crate::documents::rendering::{LineRange, render};
+use crate::documents::rendering::{DocumentRenderOptions, render};
 use std::{
     fs,
     io::{Cursor, Write},
@@ -20,7 +20,7 @@ fn fixture(name: &str) -> Vec<u8> {
 
 fn read(bytes: &[u8], pages: Option<&str>) -> Result<Document, DocumentError> {
     let limits = DocumentLimits::default();
-    let pages = pages.map(Selection::parse).transpose()?;
+    let pages = pages.map(PartSelection::parse).transpose()?;
     parsed(&DocumentParseOptions { pages, limits }, &mut Cursor::new(bytes))
 }
 
@@ -28,7 +28,7 @@ fn read(bytes: &[u8], pages: Option<&str>) -> Result<Document, DocumentError> {
 #[track_caller]
 fn check(name: &str, pages: Option<&str>) {
     let document = read(&fixture(name), pages).unwrap();
-    let window = LineRange { offset: 1, limit: 10_000, is_selected: pages.is_some(), characters: 28_000 };
+    let window = DocumentRenderOptions { offset: 1, limit: 10_000, is_selected: pages.is_some(), characters: 28_000 };
     let text = format!("{}\n", render(&document, &window).text);
     let file =
         folder().join(format!("expected/{name}{}.txt", pages.map(|pages| format!(".{pages}")).unwrap_or_default()));
@@ -316,7 +316,7 @@ fn titles_and_labels_are_short_whatever_a_document_says() {
     let order =
         serde_json::to_string(&DocumentParseOptions { pages: None, limits: DocumentLimits::default() }).unwrap();
     let answered = answer(&order, &mut notebook.to_string().as_bytes());
-    let Ok(Reply::Document(document)) = serde_json::from_slice(&answered) else { panic!("{answered:?}") };
+    let Ok(DocumentReply::Document(document)) = serde_json::from_slice(&answered) else { panic!("{answered:?}") };
     assert_eq!(document.title, Some("ä".repeat(200) + "…"));
     let mut document = Document::new(DocumentKind::Xlsx, 1);
     document.push(1, "s".repeat(1 << 20), "text");

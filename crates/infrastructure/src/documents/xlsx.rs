@@ -6,17 +6,21 @@ use crate::documents::{
     Document, DocumentKind, MAX_TEXT_BYTES,
     document_error::DocumentError,
     package::{Package, Relationship},
-    selection::{Selection, select_parts},
-    xml::{Element, Xml},
+    selection::{PartSelection, select_parts},
+    xml::{XmlElement, XmlReader},
 };
-use formats::{DateSystem, Formats};
+use formats::{CellFormats, DateSystem};
 
 /// Maximum number of columns of a sheet in Excel.
 const MAX_COLUMNS: usize = 16_384;
 /// Number of empty rows above which only their count is written.
 const MAX_EMPTY_ROWS: u64 = 3;
 
-pub(super) fn read(package: &mut Package, main: &str, pages: Option<&Selection>) -> Result<Document, DocumentError> {
+pub(super) fn read(
+    package: &mut Package,
+    main: &str,
+    pages: Option<&PartSelection>,
+) -> Result<Document, DocumentError> {
     let relationships = package.relationships(main)?;
     let (sheets, dates) = sheets(&mut package.xml(main)?, &relationships)?;
     let total = sheets.len() as u64;
@@ -31,8 +35,8 @@ pub(super) fn read(package: &mut Package, main: &str, pages: Option<&Selection>)
         None => Vec::new(),
     };
     let formats = match styles {
-        Some(part) => Formats::read(&mut package.xml(&part)?)?,
-        None => Formats::default(),
+        Some(part) => CellFormats::read(&mut package.xml(&part)?)?,
+        None => CellFormats::default(),
     };
     let reader = SheetReader { strings, formats, dates };
     let mut document = Document::new(DocumentKind::Xlsx, total);
@@ -57,14 +61,17 @@ pub(super) fn read(package: &mut Package, main: &str, pages: Option<&Selection>)
     Ok(document)
 }
 
-struct Sheet {
+struct SheetEntry {
     name: String,
     is_hidden: bool,
     part: Option<String>,
 }
 
 /// Returns the sheets in their order, and the epoch of the workbook.
-fn sheets(xml: &mut Xml<'_>, relationships: &[Relationship]) -> Result<(Vec<Sheet>, DateSystem), DocumentError> {
+fn sheets(
+    xml: &mut XmlReader<'_>,
+    relationships: &[Relationship],
+) -> Result<(Vec<SheetEntry>, DateSystem), DocumentError> {
     let (mut sheets, mut dates) = (Vec::new(), DateSystem::From1900);
     while let Some(element) = xml.next_open()? {
         match element.name() {
@@ -72,7 +79,7 @@ fn sheets(xml: &mut Xml<'_>, relationships: &[Relationship]) -> Result<(Vec<Shee
             "sheet" => {
                 let id = element.get_prefixed("id");
                 let related = relationships.iter().find(|one| Some(one.id.as_str()) == id);
-                sheets.push(Sheet {
+                sheets.push(SheetEntry {
                     name: element.get("name").unwrap_or_default().to_owned(),
                     is_hidden: element.get("state").is_some_and(|state| state != "visible"),
                     part: related.filter(|one| one.kind == "worksheet").map(|one| one.target.clone()),
@@ -84,7 +91,7 @@ fn sheets(xml: &mut Xml<'_>, relationships: &[Relationship]) -> Result<(Vec<Shee
     Ok((sheets, dates))
 }
 
-fn shared_strings(xml: &mut Xml<'_>) -> Result<Vec<String>, DocumentError> {
+fn shared_strings(xml: &mut XmlReader<'_>) -> Result<Vec<String>, DocumentError> {
     let mut strings = Vec::new();
     while let Some(element) = xml.next_open()? {
         if element.name() == "si" {
@@ -95,7 +102,7 @@ fn shared_strings(xml: &mut Xml<'_>) -> Result<Vec<String>, DocumentError> {
 }
 
 /// Returns the text of the innermost open element, which consists of runs, without readings (furigana).
-fn rich_text(xml: &mut Xml<'_>) -> Result<String, DocumentError> {
+fn rich_text(xml: &mut XmlReader<'_>) -> Result<String, DocumentError> {
     let mut text = String::new();
     while let Some(element) = xml.next_child()? {
         match element.name() {
@@ -109,13 +116,13 @@ fn rich_text(xml: &mut Xml<'_>) -> Result<String, DocumentError> {
 
 struct SheetReader {
     strings: Vec<String>,
-    formats: Formats,
+    formats: CellFormats,
     dates: DateSystem,
 }
 
 impl SheetReader {
     /// Returns the rows of a sheet, at most `room` bytes.
-    fn rows(&self, xml: &mut Xml<'_>, room: usize) -> Result<String, DocumentError> {
+    fn rows(&self, xml: &mut XmlReader<'_>, room: usize) -> Result<String, DocumentError> {
         let mut text = String::new();
         let mut next_row = 1;
         while let Some(element) = xml.next_open()? {
@@ -145,7 +152,7 @@ impl SheetReader {
     }
 
     /// Returns the cells of a row, each in its column, without empty ones at the end.
-    fn cells(&self, xml: &mut Xml<'_>) -> Result<String, DocumentError> {
+    fn cells(&self, xml: &mut XmlReader<'_>) -> Result<String, DocumentError> {
         let mut text = String::new();
         let (mut column, mut written) = (0, 0);
         while let Some(element) = xml.next_child()? {
@@ -166,7 +173,7 @@ impl SheetReader {
     }
 
     /// Returns a cell's value on one line: the cached result of a formula, or else the formula.
-    fn value(&self, cell: &Element, xml: &mut Xml<'_>) -> Result<String, DocumentError> {
+    fn value(&self, cell: &XmlElement, xml: &mut XmlReader<'_>) -> Result<String, DocumentError> {
         let (mut value, mut inline, mut formula) = (None, None, String::new());
         while let Some(element) = xml.next_child()? {
             match element.name() {

@@ -12,7 +12,7 @@ use std::io::BufRead;
 const MAX_DEPTH: usize = 256;
 
 /// Reader of one part.
-pub(super) struct Xml<'a> {
+pub(super) struct XmlReader<'a> {
     reader: Reader<Box<dyn BufRead + 'a>>,
     buffer: Vec<u8>,
     part: String,
@@ -21,8 +21,8 @@ pub(super) struct Xml<'a> {
 
 /// A step of the reader.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Node {
-    Open(Element),
+pub(super) enum XmlEvent {
+    Open(XmlElement),
     /// The end of the innermost open element.
     Close,
     Text(String),
@@ -32,12 +32,12 @@ pub(super) enum Node {
 
 /// Name and attributes of an element.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Element {
+pub(super) struct XmlElement {
     name: String,
     attributes: Vec<(String, String)>,
 }
 
-impl Element {
+impl XmlElement {
     /// Returns the name without its prefix.
     pub(super) fn name(&self) -> &str {
         &self.name
@@ -66,7 +66,7 @@ impl Element {
     }
 }
 
-impl<'a> Xml<'a> {
+impl<'a> XmlReader<'a> {
     pub(super) fn new(source: impl BufRead + 'a, part: &str) -> Self {
         let mut reader = Reader::from_reader(Box::new(source) as Box<dyn BufRead + 'a>);
         reader.config_mut().expand_empty_elements = true;
@@ -74,7 +74,7 @@ impl<'a> Xml<'a> {
     }
 
     /// Returns the next step.
-    pub(super) fn next(&mut self) -> Result<Node, DocumentError> {
+    pub(super) fn next(&mut self) -> Result<XmlEvent, DocumentError> {
         loop {
             self.buffer.clear();
             let event = self.reader.read_event_into(&mut self.buffer);
@@ -86,22 +86,22 @@ impl<'a> Xml<'a> {
                         let reason = format!("the elements of `{part}` are nested more than {MAX_DEPTH} levels deep");
                         return Err(DocumentError::TooLarge(reason));
                     }
-                    return element(&start).map(Node::Open).map_err(|error| fault(&self.part, error));
+                    return element(&start).map(XmlEvent::Open).map_err(|error| fault(&self.part, error));
                 }
                 // Empty elements are reported as a start and an end.
                 Event::Empty(_) => {}
                 Event::End(_) => {
                     self.depth -= 1;
-                    return Ok(Node::Close);
+                    return Ok(XmlEvent::Close);
                 }
-                Event::Text(text) => return Ok(Node::Text(text.xml10_content().into_owned())),
-                Event::CData(text) => return Ok(Node::Text(text.xml10_content().into_owned())),
+                Event::Text(text) => return Ok(XmlEvent::Text(text.xml10_content().into_owned())),
+                Event::CData(text) => return Ok(XmlEvent::Text(text.xml10_content().into_owned())),
                 Event::GeneralRef(reference) => {
                     let name = reference.xml10_content();
                     if let Some(char) = reference.resolve_char_ref().map_err(|error| fault(&self.part, error))? {
-                        return Ok(Node::Text(char.into()));
+                        return Ok(XmlEvent::Text(char.into()));
                     }
-                    let known = resolve_predefined_entity(&name).map(|text| Node::Text(text.into()));
+                    let known = resolve_predefined_entity(&name).map(|text| XmlEvent::Text(text.into()));
                     let unknown = || format!("`{}` uses the unknown entity `{}`", self.part, shortened(&name));
                     return known.ok_or_else(|| DocumentError::Damaged(unknown()));
                 }
@@ -113,30 +113,30 @@ impl<'a> Xml<'a> {
                 Event::Eof if self.depth > 0 => {
                     return Err(DocumentError::Damaged(format!("`{}` is truncated", self.part)));
                 }
-                Event::Eof => return Ok(Node::End),
+                Event::Eof => return Ok(XmlEvent::End),
             }
         }
     }
 
     /// Returns the next element that opens, at any depth; `None` at the end of the part.
-    pub(super) fn next_open(&mut self) -> Result<Option<Element>, DocumentError> {
+    pub(super) fn next_open(&mut self) -> Result<Option<XmlElement>, DocumentError> {
         loop {
             match self.next()? {
-                Node::Open(element) => return Ok(Some(element)),
-                Node::End => return Ok(None),
-                Node::Close | Node::Text(_) => {}
+                XmlEvent::Open(element) => return Ok(Some(element)),
+                XmlEvent::End => return Ok(None),
+                XmlEvent::Close | XmlEvent::Text(_) => {}
             }
         }
     }
 
     /// Returns the next child of the innermost open element; `None` when that element ends. Skips text between
     /// children. The caller must read each child to its end.
-    pub(super) fn next_child(&mut self) -> Result<Option<Element>, DocumentError> {
+    pub(super) fn next_child(&mut self) -> Result<Option<XmlElement>, DocumentError> {
         loop {
             match self.next()? {
-                Node::Open(element) => return Ok(Some(element)),
-                Node::Close | Node::End => return Ok(None),
-                Node::Text(_) => {}
+                XmlEvent::Open(element) => return Ok(Some(element)),
+                XmlEvent::Close | XmlEvent::End => return Ok(None),
+                XmlEvent::Text(_) => {}
             }
         }
     }
@@ -147,10 +147,10 @@ impl<'a> Xml<'a> {
         let outside = self.depth.saturating_sub(1);
         loop {
             match self.next()? {
-                Node::Text(more) => text.push_str(&more),
-                Node::Close if self.depth == outside => return Ok(text),
-                Node::Open(_) | Node::Close => {}
-                Node::End => return Ok(text),
+                XmlEvent::Text(more) => text.push_str(&more),
+                XmlEvent::Close if self.depth == outside => return Ok(text),
+                XmlEvent::Open(_) | XmlEvent::Close => {}
+                XmlEvent::End => return Ok(text),
             }
         }
     }
@@ -160,22 +160,22 @@ impl<'a> Xml<'a> {
         let outside = self.depth.saturating_sub(1);
         loop {
             match self.next()? {
-                Node::Close if self.depth == outside => return Ok(()),
-                Node::End => return Ok(()),
-                Node::Open(_) | Node::Close | Node::Text(_) => {}
+                XmlEvent::Close if self.depth == outside => return Ok(()),
+                XmlEvent::End => return Ok(()),
+                XmlEvent::Open(_) | XmlEvent::Close | XmlEvent::Text(_) => {}
             }
         }
     }
 }
 
-fn element(start: &BytesStart<'_>) -> Result<Element, quick_xml::Error> {
+fn element(start: &BytesStart<'_>) -> Result<XmlElement, quick_xml::Error> {
     let mut attributes = Vec::new();
     for attribute in start.attributes().with_checks(false) {
         let attribute = attribute?;
         let value = attribute.normalized_value(XmlVersion::Implicit1_0)?.into_owned();
         attributes.push((attribute.key.as_ref().to_owned(), value));
     }
-    Ok(Element { name: start.local_name().as_ref().to_owned(), attributes })
+    Ok(XmlElement { name: start.local_name().as_ref().to_owned(), attributes })
 }
 
 fn fault(part: &str, error: quick_xml::Error) -> DocumentError {
@@ -196,14 +196,14 @@ mod tests {
     use super::*;
 
     fn shown(text: &str) -> String {
-        let mut xml = Xml::new(text.as_bytes(), "p.xml");
+        let mut xml = XmlReader::new(text.as_bytes(), "p.xml");
         let mut shown = String::new();
         loop {
             match xml.next() {
-                Ok(Node::Open(element)) => shown.push_str(&format!("<{}>", element.name())),
-                Ok(Node::Close) => shown.push_str("</>"),
-                Ok(Node::Text(text)) => shown.push_str(&text),
-                Ok(Node::End) => return shown,
+                Ok(XmlEvent::Open(element)) => shown.push_str(&format!("<{}>", element.name())),
+                Ok(XmlEvent::Close) => shown.push_str("</>"),
+                Ok(XmlEvent::Text(text)) => shown.push_str(&text),
+                Ok(XmlEvent::End) => return shown,
                 Err(error) => return format!("{shown} {error}"),
             }
         }
@@ -231,8 +231,8 @@ mod tests {
 
     #[test]
     fn a_prefix_tells_attributes_of_one_name_apart() {
-        let mut xml = Xml::new("<s id='256' r:id='rId2'/>".as_bytes(), "p.xml");
-        let Node::Open(element) = xml.next().unwrap() else { panic!("no element") };
+        let mut xml = XmlReader::new("<s id='256' r:id='rId2'/>".as_bytes(), "p.xml");
+        let XmlEvent::Open(element) = xml.next().unwrap() else { panic!("no element") };
         assert_eq!(
             (element.get("id"), element.get_prefixed("id"), element.number("id")),
             (Some("256"), Some("rId2"), Some(256))

@@ -3,7 +3,7 @@
 
 use crate::egress::{
     address::{self, NonPublicRange, NotGlobal},
-    host::{Host, HostMatch, HostPatterns},
+    host::{Host, HostMatchResult, HostPatterns},
 };
 use async_trait::async_trait;
 use futures::{StreamExt, stream::FuturesUnordered};
@@ -86,24 +86,26 @@ impl Network for SystemNetwork {
 #[derive(Debug, Clone)]
 pub struct Connector {
     network: Arc<dyn Network>,
-    private: PrivateHosts,
+    private: AllowedPrivateHosts,
 }
 
 /// Hosts that may have addresses that are not public.
 #[derive(Debug, Clone)]
-enum PrivateHosts {
+enum AllowedPrivateHosts {
     These(Arc<HostPatterns>),
     All,
 }
 
-impl PrivateHosts {
+impl AllowedPrivateHosts {
     /// Returns `true` if addresses of this range are permitted for the host.
     fn opens(&self, range: NonPublicRange, host: &Host, port: u16) -> bool {
         match self {
             Self::These(hosts) => match range {
-                NonPublicRange::Private => hosts.match_host(host, port) == HostMatch::Yes,
+                NonPublicRange::Private => hosts.match_host(host, port) == HostMatchResult::Yes,
                 // The owner of any other name could otherwise redirect to services that listen only on this machine.
-                NonPublicRange::Loopback => names_this_machine(host) && hosts.match_host(host, port) == HostMatch::Yes,
+                NonPublicRange::Loopback => {
+                    names_this_machine(host) && hosts.match_host(host, port) == HostMatchResult::Yes
+                }
                 NonPublicRange::LinkLocal | NonPublicRange::Metadata | NonPublicRange::Special => false,
             },
             Self::All => range.can_be_opened(),
@@ -123,13 +125,13 @@ impl Connector {
     /// Creates a connector for which the hosts of `private` may have private addresses, and loopback addresses if they
     /// are literal addresses or `localhost`.
     pub fn new(network: Arc<dyn Network>, private: HostPatterns) -> Self {
-        Self { network, private: PrivateHosts::These(Arc::new(private)) }
+        Self { network, private: AllowedPrivateHosts::These(Arc::new(private)) }
     }
 
     /// Creates a connector for hosts from the user's own configuration. All of them may have loopback and private
     /// addresses.
     pub fn to_configured_hosts(network: Arc<dyn Network>) -> Self {
-        Self { network, private: PrivateHosts::All }
+        Self { network, private: AllowedPrivateHosts::All }
     }
 
     /// Returns the addresses of a host, all of which may be connected to. There is at least one.

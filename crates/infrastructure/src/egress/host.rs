@@ -29,31 +29,31 @@ impl Host {
     pub fn parse(text: &str) -> Result<Self, InvalidHost> {
         let wrong = |reason| InvalidHost { host: text.into(), reason };
         if text.is_empty() {
-            return Err(wrong(Reason::Empty));
+            return Err(wrong(InvalidHostReason::Empty));
         }
         // A name in another script is limited to this length as well.
         if text.len() > 4 * MAX_NAME {
-            return Err(wrong(Reason::Length));
+            return Err(wrong(InvalidHostReason::Length));
         }
         if let Some(address) = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-            let address = address.parse().map_err(|_| wrong(Reason::Ipv6))?;
+            let address = address.parse().map_err(|_| wrong(InvalidHostReason::Ipv6))?;
             return Ok(Self::Address(IpAddr::V6(address)));
         }
         // The next step would decode `%` without checking the rest of the text before.
         let is_foreign = |c: char| c.is_control() || c.is_whitespace() || "%@/\\?#:[]<>^|\"`{}".contains(c);
         if text.contains(is_foreign) {
-            return Err(wrong(Reason::Characters));
+            return Err(wrong(InvalidHostReason::Characters));
         }
         if text.ends_with('.') {
-            return Err(wrong(Reason::Dot));
+            return Err(wrong(InvalidHostReason::Dot));
         }
         match url::Host::parse(text) {
             Ok(url::Host::Ipv4(address)) if address.to_string() == text => Ok(Self::Address(address.into())),
-            Ok(url::Host::Ipv4(address)) => Err(wrong(Reason::Notation(address))),
+            Ok(url::Host::Ipv4(address)) => Err(wrong(InvalidHostReason::Notation(address))),
             Ok(url::Host::Ipv6(address)) => Ok(Self::Address(address.into())),
             Ok(url::Host::Domain(name)) if is_name(&name) => Ok(Self::Name(name.into())),
-            Ok(url::Host::Domain(name)) if name.len() > MAX_NAME => Err(wrong(Reason::Length)),
-            Ok(url::Host::Domain(_)) | Err(_) => Err(wrong(Reason::Name)),
+            Ok(url::Host::Domain(name)) if name.len() > MAX_NAME => Err(wrong(InvalidHostReason::Length)),
+            Ok(url::Host::Domain(_)) | Err(_) => Err(wrong(InvalidHostReason::Name)),
         }
     }
 }
@@ -101,7 +101,7 @@ impl From<IpAddr> for Host {
 ///
 /// # Errors [`InvalidHost`], also for an invalid port.
 pub fn parse_authority(text: &str, default: Option<u16>) -> Result<(Host, u16), InvalidHost> {
-    let wrong = || InvalidHost { host: text.into(), reason: Reason::Port };
+    let wrong = || InvalidHost { host: text.into(), reason: InvalidHostReason::Port };
     let (host, port) = match text.rsplit_once(':') {
         // A colon within brackets is part of the address.
         Some((host, port)) if !port.contains(']') => {
@@ -118,7 +118,7 @@ pub fn parse_authority(text: &str, default: Option<u16>) -> Result<(Host, u16), 
 #[error("`{}` is not a valid host: {reason}", shown(.host))]
 pub struct InvalidHost {
     host: Box<str>,
-    reason: Reason,
+    reason: InvalidHostReason,
 }
 
 impl InvalidHost {
@@ -129,7 +129,7 @@ impl InvalidHost {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-enum Reason {
+enum InvalidHostReason {
     #[error("it is empty")]
     Empty,
     #[error("it is too long")]
@@ -161,7 +161,7 @@ pub struct HostPatterns(Vec<HostPattern>);
 
 /// Result of looking up a host and port in a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HostMatch {
+pub enum HostMatchResult {
     /// The list contains the host and the port.
     Yes,
     /// The list contains the host with other ports.
@@ -201,14 +201,14 @@ impl HostPatterns {
     }
 
     /// Looks up this host with this port.
-    pub fn match_host(&self, host: &Host, port: u16) -> HostMatch {
-        let mut listed = HostMatch::No;
+    pub fn match_host(&self, host: &Host, port: u16) -> HostMatchResult {
+        let mut listed = HostMatchResult::No;
         for pattern in self.0.iter().filter(|pattern| pattern.names.fit(host)) {
             match pattern.port {
-                None if pattern.names == Names::All => return HostMatch::Yes,
-                Some(own) if own == port => return HostMatch::Yes,
-                None if WEB_PORTS.contains(&port) => return HostMatch::Yes,
-                _ => listed = HostMatch::OtherPort,
+                None if pattern.names == Names::All => return HostMatchResult::Yes,
+                Some(own) if own == port => return HostMatchResult::Yes,
+                None if WEB_PORTS.contains(&port) => return HostMatchResult::Yes,
+                _ => listed = HostMatchResult::OtherPort,
             }
         }
         listed
@@ -238,7 +238,7 @@ impl HostPattern {
         if !pattern.contains('.') {
             return Err(wrong("`*` must be below a domain: `*.example.com` is every name below example.com".into()));
         }
-        if let Ok(Host::Address(_)) | Err(InvalidHost { reason: Reason::Notation(_), .. }) =
+        if let Ok(Host::Address(_)) | Err(InvalidHost { reason: InvalidHostReason::Notation(_), .. }) =
             Host::parse(&pattern.replace('*', "1"))
         {
             return Err(wrong("`*` is allowed only in names: list each address".into()));

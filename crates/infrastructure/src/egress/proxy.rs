@@ -12,10 +12,10 @@ mod socks;
 
 use crate::egress::{
     connector::Connector,
-    host::{Host, HostMatch, HostPatterns},
+    host::{Host, HostMatchResult, HostPatterns},
     proxy::client_stream::ClientStream,
 };
-pub use announced::AnnouncedHosts;
+pub use announced::PageRequestHosts;
 use refusal::Refusal;
 use std::{
     fmt, io,
@@ -41,7 +41,7 @@ const MAX_REFUSED: usize = 32;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Verdict of the permission rules about a host.
-pub type HostRules = dyn Fn(&Host) -> Verdict + Send + Sync;
+pub type HostVerdictFn = dyn Fn(&Host) -> Verdict + Send + Sync;
 
 /// Permissions of the client of a proxy.
 #[derive(Clone)]
@@ -51,9 +51,9 @@ pub struct ProxyPolicy {
     /// Hosts and ports that may be reached: `sandbox.network`.
     pub hosts: HostPatterns,
     /// Permission rules. A host must be on the list, and the rules must allow it.
-    pub rules: Arc<HostRules>,
+    pub rules: Arc<HostVerdictFn>,
     /// Hosts that pages requested, if the client is a browser. All other hosts are refused.
-    pub announced: Option<Arc<AnnouncedHosts>>,
+    pub announced: Option<Arc<PageRequestHosts>>,
     /// Limits of the proxy.
     pub limits: ProxyLimits,
 }
@@ -216,9 +216,9 @@ impl TargetConnector {
         let policy = &self.policy;
         let target = || (host.clone(), port);
         match policy.hosts.match_host(host, port) {
-            HostMatch::Yes => {}
-            HostMatch::OtherPort => return Err(Refusal::Port(target())),
-            HostMatch::No => return Err(Refusal::NotListed(target())),
+            HostMatchResult::Yes => {}
+            HostMatchResult::OtherPort => return Err(Refusal::Port(target())),
+            HostMatchResult::No => return Err(Refusal::NotListed(target())),
         }
         match (policy.rules)(host) {
             Verdict::Allow => {}

@@ -1,7 +1,7 @@
 //! Configured hooks for the events of an agent's run.
 
 use super::{
-    answer::Answer,
+    answer::HookAnswer,
     command_hooks::{CommandHooks, HookOutcome, HookReport, after, verdict},
     definition::{HookDefinition, HookEvent},
     input::HookPayload,
@@ -84,7 +84,7 @@ fn combine_answers(reports: &[HookReport]) -> AgentHookResponse {
 }
 
 /// Returns the hook's objection. A failed hook objects only to prompts, and only if its configuration says so.
-fn objection(hook: &HookDefinition, answer: &Answer) -> Option<String> {
+fn objection(hook: &HookDefinition, answer: &HookAnswer) -> Option<String> {
     if !hook.event.may_be_gate() {
         return answer.objection().map(str::to_owned);
     }
@@ -123,7 +123,7 @@ mod tests {
     };
     use serde_json::{Value, json};
     use std::{collections::BTreeMap, sync::Arc, time::Duration};
-    use toolstead_domain::{ConversationId, Delegation, Mode, Principal, WorkspaceRoots, testing::samples};
+    use toolstead_domain::{ConversationId, Delegation, PermissionMode, Principal, WorkspaceRoots, testing::samples};
 
     fn hook(event: HookEvent, matcher: &str, line: &str) -> HookDefinition {
         HookDefinition {
@@ -146,7 +146,7 @@ mod tests {
         let surroundings = HookSurroundings {
             start: "/".into(),
             roots: WorkspaceRoots::default(),
-            mode: Mode::Default,
+            mode: PermissionMode::Default,
             environment: child_environment::base(|name| (name == "PATH").then(|| "/usr/bin:/bin".into())),
             shell: "sh".into(),
             concurrency: 8,

@@ -3,7 +3,7 @@
 use super::{definition::HookEvent, text::clean};
 use crate::sandbox::{
     launcher::Exit,
-    one_run::{End, RunResult},
+    one_run::{RunOutcome, RunResult},
 };
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -11,7 +11,7 @@ use toolstead_domain::{HookVerdict, ToolResult};
 
 /// Answer of a hook.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Answer {
+pub struct HookAnswer {
     /// Decision; `None` if the hook made none.
     pub decision: Option<HookDecision>,
     /// Replacement for the arguments, in the parameter names of the hook's input.
@@ -85,27 +85,27 @@ struct HookSpecificOutput {
     updated_tool_output: Option<Value>,
     #[serde(rename = "updatedMCPToolOutput")]
     updated_mcp_tool_output: Option<Value>,
-    decision: Option<OfPermissionRequest>,
+    decision: Option<PermissionRequestDecision>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct OfPermissionRequest {
+struct PermissionRequestDecision {
     behavior: String,
     message: Option<String>,
     updated_input: Option<Value>,
 }
 
-impl Answer {
+impl HookAnswer {
     /// Parses the answer of a run for this event.
     pub(super) fn of(ran: &RunResult, event: HookEvent) -> Self {
         let code = match &ran.end {
-            End::NotStarted(reason) => return Self::fault(reason.clone()),
-            End::TimedOut => return Self::fault("it did not answer in time".into()),
-            End::Exited(exit @ (Exit::Signal(_) | Exit::OutOfMemory(_) | Exit::TimedOut(_))) => {
+            RunOutcome::NotStarted(reason) => return Self::fault(reason.clone()),
+            RunOutcome::TimedOut => return Self::fault("it did not answer in time".into()),
+            RunOutcome::Exited(exit @ (Exit::Signal(_) | Exit::OutOfMemory(_) | Exit::TimedOut(_))) => {
                 return Self::fault(exit.to_string());
             }
-            End::Exited(Exit::Code(code)) => *code,
+            RunOutcome::Exited(Exit::Code(code)) => *code,
         };
         let stdout = ran.stdout.text();
         let stderr = clean(&ran.stderr.text());
@@ -240,14 +240,14 @@ mod tests {
     use serde_json::json;
     use std::time::Duration;
 
-    fn answer(event: HookEvent, end: End, stdout: &str, stderr: &str) -> Answer {
+    fn answer(event: HookEvent, end: RunOutcome, stdout: &str, stderr: &str) -> HookAnswer {
         let captured = |text: &str| CapturedStream { bytes: text.into(), is_cut: false };
         let ran = RunResult { end, stdout: captured(stdout), stderr: captured(stderr), duration: Duration::ZERO };
-        Answer::of(&ran, event)
+        HookAnswer::of(&ran, event)
     }
 
-    fn before(code: i32, stdout: &str, stderr: &str) -> Answer {
-        answer(HookEvent::PreToolUse, End::Exited(Exit::Code(code)), stdout, stderr)
+    fn before(code: i32, stdout: &str, stderr: &str) -> HookAnswer {
+        answer(HookEvent::PreToolUse, RunOutcome::Exited(Exit::Code(code)), stdout, stderr)
     }
 
     fn specific(members: Value) -> String {
@@ -287,7 +287,7 @@ mod tests {
             assert_eq!(before(code, r#"{"decision": "block", "reason": "old"}"#, "").decision, deny("old"));
             assert_eq!(before(code, r#"{"decision": "approve"}"#, "").decision, Some(HookDecision::Allow));
             assert_eq!(before(code, r#"{"continue": false, "stopReason": "enough"}"#, "").decision, deny("enough"));
-            assert_eq!(before(code, "{}", ""), Answer::default());
+            assert_eq!(before(code, "{}", ""), HookAnswer::default());
         }
     }
 
@@ -319,14 +319,14 @@ mod tests {
             (before(0, &specific(json!({"permissionDecision": "perhaps"})), ""), "`perhaps` is not a valid decision"),
             (before(0, &specific(json!({"hookEventName": "Stop"})), ""), "it answers the event `Stop`"),
             (before(0, &specific(json!({"updatedInput": []})), ""), "its answer is not valid JSON"),
-            (answer(HookEvent::PreToolUse, End::TimedOut, "", ""), "it did not answer in time"),
-            (answer(HookEvent::PreToolUse, End::Exited(Exit::Signal(9)), "", ""), "signal 9"),
-            (answer(HookEvent::PreToolUse, End::NotStarted("gone".into()), "", ""), "gone"),
+            (answer(HookEvent::PreToolUse, RunOutcome::TimedOut, "", ""), "it did not answer in time"),
+            (answer(HookEvent::PreToolUse, RunOutcome::Exited(Exit::Signal(9)), "", ""), "signal 9"),
+            (answer(HookEvent::PreToolUse, RunOutcome::NotStarted("gone".into()), "", ""), "gone"),
         ] {
             assert!(answer.fault.as_ref().is_some_and(|fault| fault.contains(outcome)), "{answer:?}");
             assert_eq!(answer.decision, None);
         }
-        assert_eq!(before(0, "just talk", ""), Answer::default());
+        assert_eq!(before(0, "just talk", ""), HookAnswer::default());
     }
 
     #[test]
@@ -341,15 +341,15 @@ mod tests {
         assert_eq!(start.context.as_deref(), Some("hello"));
     }
 
-    fn answer_of_session(stdout: &str) -> Answer {
-        answer(HookEvent::SessionStart, End::Exited(Exit::Code(0)), stdout, "")
+    fn answer_of_session(stdout: &str) -> HookAnswer {
+        answer(HookEvent::SessionStart, RunOutcome::Exited(Exit::Code(0)), stdout, "")
     }
 
     #[test]
     fn a_question_for_a_person_may_be_answered_and_not_be_changed() {
         let asked = |decision: Value| {
             let said = specific(json!({"hookEventName": "PermissionRequest", "decision": decision}));
-            answer(HookEvent::PermissionRequest, End::Exited(Exit::Code(0)), &said, "")
+            answer(HookEvent::PermissionRequest, RunOutcome::Exited(Exit::Code(0)), &said, "")
         };
         assert_eq!(asked(json!({"behavior": "allow"})).decision, Some(HookDecision::Allow));
         assert_eq!(asked(json!({"behavior": "deny", "message": "no"})).decision, deny("no"));

@@ -1,15 +1,15 @@
 //! All configured hooks as one hook of the call path.
 
 use super::{
-    answer::{Answer, HookDecision, as_result},
+    answer::{HookAnswer, HookDecision, as_result},
     definition::{FailurePolicy, HookDefinition, HookEvent, HookProgram},
     dialect_names::DialectNames,
     input::{HookPayload, input},
     text::clean,
 };
 use crate::sandbox::{
-    launcher::{Input, LaunchSpec, Launcher},
-    one_run::{self, End, RunResult},
+    launcher::{ChildInput, LaunchSpec, Launcher},
+    one_run::{self, RunOutcome, RunResult},
 };
 use async_trait::async_trait;
 use futures::future::join_all;
@@ -23,8 +23,8 @@ use std::{
 };
 use tokio::{sync::Semaphore, task::JoinSet, time::timeout};
 use toolstead_domain::{
-    Access, AfterCallResponse, BeforeCallResponse, EndedCall, HookContext, HookTimeout, HookVerdict, Mode,
-    SandboxPolicy, ToolCall, ToolHook, ToolResult, WorkspaceRoots,
+    Access, AdditionalContext, AfterCallResponse, BeforeCallResponse, EndedCall, HookTimeout, HookVerdict,
+    PermissionMode, SandboxPolicy, ToolCall, ToolHook, ToolResult, WorkspaceRoots,
 };
 
 /// Maximum number of sessions to remember, so that each begins once. Older ones are forgotten.
@@ -44,7 +44,7 @@ pub struct HookSurroundings {
     /// Workspace roots for the `if` of hooks.
     pub roots: WorkspaceRoots,
     /// Permission mode, which is part of the hooks' input.
-    pub mode: Mode,
+    pub mode: PermissionMode,
     /// Environment variables of every hook, in addition to those of the hook contract.
     pub environment: BTreeMap<String, String>,
     /// Shell for hooks that are a command line.
@@ -93,7 +93,7 @@ pub enum HookOutcome {
         /// Standard error, cleaned and truncated.
         stderr: String,
         /// Parsed answer.
-        answer: Box<Answer>,
+        answer: Box<HookAnswer>,
     },
 }
 
@@ -207,7 +207,7 @@ impl CommandHooks {
                 } else {
                     let one = self.prepare_run(hook, occasion.session());
                     let ran = one.run(&input).await;
-                    let answer = Answer::of(&ran, hook.event);
+                    let answer = HookAnswer::of(&ran, hook.event);
                     reported(ran, answer)
                 };
                 HookReport { hook: hook.clone(), outcome }
@@ -268,7 +268,7 @@ impl HookRun {
     async fn run(self, input: &[u8]) -> RunResult {
         let began = Instant::now();
         let late = |took| RunResult {
-            end: End::TimedOut,
+            end: RunOutcome::TimedOut,
             stdout: Default::default(),
             stderr: Default::default(),
             duration: took,
@@ -298,21 +298,21 @@ fn spec(hook: &HookDefinition, surroundings: &HookSurroundings, session: &str) -
         HookProgram::Shell(line) => (surroundings.shell.clone(), vec!["-c".to_owned(), line.clone()]),
         HookProgram::Direct(program, arguments) => (program.clone(), arguments.clone()),
     };
-    LaunchSpec { program, args, working_dir, input: Input::Pipe, policy: SandboxPolicy::open(environment) }
+    LaunchSpec { program, args, working_dir, input: ChildInput::Pipe, policy: SandboxPolicy::open(environment) }
 }
 
-fn reported(ran: RunResult, answer: Answer) -> HookOutcome {
+fn reported(ran: RunResult, answer: HookAnswer) -> HookOutcome {
     let end = match &ran.end {
-        End::Exited(exit) => exit.to_string(),
-        End::TimedOut => "it exceeded its timeout and was killed".into(),
-        End::NotStarted(reason) => format!("it was not started: {reason}"),
+        RunOutcome::Exited(exit) => exit.to_string(),
+        RunOutcome::TimedOut => "it exceeded its timeout and was killed".into(),
+        RunOutcome::NotStarted(reason) => format!("it was not started: {reason}"),
     };
     let (stdout, stderr) = (clean(&ran.stdout.text()), clean(&ran.stderr.text()));
     HookOutcome::Ran { end, took: ran.duration, stdout, stderr, answer: Box::new(answer) }
 }
 
 /// Returns the verdict of a hook before a call, according to its configuration for faults and missing answers.
-pub(super) fn verdict(hook: &HookDefinition, answer: &Answer) -> HookVerdict {
+pub(super) fn verdict(hook: &HookDefinition, answer: &HookAnswer) -> HookVerdict {
     let broken = |what: String| match hook.on_error {
         // A gate never opens because of a fault, however it is configured.
         FailurePolicy::Allow if hook.gate => HookVerdict::Deny(what),
@@ -365,8 +365,8 @@ fn combined(reports: &[HookReport], call: &ToolCall) -> BeforeCallResponse {
     whole
 }
 
-fn by(hook: &str, text: &str) -> HookContext {
-    HookContext { by: Some(hook.to_owned()), text: text.to_owned() }
+fn by(hook: &str, text: &str) -> AdditionalContext {
+    AdditionalContext { by: Some(hook.to_owned()), text: text.to_owned() }
 }
 
 fn rank(verdict: &HookVerdict) -> u8 {
@@ -424,7 +424,7 @@ fn describe_after_call(answer: &AfterCallResponse) -> String {
     describe("nothing is changed".to_owned(), output, &answer.context)
 }
 
-fn describe(verdict: String, change: Option<String>, context: &[HookContext]) -> String {
+fn describe(verdict: String, change: Option<String>, context: &[AdditionalContext]) -> String {
     let context = context.iter().map(|one| format!("context: {}", one.text));
     std::iter::once(verdict).chain(change).chain(context).collect::<Vec<_>>().join("\n")
 }

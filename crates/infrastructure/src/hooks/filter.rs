@@ -1,7 +1,7 @@
 //! The `if` of a hook: a permission rule that selects calls of a tool.
 
 use toolstead_domain::{
-    Access, Effect, InvalidRule, PatternBase, PermissionRule, ToolCall, WorkspaceRoots, permission::rule::RuleOrigin,
+    Access, Effect, InvalidRule, PatternContext, PermissionRule, ToolCall, WorkspaceRoots, permission::rule::RuleOrigin,
 };
 
 /// Filter of calls by their accesses, with the semantics of an ask rule.
@@ -15,7 +15,7 @@ impl HookFilter {
     ///
     /// # Errors
     /// Returns [`InvalidRule`].
-    pub fn parse(rule: &str, origin: RuleOrigin, base: &PatternBase) -> Result<Self, InvalidRule> {
+    pub fn parse(rule: &str, origin: RuleOrigin, base: &PatternContext) -> Result<Self, InvalidRule> {
         // *Ask* rules also match unclear accesses, as this filter must.
         PermissionRule::parse(Effect::Ask, rule, origin, base).map(|rule| Self { rule })
     }
@@ -52,13 +52,13 @@ mod tests {
     use super::*;
     use crate::{
         hooks::input::tests::call,
-        sandbox::workspace::{FolderNames, Workspace},
+        sandbox::workspace::{FolderAliases, Workspace},
         shell_analysis::{FileAccessOrigin, analyse},
     };
     use serde_json::{Value, json};
 
     /// Accesses of a call as reported to hooks.
-    enum Touches<'a> {
+    enum ReportedAccesses<'a> {
         Nothing,
         Reads(&'a str),
         Writes(&'a str),
@@ -68,13 +68,13 @@ mod tests {
         Unknown,
     }
 
-    fn accesses(touches: &Touches<'_>, workspace: &Workspace, root: &std::path::Path) -> Option<Vec<Access>> {
+    fn accesses(touches: &ReportedAccesses<'_>, workspace: &Workspace, root: &std::path::Path) -> Option<Vec<Access>> {
         let written = |path: &str| Access::WritePath(workspace.access(path).unwrap());
         match *touches {
-            Touches::Nothing => Some(Vec::new()),
-            Touches::Reads(path) => Some(vec![Access::ReadPath(workspace.access(path).unwrap())]),
-            Touches::Writes(path) => Some(vec![written(path)]),
-            Touches::Runs(line) => {
+            ReportedAccesses::Nothing => Some(Vec::new()),
+            ReportedAccesses::Reads(path) => Some(vec![Access::ReadPath(workspace.access(path).unwrap())]),
+            ReportedAccesses::Writes(path) => Some(vec![written(path)]),
+            ReportedAccesses::Runs(line) => {
                 let mut analysis = analyse(line, root);
                 let mut opened = Vec::new();
                 for file_access in analysis.file_accesses.iter().filter(|file_access| file_access.writes) {
@@ -86,18 +86,18 @@ mod tests {
                 }
                 Some(analysis.commands.into_iter().map(Access::RunCommand).chain(opened).collect())
             }
-            Touches::Unknown => None,
+            ReportedAccesses::Unknown => None,
         }
     }
 
     #[track_caller]
-    fn check(rule: &str, tool: &str, arguments: Value, touches: Touches<'_>, expected: bool) {
+    fn check(rule: &str, tool: &str, arguments: Value, touches: ReportedAccesses<'_>, expected: bool) {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         let roots = WorkspaceRoots { write: vec![root.clone()], ..Default::default() };
-        let workspace = Workspace::open(&roots, FolderNames::default()).unwrap();
+        let workspace = Workspace::open(&roots, FolderAliases::default()).unwrap();
         let accesses = accesses(&touches, &workspace, &root);
-        let base = PatternBase { folder: Some(root), ..PatternBase::default() };
+        let base = PatternContext { folder: Some(root), ..PatternContext::default() };
         let filter = HookFilter::parse(rule, RuleOrigin::Program, &base).unwrap();
         let call = call(tool, arguments.clone());
         assert_eq!(filter.chooses(&call, accesses.as_deref(), &roots), expected, "{rule} {tool} {arguments}");
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_rule_chooses_among_calls_and_what_is_unclear_is_chosen() {
-        use Touches::{Nothing, Reads, Unknown, Writes};
+        use ReportedAccesses::{Nothing, Reads, Unknown, Writes};
         let file = |path: &str| json!({"path": path, "content": ""});
         check("Edit(src/**)", "write_file", file("src/a"), Writes("src/a"), true);
         check("Edit(src/**)", "write_file", file("a"), Writes("a"), false);
@@ -124,7 +124,7 @@ mod tests {
         for (command, expected) in
             [("echo x > src/a", true), ("touch src/a", true), ("cd src && touch a", true), ("touch a > b", false)]
         {
-            check("Edit(src/**)", "bash", json!({"command": command}), Touches::Runs(command), expected);
+            check("Edit(src/**)", "bash", json!({"command": command}), ReportedAccesses::Runs(command), expected);
         }
     }
 
@@ -142,9 +142,9 @@ mod tests {
             ("git push '", true),
             ("", true),
         ] {
-            check("Bash(git push *)", "bash", json!({"command": command}), Touches::Runs(command), expected);
+            check("Bash(git push *)", "bash", json!({"command": command}), ReportedAccesses::Runs(command), expected);
         }
         let written = json!({"path": "a", "content": "git push"});
-        check("Bash(git push *)", "write_file", written, Touches::Writes("a"), false);
+        check("Bash(git push *)", "write_file", written, ReportedAccesses::Writes("a"), false);
     }
 }

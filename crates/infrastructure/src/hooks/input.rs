@@ -6,7 +6,7 @@ use super::{
 };
 use serde_json::{Map, Value};
 use std::path::Path;
-use toolstead_domain::{Access, AgentHookEvent, EndedCall, Mode, Outcome, ToolCall, ToolResult};
+use toolstead_domain::{Access, AgentHookEvent, EndedCall, ExecutionOutcome, PermissionMode, ToolCall, ToolResult};
 
 /// Event with its data.
 #[derive(Debug, Clone, Copy)]
@@ -26,10 +26,13 @@ impl<'a> HookPayload<'a> {
     /// ended before the permission decision.
     pub(super) fn of_end(ended: EndedCall<'a>) -> Option<Self> {
         let event = match &ended.execution.outcome {
-            Outcome::Succeeded => HookEvent::PostToolUse,
-            Outcome::Failed(..) | Outcome::Cancelled(_) => HookEvent::PostToolUseFailure,
-            Outcome::Refused(..) if ended.execution.decision.is_some() => HookEvent::PermissionDenied,
-            Outcome::Refused(..) | Outcome::Running | Outcome::InputRequired | Outcome::Interrupted => return None,
+            ExecutionOutcome::Succeeded => HookEvent::PostToolUse,
+            ExecutionOutcome::Failed(..) | ExecutionOutcome::Cancelled(_) => HookEvent::PostToolUseFailure,
+            ExecutionOutcome::Refused(..) if ended.execution.decision.is_some() => HookEvent::PermissionDenied,
+            ExecutionOutcome::Refused(..)
+            | ExecutionOutcome::Running
+            | ExecutionOutcome::InputRequired
+            | ExecutionOutcome::Interrupted => return None,
         };
         Some(Self::Ended(event, ended.call?, ended))
     }
@@ -100,7 +103,7 @@ const REASON: &str = "other";
 
 /// Returns the input of a hook. Its members are those of Claude Code, and `canonical_tool_name`, `canonical_tool_input`
 /// and `called_as` for hooks written for Toolstead.
-pub(super) fn input(occasion: HookPayload<'_>, mode: Mode, start: &Path) -> Value {
+pub(super) fn input(occasion: HookPayload<'_>, mode: PermissionMode, start: &Path) -> Value {
     let mut input = Map::new();
     let mut put = |name: &str, value: Value| input.insert(name.to_owned(), value);
     put("session_id", occasion.session().into());
@@ -155,7 +158,7 @@ pub(super) fn input(occasion: HookPayload<'_>, mode: Mode, start: &Path) -> Valu
                 HookEvent::PermissionDenied => drop(put("reason", words(&execution.outcome).into())),
                 _ => {
                     put("error", words(&execution.outcome).into());
-                    put("is_interrupt", matches!(execution.outcome, Outcome::Cancelled(_)).into());
+                    put("is_interrupt", matches!(execution.outcome, ExecutionOutcome::Cancelled(_)).into());
                 }
             }
         }
@@ -174,22 +177,25 @@ fn response(result: Option<&ToolResult>) -> Value {
     Value::Object(response)
 }
 
-fn words(outcome: &Outcome) -> String {
+fn words(outcome: &ExecutionOutcome) -> String {
     match outcome {
-        Outcome::Failed(_, message) | Outcome::Refused(_, message) => message.clone(),
-        Outcome::Cancelled(reason) => format!("the call was cancelled ({})", reason.as_str()),
-        Outcome::Running | Outcome::Succeeded | Outcome::InputRequired | Outcome::Interrupted => String::new(),
+        ExecutionOutcome::Failed(_, message) | ExecutionOutcome::Refused(_, message) => message.clone(),
+        ExecutionOutcome::Cancelled(reason) => format!("the call was cancelled ({})", reason.as_str()),
+        ExecutionOutcome::Running
+        | ExecutionOutcome::Succeeded
+        | ExecutionOutcome::InputRequired
+        | ExecutionOutcome::Interrupted => String::new(),
     }
 }
 
 /// Returns the mode's name in Claude Code.
-fn mode_name(mode: Mode) -> &'static str {
+fn mode_name(mode: PermissionMode) -> &'static str {
     match mode {
-        Mode::Default => "default",
-        Mode::Plan => "plan",
-        Mode::AcceptEdits => "acceptEdits",
-        Mode::DontAsk => "dontAsk",
-        Mode::Bypass => "bypassPermissions",
+        PermissionMode::Default => "default",
+        PermissionMode::Plan => "plan",
+        PermissionMode::AcceptEdits => "acceptEdits",
+        PermissionMode::DontAsk => "dontAsk",
+        PermissionMode::Bypass => "bypassPermissions",
     }
 }
 
@@ -229,7 +235,8 @@ pub(super) mod tests {
     #[test]
     fn a_hook_reads_what_claude_code_would_tell_it_and_the_canonical_call() {
         let call = call("write_file", json!({"path": "a", "content": "b"}));
-        let message = input(HookPayload::Call(HookEvent::PreToolUse, &call, None), Mode::AcceptEdits, Path::new("/w"));
+        let message =
+            input(HookPayload::Call(HookEvent::PreToolUse, &call, None), PermissionMode::AcceptEdits, Path::new("/w"));
         assert_eq!(
             message,
             json!({
@@ -249,21 +256,21 @@ pub(super) mod tests {
         let result = ToolResult::text("done");
         let occasion = |row: &ToolExecution| {
             let ended = EndedCall { call: Some(&call), accesses: None, execution: row, result: Some(&result) };
-            HookPayload::of_end(ended).map(|occasion| input(occasion, Mode::Default, Path::new("/w")))
+            HookPayload::of_end(ended).map(|occasion| input(occasion, PermissionMode::Default, Path::new("/w")))
         };
-        row.outcome = Outcome::Succeeded;
+        row.outcome = ExecutionOutcome::Succeeded;
         let outcome = occasion(&row).unwrap();
         assert_eq!(outcome["hook_event_name"], "PostToolUse");
         assert_eq!(outcome["tool_response"]["content"][0]["text"], "done");
         let response = &outcome["tool_response"];
         assert_eq!((&response["isError"], &response["is_error"]), (&json!(false), &json!(false)));
-        row.outcome = Outcome::Cancelled(toolstead_domain::tool_execution::CancelReason::Client);
+        row.outcome = ExecutionOutcome::Cancelled(toolstead_domain::tool_execution::CancelReason::Client);
         let outcome = occasion(&row).unwrap();
         assert_eq!(
             (&outcome["hook_event_name"], &outcome["is_interrupt"]),
             (&json!("PostToolUseFailure"), &json!(true))
         );
-        row.outcome = Outcome::InputRequired;
+        row.outcome = ExecutionOutcome::InputRequired;
         assert!(occasion(&row).is_none());
     }
 }

@@ -54,7 +54,7 @@ pub struct Mount {
 
 /// Space in a file system, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Space {
+pub struct FileSystemSpace {
     /// Total size.
     pub total_bytes: u64,
     /// Unused space.
@@ -75,10 +75,10 @@ impl Mount {
     /// Returns the space in the file system. Blocks, without a limit if a server on the network does not respond.
     ///
     /// # Errors The error of the system.
-    pub fn space(&self) -> io::Result<Space> {
+    pub fn space(&self) -> io::Result<FileSystemSpace> {
         let found = statvfs(&self.mount_point)?;
         let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
-        Ok(Space {
+        Ok(FileSystemSpace {
             total_bytes: bytes(found.f_blocks),
             free_bytes: bytes(found.f_bfree),
             available_bytes: bytes(found.f_bavail),

@@ -12,7 +12,7 @@ use std::{
 
 /// A network interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Interface {
+pub struct NetworkInterface {
     /// Name, such as `eth0`.
     pub name: String,
     /// Type: `Ethernet`, `Wireless`, `Loopback`, `Tunnel` or `Other`.
@@ -30,8 +30,8 @@ pub struct Interface {
 /// Returns all interfaces, sorted by name. Blocks briefly.
 ///
 /// # Errors The error of the system.
-pub fn interfaces() -> io::Result<Vec<Interface>> {
-    let mut all: BTreeMap<String, Interface> = BTreeMap::new();
+pub fn interfaces() -> io::Result<Vec<NetworkInterface>> {
+    let mut all: BTreeMap<String, NetworkInterface> = BTreeMap::new();
     let mut first: *mut libc::ifaddrs = ptr::null_mut();
     // SAFETY: the pointer is written once, and only on success.
     if unsafe { libc::getifaddrs(&raw mut first) } != 0 {
@@ -57,7 +57,7 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
     Ok(all.into_values().collect())
 }
 
-fn interface(name: &str, flags: libc::c_uint) -> Interface {
+fn interface(name: &str, flags: libc::c_uint) -> NetworkInterface {
     let is = |flag: libc::c_int| flags & flag.unsigned_abs() != 0;
     let read = |what: &str| {
         // A name must not act as a path. The kernel permits no slash in it, but this code does not rely on that.
@@ -65,7 +65,7 @@ fn interface(name: &str, flags: libc::c_uint) -> Interface {
         Some(system_file(&format!("/sys/class/net/{name}/{what}"))?.trim().to_owned())
     };
     let is_loopback = is(libc::IFF_LOOPBACK);
-    Interface {
+    NetworkInterface {
         name: name.into(),
         kind: kind(read("type").as_deref(), read("uevent").is_some_and(|event| event.contains("DEVTYPE=wlan"))),
         is_up: is(libc::IFF_UP) && is(libc::IFF_RUNNING),

@@ -4,10 +4,10 @@ use crate::{
     egress::{connector::Connector, host::Host},
     http::{
         http_error::HttpError,
-        origin::{IdleConnections, Origin},
+        origin::{IdleConnectionPool, OriginPool},
         proxy::HttpProxy,
         response::Response,
-        tls::Tls,
+        tls::LazyTlsConnector,
     },
 };
 use bytes::Bytes;
@@ -28,14 +28,14 @@ const USER_AGENT: &str = concat!("toolstead/", env!("CARGO_PKG_VERSION"));
 #[derive(Debug, Clone)]
 pub struct HttpClient {
     connector: Connector,
-    tls: Arc<Tls>,
+    tls: Arc<LazyTlsConnector>,
     proxy: Option<Arc<HttpProxy>>,
 }
 
 /// An endpoint for one URL, with its own connections, which are reused. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Endpoint {
-    origin: Arc<Origin>,
+pub struct EndpointClient {
+    origin: Arc<OriginPool>,
     /// Target of the request line: path and query, or the whole URL for a proxy.
     target: Uri,
     /// Host and port, as in the header `Host`.
@@ -70,7 +70,7 @@ impl HttpClient {
     ///
     /// # Errors
     /// [`HttpError::Address`], without the parts that may be secret.
-    pub fn endpoint(&self, url: &Url) -> Result<Endpoint, HttpError> {
+    pub fn endpoint(&self, url: &Url) -> Result<EndpointClient, HttpError> {
         let unusable = || unusable(url);
         let tls = match url.scheme() {
             "http" => None,
@@ -84,19 +84,19 @@ impl HttpClient {
         };
         let named = HeaderValue::try_from(named).map_err(|_| unusable())?;
         let port = url.port_or_known_default().ok_or_else(unusable)?;
-        let idle = Mutex::<IdleConnections>::default();
+        let idle = Mutex::<IdleConnectionPool>::default();
         // For a proxy, this machine would be the proxy's own.
         let proxy = self.proxy.clone().filter(|_| !host.is_this_machine());
         let connector = self.connector.clone();
-        let origin = Arc::new(Origin { host, port, connector, tls, proxy, idle });
+        let origin = Arc::new(OriginPool { host, port, connector, tls, proxy, idle });
         let target = target(&origin, url)?;
-        Ok(Endpoint { origin, target, named })
+        Ok(EndpointClient { origin, target, named })
     }
 
     /// Creates a client that trusts only servers whose certificate is, or is signed by, this one (DER).
     #[cfg(any(test, feature = "testing"))]
     pub fn trusting(connector: Connector, certificate: &[u8]) -> Self {
-        Self { tls: Arc::new(Tls::trusting(certificate)), ..Self::new(connector) }
+        Self { tls: Arc::new(LazyTlsConnector::trusting(certificate)), ..Self::new(connector) }
     }
 }
 
@@ -109,7 +109,7 @@ fn host_of(url: &Url) -> Option<Host> {
 }
 
 /// Returns the target of the request line for this URL.
-fn target(origin: &Origin, url: &Url) -> Result<Uri, HttpError> {
+fn target(origin: &OriginPool, url: &Url) -> Result<Uri, HttpError> {
     let path = &url[Position::BeforePath..Position::AfterQuery];
     let target = match origin.asks_a_proxy() {
         true => format!("{}{path}", url.origin().ascii_serialization()).parse(),
@@ -133,7 +133,7 @@ fn unusable(url: &Url) -> HttpError {
     HttpError::Address(format!("{}{}", url.origin().ascii_serialization(), url.path()))
 }
 
-impl Endpoint {
+impl EndpointClient {
     /// Creates the endpoint of another URL of the same scheme, host and port, with the same connections.
     ///
     /// # Errors
@@ -203,7 +203,7 @@ impl Endpoint {
     }
 
     #[cfg(test)]
-    pub(super) fn origin(&self) -> &Arc<Origin> {
+    pub(super) fn origin(&self) -> &Arc<OriginPool> {
         &self.origin
     }
 }

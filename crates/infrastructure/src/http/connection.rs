@@ -27,7 +27,7 @@ use tokio_rustls::client::TlsStream;
 use tokio_util::either::Either;
 
 /// A byte stream, with TLS or without. Boxed, because the state of TLS is large.
-pub(super) type Stream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
+pub(super) type MaybeTlsStream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
 /// Number of times that a connection is polled in a row while it causes its own wake-ups.
 const POLLS_IN_A_ROW: u8 = 2;
@@ -36,7 +36,7 @@ const POLLS_IN_A_ROW: u8 = 2;
 pub(super) struct Connection {
     sender: SendRequest<Full<Bytes>>,
     driver: Driver,
-    task: Arc<ConnectionTask>,
+    task: Arc<ConnectionWaker>,
     /// Waker of `task`.
     waker: Waker,
     pub(super) idle_since: Instant,
@@ -46,17 +46,17 @@ pub(super) struct Connection {
 
 /// The half of a connection that reads and writes. `None` once it has ended. Until then it holds a request that it has
 /// not yet read.
-pub(super) struct Driver(Option<http1::Connection<TokioIo<Stream>, Full<Bytes>>>);
+pub(super) struct Driver(Option<http1::Connection<TokioIo<MaybeTlsStream>, Full<Bytes>>>);
 
 /// Wakes the task that uses a connection, except for wake-ups that the task itself causes while it polls the
 /// connection: hyper passes requests and bodies through channels, and each of them would cause another poll of the
 /// task.
-struct ConnectionTask {
+struct ConnectionWaker {
     state: AtomicU8,
     waker: AtomicWaker,
 }
 
-impl ConnectionTask {
+impl ConnectionWaker {
     /// No task polls the connection.
     const IDLE: u8 = 0;
     /// A task polls it.
@@ -65,7 +65,7 @@ impl ConnectionTask {
     const WOKEN: u8 = 2;
 }
 
-impl Wake for ConnectionTask {
+impl Wake for ConnectionWaker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -83,9 +83,9 @@ impl Connection {
     ///
     /// # Errors
     /// Errors of hyper.
-    pub(super) async fn over(stream: Stream) -> hyper::Result<Self> {
+    pub(super) async fn over(stream: MaybeTlsStream) -> hyper::Result<Self> {
         let (sender, driver) = http1::handshake(TokioIo::new(stream)).await?;
-        let task = Arc::new(ConnectionTask { state: AtomicU8::new(ConnectionTask::IDLE), waker: AtomicWaker::new() });
+        let task = Arc::new(ConnectionWaker { state: AtomicU8::new(ConnectionWaker::IDLE), waker: AtomicWaker::new() });
         let waker = task.clone().into();
         Ok(Self {
             sender,
@@ -103,7 +103,7 @@ impl Connection {
         request: Request<Full<Bytes>>,
     ) -> Result<Response<Incoming>, (hyper::Error, Option<Request<Full<Bytes>>>)> {
         // The driver is polled below, so the request need not wake it.
-        self.task.state.store(ConnectionTask::POLLED, Ordering::Release);
+        self.task.state.store(ConnectionWaker::POLLED, Ordering::Release);
         let mut response = pin!(self.sender.try_send_request(request));
         let sent = poll_fn(|context| {
             self.poll(context, |driver, context| {
@@ -125,11 +125,11 @@ impl Connection {
     ) -> Poll<T> {
         self.task.waker.register(context.waker());
         for _ in 0..POLLS_IN_A_ROW {
-            self.task.state.store(ConnectionTask::POLLED, Ordering::Release);
+            self.task.state.store(ConnectionWaker::POLLED, Ordering::Release);
             let polled = poll(&mut self.driver, &mut Context::from_waker(&self.waker));
-            let state = self.task.state.swap(ConnectionTask::IDLE, Ordering::AcqRel);
+            let state = self.task.state.swap(ConnectionWaker::IDLE, Ordering::AcqRel);
             // A result that is ready needs no wake-up: the next poll reads what has arrived by then.
-            if polled.is_ready() || state == ConnectionTask::POLLED {
+            if polled.is_ready() || state == ConnectionWaker::POLLED {
                 return polled;
             }
         }
@@ -162,7 +162,7 @@ impl Connection {
     }
 
     #[cfg(test)]
-    pub(super) fn into_stream(self) -> Stream {
+    pub(super) fn into_stream(self) -> MaybeTlsStream {
         self.driver.0.unwrap().into_parts().io.into_inner()
     }
 }
@@ -207,7 +207,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (mut server, _) = listener.accept().await.unwrap();
-        let mut connection = Connection::over(Stream::Left(client)).await.unwrap();
+        let mut connection = Connection::over(MaybeTlsStream::Left(client)).await.unwrap();
         for round in 1..=3 {
             assert!(connection.is_usable().await);
             let wakes = Arc::new(Wakes::default());

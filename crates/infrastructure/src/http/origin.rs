@@ -3,10 +3,10 @@
 use crate::{
     egress::{connector::Connector, host::Host},
     http::{
-        connection::{Connection, Stream},
+        connection::{Connection, MaybeTlsStream},
         http_error::HttpError,
         proxy::HttpProxy,
-        tls::{self, Tls},
+        tls::{self, LazyTlsConnector},
     },
 };
 use rustix::net::sockopt;
@@ -35,19 +35,19 @@ const KEEPALIVE_PROBES: u32 = 3;
 
 /// One host and port, with TLS or without.
 #[derive(Debug)]
-pub(super) struct Origin {
+pub(super) struct OriginPool {
     pub(super) host: Host,
     pub(super) port: u16,
     pub(super) connector: Connector,
     /// `None` for plain connections.
-    pub(super) tls: Option<Arc<Tls>>,
+    pub(super) tls: Option<Arc<LazyTlsConnector>>,
     /// Proxy to use, if there is one.
     pub(super) proxy: Option<Arc<HttpProxy>>,
-    pub(super) idle: Mutex<IdleConnections>,
+    pub(super) idle: Mutex<IdleConnectionPool>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct IdleConnections {
+pub(super) struct IdleConnectionPool {
     /// Sorted by last use, the latest last. Boxed, because a connection is large and moves with each call.
     #[expect(clippy::vec_box, reason = "a connection is large, and goes from hand to hand with each call")]
     connections: Vec<Box<Connection>>,
@@ -55,14 +55,14 @@ pub(super) struct IdleConnections {
     is_swept: bool,
 }
 
-impl IdleConnections {
+impl IdleConnectionPool {
     fn take(&mut self, runtime: runtime::Id) -> Option<Box<Connection>> {
         let index = self.connections.iter().rposition(|connection| connection.runtime == runtime)?;
         Some(self.connections.remove(index))
     }
 }
 
-impl Origin {
+impl OriginPool {
     /// Returns the connection of the caller's runtime that was used last, if it is still open. A connection of another
     /// runtime would be woken by the thread of that one.
     pub(super) async fn take_idle(&self) -> Option<Box<Connection>> {
@@ -113,9 +113,9 @@ impl Origin {
             let stream = match connector {
                 Some(connector) => {
                     let shaken = tls::handshake(connector, &self.host, stream).await;
-                    Stream::Right(Box::new(shaken.map_err(HttpError::Unreachable)?))
+                    MaybeTlsStream::Right(Box::new(shaken.map_err(HttpError::Unreachable)?))
                 }
-                None => Stream::Left(stream),
+                None => MaybeTlsStream::Left(stream),
             };
             Connection::over(stream).await.map_err(|error| HttpError::Unreachable(io::Error::other(error)))
         };
@@ -135,7 +135,7 @@ impl Origin {
         idle.is_swept
     }
 
-    fn lock(&self) -> MutexGuard<'_, IdleConnections> {
+    fn lock(&self) -> MutexGuard<'_, IdleConnectionPool> {
         // No code panics while it holds this lock.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -150,7 +150,7 @@ impl Origin {
 
 /// Closes expired connections until none is idle. Otherwise connections that the server has closed would remain half
 /// open until the next request.
-async fn sweep(origin: Weak<Origin>) {
+async fn sweep(origin: Weak<OriginPool>) {
     loop {
         sleep(IDLE_TIMEOUT).await;
         if !origin.upgrade().is_some_and(|origin| origin.sweep()) {

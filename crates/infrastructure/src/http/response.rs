@@ -1,6 +1,6 @@
 //! A response: its head, and access to its body.
 
-use crate::http::{connection::Connection, http_error::HttpError, origin::Origin};
+use crate::http::{connection::Connection, http_error::HttpError, origin::OriginPool};
 use async_compression::tokio::bufread::GzipDecoder;
 use bytes::Bytes;
 use futures::{FutureExt, Stream, StreamExt, stream};
@@ -28,11 +28,11 @@ const PIECES_AFTER_THE_ANSWER: usize = 4;
 pub struct Response {
     status: StatusCode,
     headers: HeaderMap,
-    body: Body,
+    body: ResponseBody,
 }
 
-enum Body {
-    Plain(PlainBody),
+enum ResponseBody {
+    Plain(ConnectionBody),
     /// Decompressed while it is read.
     Packed {
         unpacked: Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send + Sync>>,
@@ -41,10 +41,10 @@ enum Body {
 }
 
 /// A body that is read from the connection that it holds.
-struct PlainBody {
+struct ConnectionBody {
     incoming: Incoming,
     connection: Option<Box<Connection>>,
-    origin: Arc<Origin>,
+    origin: Arc<OriginPool>,
     /// Number of received bytes.
     received: u64,
     /// Shares that number with the owner of a compressed body.
@@ -53,12 +53,12 @@ struct PlainBody {
 
 impl Response {
     /// Creates a response whose body is read from this connection, which returns to the pool afterwards.
-    pub(super) fn of(response: http::Response<Incoming>, connection: Box<Connection>, origin: Arc<Origin>) -> Self {
+    pub(super) fn of(response: http::Response<Incoming>, connection: Box<Connection>, origin: Arc<OriginPool>) -> Self {
         let (head, incoming) = response.into_parts();
-        let body = PlainBody { incoming, connection: Some(connection), origin, received: 0, reported: None };
+        let body = ConnectionBody { incoming, connection: Some(connection), origin, received: 0, reported: None };
         let is_packed = head.headers.get(header::CONTENT_ENCODING).is_some_and(is_gzip);
         // An empty body cannot be decompressed, because it does not even have a header.
-        let body = if is_packed && !body.incoming.is_end_stream() { unpacked(body) } else { Body::Plain(body) };
+        let body = if is_packed && !body.incoming.is_end_stream() { unpacked(body) } else { ResponseBody::Plain(body) };
         Self { status: head.status, headers: head.headers, body }
     }
 
@@ -75,8 +75,8 @@ impl Response {
     /// Returns the number of bytes of the body received so far, before decompression.
     pub fn received(&self) -> u64 {
         match &self.body {
-            Body::Plain(body) => body.received,
-            Body::Packed { received, .. } => received.load(Ordering::Relaxed),
+            ResponseBody::Plain(body) => body.received,
+            ResponseBody::Packed { received, .. } => received.load(Ordering::Relaxed),
         }
     }
 
@@ -86,8 +86,8 @@ impl Response {
     /// [`HttpError::Broken`].
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, HttpError> {
         match &mut self.body {
-            Body::Plain(body) => body.chunk().await,
-            Body::Packed { unpacked, .. } => unpacked.next().await.transpose().map_err(HttpError::broken),
+            ResponseBody::Plain(body) => body.chunk().await,
+            ResponseBody::Packed { unpacked, .. } => unpacked.next().await.transpose().map_err(HttpError::broken),
         }
     }
 
@@ -97,9 +97,9 @@ impl Response {
     /// [`HttpError::TooLong`] as soon as there are more than `limit` bytes; [`HttpError::Broken`].
     pub async fn bytes(mut self, limit: usize) -> Result<Vec<u8>, HttpError> {
         let announced = match &self.body {
-            Body::Plain(body) => body.incoming.size_hint().exact().unwrap_or(0),
+            ResponseBody::Plain(body) => body.incoming.size_hint().exact().unwrap_or(0),
             // The size after decompression is unknown.
-            Body::Packed { .. } => 0,
+            ResponseBody::Packed { .. } => 0,
         };
         if announced > limit as u64 {
             return Err(HttpError::TooLong { limit });
@@ -120,7 +120,7 @@ fn is_gzip(coding: &HeaderValue) -> bool {
     ["gzip", "x-gzip"].iter().any(|gzip| coding.as_bytes().trim_ascii().eq_ignore_ascii_case(gzip.as_bytes()))
 }
 
-fn unpacked(mut body: PlainBody) -> Body {
+fn unpacked(mut body: ConnectionBody) -> ResponseBody {
     let received = Arc::<AtomicU64>::default();
     body.reported = Some(received.clone());
     let packed = stream::unfold(body, |mut body| async move {
@@ -132,10 +132,10 @@ fn unpacked(mut body: PlainBody) -> Body {
     let mut decoder = GzipDecoder::new(StreamReader::new(Box::pin(packed)));
     // Several members in a row are one body (RFC 1952, section 2.2). The first alone would look like a complete one.
     decoder.multiple_members(true);
-    Body::Packed { unpacked: Box::pin(ReaderStream::with_capacity(decoder, UNPACKED_AT_ONCE)), received }
+    ResponseBody::Packed { unpacked: Box::pin(ReaderStream::with_capacity(decoder, UNPACKED_AT_ONCE)), received }
 }
 
-impl PlainBody {
+impl ConnectionBody {
     async fn chunk(&mut self) -> Result<Option<Bytes>, HttpError> {
         loop {
             let frame = poll_fn(|context| {
@@ -174,7 +174,7 @@ impl PlainBody {
     }
 }
 
-impl Drop for PlainBody {
+impl Drop for ConnectionBody {
     /// Tries to read to the end of the body without waiting. The end of a stream usually arrives with the event after
     /// which the caller stops reading, and then the connection can be reused.
     fn drop(&mut self) {
@@ -187,7 +187,7 @@ impl Drop for PlainBody {
     }
 }
 
-impl std::fmt::Debug for Body {
+impl std::fmt::Debug for ResponseBody {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Plain(_) => "Plain",

@@ -21,9 +21,9 @@ const ALPN: &[u8] = b"http/1.1";
 ///
 /// Initialized with the first connection: reading the system's certificates takes longer than the rest of the start.
 #[derive(Default)]
-pub(super) struct Tls(OnceLock<Result<TlsConnector, String>>);
+pub(super) struct LazyTlsConnector(OnceLock<Result<TlsConnector, String>>);
 
-impl Tls {
+impl LazyTlsConnector {
     /// Returns the connector.
     ///
     /// # Errors
@@ -74,7 +74,7 @@ pub(super) async fn handshake(
     connector.connect(name, stream).await
 }
 
-impl std::fmt::Debug for Tls {
+impl std::fmt::Debug for LazyTlsConnector {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Tls").finish_non_exhaustive()
     }

@@ -15,10 +15,10 @@ use crate::mcp::client::{
     config::{OutputLimit, UpstreamConfig},
     connection::{
         UpstreamDeps, profile_advice, question_kind,
-        request::{ForwardedRequest, Params},
+        request::{ForwardedRequest, RequestParams},
         request_error::RequestError,
     },
-    routing::supervisor::{self, UpstreamState},
+    routing::supervisor::{self, SharedUpstreamState},
 };
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
@@ -33,8 +33,8 @@ use std::{
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 use toolstead_domain::{
-    Access, CallContext, CallOutcome, DefaultSuggestions, PinnedServer, Pinning, Principal, ProtocolVersion,
-    ProviderError, ProviderIdentity, ProviderState, ServerName, Suggestion, SuggestionFormatter, TaskRequest, Tool,
+    Access, CallContext, CallOutcome, DefaultSuggestions, PinnedServerKey, PinningSettings, Principal, ProtocolVersion,
+    ProviderIdentity, ProviderListError, ProviderState, ServerName, Suggestion, SuggestionFormatter, TaskRequest, Tool,
     ToolCall, ToolFailure, ToolName, ToolProvider, ToolSource, error_kind::ErrorKind, suggestion::SUGGESTION,
     task_request::takes_tasks,
 };
@@ -45,7 +45,7 @@ const ADVISED_TEXTS: usize = 8;
 /// One MCP server. A task of its own keeps it connected; a slow or failed server blocks no other.
 #[derive(Debug)]
 pub struct Upstream {
-    shared: Arc<UpstreamState>,
+    shared: Arc<SharedUpstreamState>,
     identity: ProviderIdentity,
     /// Version of the tools that [`ToolProvider::list`] returned most recently.
     seen: AtomicU64,
@@ -91,15 +91,15 @@ impl Upstream {
 
     fn begin(config: UpstreamConfig, deps: UpstreamDeps, state: ProviderState) -> Arc<Self> {
         let identity = deps.identity_of(&config);
-        let shared = Arc::new(UpstreamState::new(config, deps, state));
+        let shared = Arc::new(SharedUpstreamState::new(config, deps, state));
         let supervisor = tokio::spawn(supervisor::supervise(shared.clone()));
         Arc::new(Self { shared, identity, seen: AtomicU64::new(0), _supervisor: AbortOnDropHandle::new(supervisor) })
     }
 
-    fn pinned_by_configuration(&self) -> Pinning {
+    fn pinned_by_configuration(&self) -> PinningSettings {
         let config = &self.shared.config;
-        Pinning {
-            server: PinnedServer::from(&self.identity),
+        PinningSettings {
+            server: PinnedServerKey::from(&self.identity),
             on_change: config.on_change,
             launch: identity::launch(config),
         }
@@ -212,11 +212,11 @@ impl ToolProvider for Upstream {
         self.identity.clone()
     }
 
-    fn pinning(&self) -> Option<Pinning> {
+    fn pinning(&self) -> Option<PinningSettings> {
         Some(self.pinned_by_configuration())
     }
 
-    async fn list(&self) -> Result<Vec<Tool>, ProviderError> {
+    async fn list(&self) -> Result<Vec<Tool>, ProviderListError> {
         // The version is read first, so that a concurrent change is reported once more rather than missed.
         let version = *self.shared.changes().borrow();
         let current = self.shared.current();
@@ -237,7 +237,7 @@ impl ToolProvider for Upstream {
             ProviderState::Idle => "it is started when it is used".into(),
             ProviderState::Closed => "it was closed".into(),
         };
-        Err(ProviderError { provider: self.name().into(), reason })
+        Err(ProviderListError { provider: self.name().into(), reason })
     }
 
     fn list_members(&self) -> Map<String, Value> {
@@ -285,7 +285,11 @@ impl ToolProvider for Upstream {
         let request = ForwardedRequest {
             method: "tools/call",
             name: Some(called.tool),
-            params: Params::Call { tool: called.tool, arguments: &call.arguments, more: context.forwarded.params },
+            params: RequestParams::Call {
+                tool: called.tool,
+                arguments: &call.arguments,
+                more: context.forwarded.params,
+            },
             capabilities: &tasks::with_tasks(self.capabilities_of(context.client), context.client),
             meta: &call.meta,
             answers: context.answers,

@@ -6,7 +6,7 @@ use crate::{
     mcp::client::{
         Upstream, UpstreamStatus,
         config::{HttpUpstream, McpTransport, StdioUpstream, ToolNaming, UpstreamConfig},
-        connection::{UpstreamDeps, question_kind::Clients},
+        connection::{UpstreamDeps, question_kind::ServedClients},
         transport::server_launcher::ServerLauncher,
     },
 };
@@ -18,8 +18,8 @@ use std::{
     time::{Duration, Instant},
 };
 use toolstead_domain::{
-    CallContext, CallId, CallOutcome, ClientProfile, Grant, InvalidServerName, Principal, ProviderState, ServerName,
-    Tool, ToolCall, ToolFailure, ToolProvider, ToolResult, ToolSource, error_kind::ErrorKind,
+    CallContext, CallGrant, CallId, CallOutcome, ClientProfile, InvalidServerName, Principal, ProviderState,
+    ServerName, Tool, ToolCall, ToolFailure, ToolProvider, ToolResult, ToolSource, error_kind::ErrorKind,
 };
 use url::Url;
 use uuid::Uuid;
@@ -123,7 +123,7 @@ impl McpClient {
         let deps = UpstreamDeps {
             launcher,
             http: HttpClient::new(Connector::to_configured_hosts(Arc::new(SystemNetwork::default()))),
-            clients: Clients::default(),
+            clients: ServedClients::default(),
         };
         let config = UpstreamConfig { names: ToolNaming::Plain, ..UpstreamConfig::new(name(UNNAMED)?, transport) };
         Self::connect_with(config, deps).await
@@ -185,7 +185,7 @@ impl McpClient {
             arguments,
             meta: Map::new(),
         };
-        let grant = Grant::new(Arc::default(), tool, Vec::new());
+        let grant = CallGrant::new(Arc::default(), tool, Vec::new());
         let client = ClientProfile::without_protocol(UNNAMED);
         let context = CallContext::new(&call, &grant, &client, Instant::now() + self.time);
         match self.server.call(&call, &context).await? {

@@ -1,15 +1,15 @@
 //! Exchange for one answer of a provider: the request, its retries, and the events of the response.
 
 use super::{
-    failure::Fault,
-    key::{Key, RequestKey},
-    protocol::{Decoder, Protocol, incomplete_answer},
-    redaction::Redaction,
+    failure::AttemptFailure,
+    key::{ApiKey, RequestKey},
+    protocol::{Decoder, ModelProtocol, incomplete_answer},
+    redaction::StreamRedactor,
     settings::ModelSettings,
     words,
 };
 use crate::http::{
-    client::{Endpoint, Request},
+    client::{EndpointClient, Request},
     pause::pause_after,
     response::Response,
     sse::SseDecoder,
@@ -45,21 +45,21 @@ const MAX_CALLS: usize = 256;
 const MAX_REFUSAL: usize = 64 << 10;
 
 /// State shared by the requests to one model.
-pub(super) struct Provider {
+pub(super) struct ModelClient {
     pub(super) settings: ModelSettings,
-    pub(super) protocol: &'static dyn Protocol,
-    pub(super) endpoint: Endpoint,
+    pub(super) protocol: &'static dyn ModelProtocol,
+    pub(super) endpoint: EndpointClient,
     /// Headers of every request, without the key.
     pub(super) headers: HeaderMap,
-    pub(super) key: Key,
+    pub(super) key: ApiKey,
 }
 
 /// Stream of the events of an answer. The request is sent when the first event is requested.
-pub(super) struct Answer(BoxStream<'static, Result<ModelEvent, ModelError>>);
+pub(super) struct AnswerStream(BoxStream<'static, Result<ModelEvent, ModelError>>);
 
-impl Answer {
+impl AnswerStream {
     /// Creates the answer to a request. `body` is its serialized form.
-    pub(super) fn new(provider: Arc<Provider>, request: ModelRequest, body: Bytes) -> Self {
+    pub(super) fn new(provider: Arc<ModelClient>, request: ModelRequest, body: Bytes) -> Self {
         let exchange = Exchange {
             provider,
             request,
@@ -69,9 +69,9 @@ impl Answer {
             blocks: 0,
             calls: 0,
             secrets: Vec::new(),
-            redaction: Redaction::default(),
+            redaction: StreamRedactor::default(),
             ready: VecDeque::new(),
-            step: Step::Ask,
+            step: ExchangeStep::Ask,
         };
         // The stream keeps its state if the caller is cancelled while it waits for an event.
         let pieces = stream::unfold(exchange, |mut exchange| async {
@@ -83,7 +83,7 @@ impl Answer {
 }
 
 #[async_trait]
-impl ModelAnswer for Answer {
+impl ModelAnswer for AnswerStream {
     async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
         self.0.next().await
     }
@@ -91,7 +91,7 @@ impl ModelAnswer for Answer {
 
 /// Exchange in progress.
 struct Exchange {
-    provider: Arc<Provider>,
+    provider: Arc<ModelClient>,
     request: ModelRequest,
     body: Bytes,
     /// Number of attempts made.
@@ -103,12 +103,12 @@ struct Exchange {
     calls: usize,
     /// Secrets that must not appear in errors.
     secrets: Vec<Secret>,
-    redaction: Redaction,
+    redaction: StreamRedactor,
     ready: VecDeque<ModelEvent>,
-    step: Step,
+    step: ExchangeStep,
 }
 
-enum Step {
+enum ExchangeStep {
     Ask,
     Wait(Duration),
     Read(Box<ResponseReader>),
@@ -127,19 +127,19 @@ impl Exchange {
                 }
                 if matches!(event, ModelEvent::Finished { .. }) {
                     self.ready.clear();
-                    self.step = Step::Over;
+                    self.step = ExchangeStep::Over;
                 }
                 return Some(Ok(event));
             }
             let done = match &mut self.step {
-                Step::Over => return None,
-                Step::Wait(pause) => {
+                ExchangeStep::Over => return None,
+                ExchangeStep::Wait(pause) => {
                     sleep(*pause).await;
-                    self.step = Step::Ask;
+                    self.step = ExchangeStep::Ask;
                     Ok(())
                 }
-                Step::Ask => self.ask().await,
-                Step::Read(reading) => {
+                ExchangeStep::Ask => self.ask().await,
+                ExchangeStep::Read(reading) => {
                     reading.next().await.map(|events| self.ready.extend(self.redaction.applied(events)))
                 }
             };
@@ -150,12 +150,13 @@ impl Exchange {
     }
 
     /// Counts the blocks and calls of the answer, and fails if there are too many to store and process.
-    fn count(&mut self, event: &ModelEvent) -> Result<(), Fault> {
+    fn count(&mut self, event: &ModelEvent) -> Result<(), AttemptFailure> {
         let ModelEvent::Block(block) = event else { return Ok(()) };
         self.blocks += 1;
         self.calls += usize::from(matches!(block, Block::ToolUse(_)));
-        let too_many =
-            |what: String| Err(Fault::lasting(ModelError::Protocol(format!("the answer has more than {what}"))));
+        let too_many = |what: String| {
+            Err(AttemptFailure::lasting(ModelError::Protocol(format!("the answer has more than {what}"))))
+        };
         match (self.blocks > MAX_BLOCKS, self.calls > MAX_CALLS) {
             (true, _) => too_many(format!("{MAX_BLOCKS} blocks")),
             (_, true) => too_many(format!("{MAX_CALLS} calls")),
@@ -164,47 +165,49 @@ impl Exchange {
     }
 
     /// Sends the request and reads the head of the response.
-    async fn ask(&mut self) -> Result<(), Fault> {
+    async fn ask(&mut self) -> Result<(), AttemptFailure> {
         self.tries += 1;
-        let Provider { protocol, endpoint, key, .. } = &*self.provider;
-        let RequestKey { secret, may_be_stale } = key.now().await.map_err(Fault::lasting)?;
+        let ModelClient { protocol, endpoint, key, .. } = &*self.provider;
+        let RequestKey { secret, may_be_stale } = key.now().await.map_err(AttemptFailure::lasting)?;
         let mut headers = self.provider.headers.clone();
         self.secrets = self.provider.settings.headers.values().map(Secret::new).collect();
         let configured = self.provider.settings.headers.iter();
         let configured = configured.map(|(name, value)| (name.as_str(), value.as_str()));
-        self.redaction = Redaction::of(secret.as_ref().map(Secret::expose), configured);
+        self.redaction = StreamRedactor::of(secret.as_ref().map(Secret::expose), configured);
         if let Some(secret) = &secret {
             self.secrets.push(secret.clone());
             protocol.authorize(secret, &mut headers).map_err(|_| {
-                Fault::lasting(ModelError::Unauthorized("the key is not valid in a header; check its source".into()))
+                AttemptFailure::lasting(ModelError::Unauthorized(
+                    "the key is not valid in a header; check its source".into(),
+                ))
             })?;
         }
         let request = Request { method: Method::POST, headers, body: self.body.clone() };
         let response = timeout(SILENCE, Box::pin(endpoint.send(request))).await.map_err(|_| silent())??;
         if response.status().is_success() {
-            self.step = Step::Read(Box::new(ResponseReader::of(response, protocol.decoder(&self.request))?));
+            self.step = ExchangeStep::Read(Box::new(ResponseReader::of(response, protocol.decoder(&self.request))?));
             return Ok(());
         }
         let (status, headers) = (response.status(), response.headers().clone());
-        let mut fault = Fault::of_response(status, &headers, &beginning(response).await);
+        let mut fault = AttemptFailure::of_response(status, &headers, &beginning(response).await);
         if let (Some(secret), ModelError::Unauthorized(_)) = (&secret, &fault.error) {
             key.forget(secret).await;
             if may_be_stale {
-                fault = Fault { is_temporary: true, retry_after: Some(Duration::ZERO), ..fault };
+                fault = AttemptFailure { is_temporary: true, retry_after: Some(Duration::ZERO), ..fault };
             }
         }
         Err(fault)
     }
 
     /// Handles a fault: schedules another attempt, or ends the exchange.
-    fn after(&mut self, fault: Fault) -> Result<ModelEvent, ModelError> {
+    fn after(&mut self, fault: AttemptFailure) -> Result<ModelEvent, ModelError> {
         let error = self.sanitize_error(fault.error);
         if !fault.is_temporary || self.has_begun || self.tries >= MAX_TRIES {
-            self.step = Step::Over;
+            self.step = ExchangeStep::Over;
             return Err(error);
         }
         let after = fault.retry_after.unwrap_or_else(|| pause_after(self.tries, PAUSES.0, PAUSES.1));
-        self.step = Step::Wait(after);
+        self.step = ExchangeStep::Wait(after);
         Ok(ModelEvent::Retrying { after, reason: error.to_string() })
     }
 
@@ -230,7 +233,7 @@ impl Exchange {
 /// Response body being read.
 struct ResponseReader {
     response: Response,
-    form: Form,
+    form: AnswerBody,
     decoder: Box<dyn Decoder>,
     /// Number of bytes received.
     taken: usize,
@@ -238,44 +241,47 @@ struct ResponseReader {
 }
 
 /// Format of an answer.
-enum Form {
+enum AnswerBody {
     Stream(SseDecoder),
     Whole(Vec<u8>),
 }
 
 impl ResponseReader {
-    fn of(response: Response, decoder: Box<dyn Decoder>) -> Result<Self, Fault> {
+    fn of(response: Response, decoder: Box<dyn Decoder>) -> Result<Self, AttemptFailure> {
         let media_type =
             response.headers().get(header::CONTENT_TYPE).map(|value| value.as_bytes().to_ascii_lowercase());
         let media_type = String::from_utf8_lossy(media_type.as_deref().unwrap_or_default()).into_owned();
         if media_type.contains("html") {
             let what = "the answer is a page of HTML; check the model's `base_url` and any proxy";
-            return Err(Fault::lasting(ModelError::Protocol(what.into())));
+            return Err(AttemptFailure::lasting(ModelError::Protocol(what.into())));
         }
         let is_whole = media_type.contains("json");
-        let form = if is_whole { Form::Whole(Vec::new()) } else { Form::Stream(SseDecoder::new(MAX_EVENT)) };
+        let form =
+            if is_whole { AnswerBody::Whole(Vec::new()) } else { AnswerBody::Stream(SseDecoder::new(MAX_EVENT)) };
         Ok(Self { response, form, decoder, taken: 0, until: Instant::now() + TIME_FOR_ALL })
     }
 
     /// Returns the events in the next chunk, which may be none.
-    async fn next(&mut self) -> Result<Vec<ModelEvent>, Fault> {
+    async fn next(&mut self) -> Result<Vec<ModelEvent>, AttemptFailure> {
         let chunk = timeout(SILENCE, self.response.chunk());
         let chunk = timeout_at(self.until, chunk).await.map_err(|_| endless())?.map_err(|_| silent())??;
         let Some(chunk) = chunk else { return self.end() };
         self.taken += chunk.len();
         if self.taken > MAX_ANSWER {
             let what = format!("the answer has more than {MAX_ANSWER} bytes");
-            return Err(Fault::lasting(ModelError::Protocol(what)));
+            return Err(AttemptFailure::lasting(ModelError::Protocol(what)));
         }
         let mut events = Vec::new();
         match &mut self.form {
-            Form::Whole(body) if body.len() + chunk.len() > MAX_EVENT => {
+            AnswerBody::Whole(body) if body.len() + chunk.len() > MAX_EVENT => {
                 let what = format!("the answer has more than {MAX_EVENT} bytes, and is not a stream");
-                return Err(Fault::lasting(ModelError::Protocol(what)));
+                return Err(AttemptFailure::lasting(ModelError::Protocol(what)));
             }
-            Form::Whole(body) => body.extend_from_slice(&chunk),
-            Form::Stream(stream) => {
-                stream.push(&chunk).map_err(|error| Fault::from(crate::http::http_error::HttpError::from(error)))?;
+            AnswerBody::Whole(body) => body.extend_from_slice(&chunk),
+            AnswerBody::Stream(stream) => {
+                stream
+                    .push(&chunk)
+                    .map_err(|error| AttemptFailure::from(crate::http::http_error::HttpError::from(error)))?;
                 while let Some(event) = stream.next_event() {
                     events.extend(self.decoder.event(&event).map_err(of_decoder)?);
                     if matches!(events.last(), Some(ModelEvent::Finished { .. })) {
@@ -287,37 +293,40 @@ impl ResponseReader {
         Ok(events)
     }
 
-    fn end(&mut self) -> Result<Vec<ModelEvent>, Fault> {
+    fn end(&mut self) -> Result<Vec<ModelEvent>, AttemptFailure> {
         let events = match &self.form {
-            Form::Stream(_) => self.decoder.end(),
-            Form::Whole(body) => self.decoder.decode_document(body),
+            AnswerBody::Stream(_) => self.decoder.end(),
+            AnswerBody::Whole(body) => self.decoder.decode_document(body),
         };
         match events {
             Ok(events) if matches!(events.last(), Some(ModelEvent::Finished { .. })) => Ok(events),
             // An incomplete answer must not look complete.
-            Ok(_) => Err(Fault::passing(incomplete_answer())),
+            Ok(_) => Err(AttemptFailure::passing(incomplete_answer())),
             Err(error) => Err(of_decoder(error)),
         }
     }
 }
 
 /// Returns the fault for an error that the provider reported in its answer or that the answer contains.
-fn of_decoder(error: ModelError) -> Fault {
+fn of_decoder(error: ModelError) -> AttemptFailure {
     match error {
         ModelError::Unreachable(_)
         | ModelError::RateLimited { .. }
-        | ModelError::Refused { status: Some(408 | 409 | 500..=599), .. } => Fault::passing(error),
-        _ => Fault::lasting(error),
+        | ModelError::Refused { status: Some(408 | 409 | 500..=599), .. } => AttemptFailure::passing(error),
+        _ => AttemptFailure::lasting(error),
     }
 }
 
-fn silent() -> Fault {
-    Fault::passing(ModelError::Unreachable(format!("the provider sent nothing for {} seconds", SILENCE.as_secs())))
+fn silent() -> AttemptFailure {
+    AttemptFailure::passing(ModelError::Unreachable(format!(
+        "the provider sent nothing for {} seconds",
+        SILENCE.as_secs()
+    )))
 }
 
-fn endless() -> Fault {
+fn endless() -> AttemptFailure {
     let what = format!("the answer took longer than {} seconds", TIME_FOR_ALL.as_secs());
-    Fault::lasting(ModelError::Unreachable(what))
+    AttemptFailure::lasting(ModelError::Unreachable(what))
 }
 
 /// Returns the beginning of a body, as far as it can be read.

@@ -1,15 +1,15 @@
 //! Embeddings of a service with OpenAI's `POST /embeddings`, as an adapter of the port.
 
 use super::{
-    failure::Fault,
-    key::{Key, RequestKey},
+    failure::AttemptFailure,
+    key::{ApiKey, RequestKey},
     model::InvalidModel,
     protocol::add_bearer_token,
     settings::KeySource,
     words,
 };
 use crate::http::{
-    client::{Endpoint, HttpClient, Request},
+    client::{EndpointClient, HttpClient, Request},
     http_error::HttpError,
 };
 use async_trait::async_trait;
@@ -53,9 +53,9 @@ pub struct EmbeddingsSettings {
 /// Embeddings model of a service.
 pub struct EmbeddingsModel {
     model: String,
-    endpoint: Endpoint,
+    endpoint: EndpointClient,
     headers: HeaderMap,
-    key: Key,
+    key: ApiKey,
 }
 
 impl EmbeddingsModel {
@@ -74,7 +74,7 @@ impl EmbeddingsModel {
         let mut headers = endpoint.headers();
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        let key = Key { source: settings.key, commands: None, remembered: Mutex::default() };
+        let key = ApiKey { source: settings.key, commands: None, remembered: Mutex::default() };
         Ok(Self { model: settings.model, endpoint, headers, key })
     }
 
@@ -91,7 +91,7 @@ impl EmbeddingsModel {
         let (status, headers) = (response.status(), response.headers().clone());
         let body = response.bytes(MAX_ANSWER).await.map_err(failed)?;
         if !status.is_success() {
-            return Err(Fault::of_response(status, &headers, &body).error.to_string());
+            return Err(AttemptFailure::of_response(status, &headers, &body).error.to_string());
         }
         parse(&body, texts.len())
     }
@@ -120,7 +120,7 @@ impl Embeddings for EmbeddingsModel {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct EmbeddingsResponse {
     data: Vec<Vector>,
 }
 
@@ -133,7 +133,7 @@ struct Vector {
 
 /// Parses an answer with one vector for each of `count` texts, in any order if they have an index.
 fn parse(body: &[u8], count: usize) -> Result<Vec<Vec<f32>>, String> {
-    let Answer { data } =
+    let EmbeddingsResponse { data } =
         serde_json::from_slice(body).map_err(|error| format!("the answer has no vectors: {error}"))?;
     if data.len() != count {
         return Err(format!("the answer has {} vectors for {count} texts", data.len()));

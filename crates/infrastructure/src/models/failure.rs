@@ -23,7 +23,7 @@ const TOO_LONG: [&str; 9] = [
 
 /// Failure of one attempt.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(super) struct AttemptFailure {
     pub(super) error: ModelError,
     /// `true` if a retry may succeed.
     pub(super) is_temporary: bool,
@@ -60,7 +60,7 @@ impl ReportedError {
     }
 }
 
-impl Fault {
+impl AttemptFailure {
     /// Creates a permanent fault.
     pub(super) fn lasting(error: ModelError) -> Self {
         Self { error, is_temporary: false, retry_after: None }
@@ -97,7 +97,7 @@ impl Fault {
     }
 }
 
-impl From<HttpError> for Fault {
+impl From<HttpError> for AttemptFailure {
     fn from(error: HttpError) -> Self {
         let text = with_causes(&error);
         match error {
@@ -166,7 +166,8 @@ mod tests {
 
     #[track_caller]
     fn check(status: u16, body: &str, kind: ErrorKind, is_passing: bool) {
-        let fault = Fault::of_response(StatusCode::from_u16(status).unwrap(), &HeaderMap::new(), body.as_bytes());
+        let fault =
+            AttemptFailure::of_response(StatusCode::from_u16(status).unwrap(), &HeaderMap::new(), body.as_bytes());
         assert_eq!((fault.error.kind(), fault.is_temporary), (kind, is_passing), "{status} {body}: {:?}", fault.error);
     }
 
@@ -206,7 +207,7 @@ mod tests {
         let with = |status: u16, name: &'static str, value: &'static str| {
             let headers =
                 HeaderMap::from_iter([(http::HeaderName::from_static(name), HeaderValue::from_static(value))]);
-            Fault::of_response(StatusCode::from_u16(status).unwrap(), &headers, b"")
+            AttemptFailure::of_response(StatusCode::from_u16(status).unwrap(), &headers, b"")
         };
         assert!(!with(500, "x-should-retry", "false").is_temporary);
         assert!(with(400, "x-should-retry", "true").is_temporary);

@@ -13,7 +13,7 @@ const MAX_BYTES: usize = 16 << 10;
 
 /// API key of one model.
 #[derive(Debug)]
-pub(super) struct Key {
+pub(super) struct ApiKey {
     pub(super) source: KeySource,
     /// Port that runs the command of [`KeySource::Command`].
     pub(super) commands: Option<Arc<dyn UserProgramPort>>,
@@ -30,7 +30,7 @@ pub(super) struct RequestKey {
     pub(super) may_be_stale: bool,
 }
 
-impl Key {
+impl ApiKey {
     /// Returns the current key.
     ///
     /// # Errors
@@ -110,7 +110,7 @@ mod tests {
         os::unix::fs::PermissionsExt,
     };
 
-    async fn secret_of(key: &Key) -> String {
+    async fn secret_of(key: &ApiKey) -> String {
         key.now().await.unwrap().secret.unwrap().expose().to_owned()
     }
 
@@ -118,7 +118,7 @@ mod tests {
     async fn a_new_key_in_the_file_counts_at_once() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
-        let key = Key { source: KeySource::File(path.clone()), commands: None, remembered: Mutex::default() };
+        let key = ApiKey { source: KeySource::File(path.clone()), commands: None, remembered: Mutex::default() };
         for text in ["sk-1", "sk-2"] {
             fs::write(&path, format!("  {text}\n")).unwrap();
             fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
@@ -132,7 +132,7 @@ mod tests {
     #[tokio::test]
     async fn a_program_without_a_runner_starts_no_command_and_names_the_feature_to_turn_on() {
         let source = KeySource::Command(vec!["key".into()]);
-        let key = Key { source, commands: None, remembered: Mutex::default() };
+        let key = ApiKey { source, commands: None, remembered: Mutex::default() };
         let error = key.now().await.unwrap_err().to_string();
         assert!(error.contains("runs no key commands") && error.contains("feature `sandbox`"), "{error}");
     }
@@ -142,17 +142,17 @@ mod tests {
         use super::*;
         use crate::{
             child_environment,
-            sandbox::{launcher::Launcher, user_programs::UserPrograms},
+            sandbox::{launcher::Launcher, user_programs::UserProgramRunner},
         };
         use std::path::Path;
 
-        fn key(source: KeySource, folder: &Path) -> Key {
-            let commands = UserPrograms {
+        fn key(source: KeySource, folder: &Path) -> ApiKey {
+            let commands = UserProgramRunner {
                 launcher: Launcher::start().unwrap(),
                 environment: child_environment::base(|_| None),
                 folder: folder.to_path_buf(),
             };
-            Key { source, commands: Some(Arc::new(commands)), remembered: Mutex::default() }
+            ApiKey { source, commands: Some(Arc::new(commands)), remembered: Mutex::default() }
         }
 
         fn command(line: &str) -> KeySource {

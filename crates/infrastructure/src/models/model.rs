@@ -1,8 +1,8 @@
 //! Configured model as an adapter of the port.
 
 use super::{
-    answer::{Answer, Provider},
-    key::Key,
+    answer::{AnswerStream, ModelClient},
+    key::ApiKey,
     protocol,
     settings::ModelSettings,
 };
@@ -20,7 +20,7 @@ const RESERVED: [&str; 6] = ["accept", "content-type", "content-length", "transf
 /// Language model of a provider. Cheap to clone.
 #[derive(Clone)]
 pub struct Model {
-    provider: Arc<Provider>,
+    provider: Arc<ModelClient>,
     facts: ModelFacts,
     host: Arc<str>,
 }
@@ -72,20 +72,20 @@ impl Model {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         protocol.add_headers(&mut headers);
         add_configured(&mut headers, &settings)?;
-        let key = Key { source: settings.key.clone(), commands: None, remembered: Mutex::default() };
+        let key = ApiKey { source: settings.key.clone(), commands: None, remembered: Mutex::default() };
         let facts = settings.facts();
         let host = url.host_str().unwrap_or_default().into();
-        Ok(Self { provider: Arc::new(Provider { settings, protocol, endpoint, headers, key }), facts, host })
+        Ok(Self { provider: Arc::new(ModelClient { settings, protocol, endpoint, headers, key }), facts, host })
     }
 
     /// Sets the port that runs the key command ([`KeySource::Command`](super::KeySource::Command)). Without it, such a
     /// key is missing.
     #[must_use]
     pub fn with_key_commands(self, commands: Arc<dyn UserProgramPort>) -> Self {
-        let Provider { settings, protocol, endpoint, headers, key } = &*self.provider;
-        let key = Key { source: key.source.clone(), commands: Some(commands), remembered: Mutex::default() };
+        let ModelClient { settings, protocol, endpoint, headers, key } = &*self.provider;
+        let key = ApiKey { source: key.source.clone(), commands: Some(commands), remembered: Mutex::default() };
         let (settings, endpoint, headers) = (settings.clone(), endpoint.clone(), headers.clone());
-        let provider = Provider { settings, protocol: *protocol, endpoint, headers, key };
+        let provider = ModelClient { settings, protocol: *protocol, endpoint, headers, key };
         Self { provider: Arc::new(provider), ..self }
     }
 
@@ -111,7 +111,7 @@ impl ModelProvider for Model {
 
     async fn send(&self, request: ModelRequest) -> Result<Box<dyn ModelAnswer>, ModelError> {
         let body = self.provider.protocol.body(&self.provider.settings, &request)?;
-        Ok(Box::new(Answer::new(self.provider.clone(), request, body.into())))
+        Ok(Box::new(AnswerStream::new(self.provider.clone(), request, body.into())))
     }
 }
 

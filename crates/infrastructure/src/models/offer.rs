@@ -70,13 +70,13 @@ impl ToolMapping {
 /// Ids for the calls of one answer: the provider's ids if they are usable, otherwise generated ones. They are unique in
 /// the conversation, so that it can continue with another provider.
 #[derive(Debug)]
-pub(super) struct CallIds {
+pub(super) struct CallIdAllocator {
     used: BTreeSet<String>,
     answer: usize,
     made: usize,
 }
 
-impl CallIds {
+impl CallIdAllocator {
     /// Maximum length of an id that every provider accepts.
     const MAX: usize = 40;
 
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn a_call_has_the_providers_id_unless_it_is_unfit_or_stands_in_the_conversation() {
         let earlier = Message { role: Role::Assistant, blocks: vec![call("call_0"), call("call_1_2")] };
-        let mut ids = CallIds::after(&ModelRequest::of(vec![earlier]));
+        let mut ids = CallIdAllocator::after(&ModelRequest::of(vec![earlier]));
         let taken: Vec<String> =
             ["toolu_1", "call_0", "", "toolu_1", "a b", &"x".repeat(41)].map(|id| ids.take(id)).into();
         assert_eq!(taken, ["toolu_1", "call_1_1", "call_1_3", "call_1_4", "call_1_5", "call_1_6"]);

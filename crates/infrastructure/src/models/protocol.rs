@@ -18,7 +18,7 @@ use serde_json::Value;
 use toolstead_domain::{ModelError, ModelEvent, ModelRequest, OfferedTool, Secret};
 
 /// Protocol of a provider. Does no I/O.
-pub(super) trait Protocol: Send + Sync {
+pub(super) trait ModelProtocol: Send + Sync {
     /// Returns the path and query to append to the base URL, with a leading slash.
     fn path(&self, settings: &ModelSettings) -> String;
 
@@ -74,7 +74,7 @@ pub(super) fn add_bearer_token(key: &Secret, headers: &mut HeaderMap) -> Result<
 }
 
 /// Returns the protocol of a kind.
-pub(super) fn of(kind: ProviderKind) -> &'static dyn Protocol {
+pub(super) fn of(kind: ProviderKind) -> &'static dyn ModelProtocol {
     match kind {
         ProviderKind::Anthropic => &anthropic::Anthropic,
         ProviderKind::OpenAi => &openai_chat::OpenAiChat,

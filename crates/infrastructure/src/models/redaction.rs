@@ -13,7 +13,7 @@ const SECRET_NAMES: [&str; 6] = ["auth", "cookie", "key", "password", "secret", 
 
 /// Secrets of one exchange, and the ends of its texts that may be the beginning of a secret.
 #[derive(Debug, Default)]
-pub(super) struct Redaction {
+pub(super) struct StreamRedactor {
     /// Longest first.
     secrets: Vec<String>,
     text: Tail,
@@ -24,7 +24,7 @@ pub(super) struct Redaction {
 #[derive(Debug, Default)]
 struct Tail(String);
 
-impl Redaction {
+impl StreamRedactor {
     /// Creates the redaction of a key and of configured headers with names that indicate a secret.
     pub(super) fn of<'a>(key: Option<&'a str>, headers: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let is_secret = |name: &str| SECRET_NAMES.iter().any(|part| name.to_ascii_lowercase().contains(part));
@@ -145,9 +145,9 @@ mod tests {
 
     const KEY: &str = "sk-0123456789abcdef";
 
-    fn redaction() -> Redaction {
+    fn redaction() -> StreamRedactor {
         let headers = [("X-Title", "a title of many letters"), ("X-Api-Token", "Bearer token-of-sixteen-or-more")];
-        Redaction::of(Some(KEY), headers)
+        StreamRedactor::of(Some(KEY), headers)
     }
 
     /// Returns the text of the deltas.
@@ -215,6 +215,6 @@ mod tests {
     #[test]
     fn short_keys_of_local_servers_are_words_and_not_searched_for() {
         let events = vec![ModelEvent::TextDelta("run ollama".into())];
-        assert_eq!(Redaction::of(Some("ollama"), []).applied(events.clone()), events);
+        assert_eq!(StreamRedactor::of(Some("ollama"), []).applied(events.clone()), events);
     }
 }

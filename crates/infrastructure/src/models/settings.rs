@@ -1,7 +1,7 @@
 //! Configured settings of a model.
 
 use std::{collections::BTreeMap, fmt, path::PathBuf};
-use toolstead_domain::{ModelFacts, Prices, Secret};
+use toolstead_domain::{ModelFacts, Secret, TokenPrices};
 
 /// Protocol of a model provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -85,7 +85,7 @@ pub struct ModelSettings {
     /// `true` if the model accepts images.
     pub takes_images: bool,
     /// Prices; `None` if unknown.
-    pub prices: Option<Prices>,
+    pub prices: Option<TokenPrices>,
     /// Additional headers of each request. Their values may be secrets and are never displayed.
     pub headers: BTreeMap<String, String>,
     /// Sampling temperature. `None` is the provider's default.

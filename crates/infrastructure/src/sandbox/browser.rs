@@ -36,7 +36,7 @@ const MAX_ADDRESS: usize = 8 << 10;
 
 /// A program that opens pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Browser {
+pub struct BrowserProgram {
     program: PathBuf,
     words: Vec<String>,
     environment: BTreeMap<String, String>,
@@ -44,7 +44,7 @@ pub struct Browser {
 
 /// Reason why a page was not opened.
 #[derive(Debug, thiserror::Error)]
-pub enum NotOpened {
+pub enum OpenPageError {
     /// The address is neither `https` nor an `http` address of this machine, or it is too long or contains a user.
     #[error("only an `https` address is opened, or an `http` address of this machine, and none with a user in it")]
     Address,
@@ -58,7 +58,7 @@ pub enum NotOpened {
     },
 }
 
-impl Browser {
+impl BrowserProgram {
     /// Returns the first existing program of `$BROWSER` (commands separated by colons, with `%s` for the address), or
     /// else `xdg-open` if there is a screen. Programs are searched on the `PATH` of `environment`. They receive that
     /// environment and the variables of the screen, which `of_process` reads, and nothing else. Blocks.
@@ -80,10 +80,10 @@ impl Browser {
 
     /// Opens a page, and returns once the program has been started.
     ///
-    /// # Errors [`NotOpened`].
-    pub fn open(&self, page: &Url) -> Result<(), NotOpened> {
+    /// # Errors [`OpenPageError`].
+    pub fn open(&self, page: &Url) -> Result<(), OpenPageError> {
         if !is_fit(page) {
-            return Err(NotOpened::Address);
+            return Err(OpenPageError::Address);
         }
         let mut command = Command::new(&self.program);
         let mut is_said = false;
@@ -100,7 +100,7 @@ impl Browser {
         command.process_group(0);
         file_size_signal::restore_in(&mut command);
         let started = command.spawn();
-        let mut child = started.map_err(|source| NotOpened::Start { program: self.program.clone(), source })?;
+        let mut child = started.map_err(|source| OpenPageError::Start { program: self.program.clone(), source })?;
         // The exit status is ignored, but the process must be reaped.
         thread::spawn(move || drop(child.wait()));
         Ok(())
@@ -153,9 +153,9 @@ mod tests {
         check(&format!("https://a.example/{}", "x".repeat(MAX_ADDRESS)), false);
     }
 
-    fn browser(environment: &[(&str, &str)], path: &str) -> Option<Browser> {
+    fn browser(environment: &[(&str, &str)], path: &str) -> Option<BrowserProgram> {
         let given = |name: &str| environment.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
-        Browser::find(BTreeMap::from([("PATH".to_owned(), path.to_owned())]), given)
+        BrowserProgram::find(BTreeMap::from([("PATH".to_owned(), path.to_owned())]), given)
     }
 
     #[test]

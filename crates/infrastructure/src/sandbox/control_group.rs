@@ -36,7 +36,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
 /// Groups of one process that starts runs. They are removed when the value is dropped.
 #[derive(Debug)]
-pub(super) struct Groups {
+pub(super) struct ControlGroups {
     parent: OwnedFd,
     name: String,
     /// Locked, so that no other process removes it as abandoned.
@@ -67,14 +67,14 @@ struct RunGroup {
 
 /// Limits of one run as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Limits {
+pub(super) struct ControlGroupLimits {
     pub(super) memory_bytes: u64,
     pub(super) processes: u64,
 }
 
 /// Group of one run, as its init holds it.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(super) struct ControlGroupHandle {
     folder: OwnedFd,
     kill: File,
     /// Events of its memory limit, if there is one.
@@ -83,14 +83,14 @@ pub(super) struct Group {
 
 /// Scope of the memory that was exhausted when the kernel killed a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum OutOfMemory {
+pub enum OutOfMemoryCause {
     /// The memory of the run itself: all its processes together reached this limit, in bytes.
     OfRun(u64),
     /// The memory of the machine, or of the service or container that Toolstead runs in.
     OfMachine,
 }
 
-impl fmt::Display for OutOfMemory {
+impl fmt::Display for OutOfMemoryCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OfRun(bytes) => {
@@ -106,7 +106,7 @@ impl fmt::Display for OutOfMemory {
 ///
 /// # Errors The reason why runs have no groups.
 pub fn tried() -> Result<SupportedLimits, String> {
-    Groups::found().map(|groups| groups.bounds.clone())
+    ControlGroups::found().map(|groups| groups.bounds.clone())
 }
 
 impl fmt::Display for SupportedLimits {
@@ -121,7 +121,7 @@ impl fmt::Display for SupportedLimits {
     }
 }
 
-impl Groups {
+impl ControlGroups {
     /// Finds a place where this process may create groups, and removes abandoned groups there.
     ///
     /// # Errors The reason why there is no such place.
@@ -174,7 +174,7 @@ impl Groups {
     }
 
     /// Creates the group of a run, without limits.
-    pub(super) fn make(&mut self) -> io::Result<Group> {
+    pub(super) fn make(&mut self) -> io::Result<ControlGroupHandle> {
         self.created_count += 1;
         let name = self.created_count.to_string();
         mkdirat(&self.folder, name.as_str(), Mode::from_raw_mode(0o755))?;
@@ -183,13 +183,13 @@ impl Groups {
         let folder = folder?;
         let kill = file(&folder, "cgroup.kill", OFlags::WRONLY)?;
         let memory = self.bounds.memory.then(|| file(&folder, "memory.events", OFlags::RDONLY)).transpose()?;
-        Ok(Group { folder, kill, memory })
+        Ok(ControlGroupHandle { folder, kill, memory })
     }
 
     /// Sets the limits of the group of a run.
     ///
     /// # Errors If one of the limits cannot be set. The run must not start then.
-    pub(super) fn bound(&self, group: &Group, limits: Limits) -> io::Result<()> {
+    pub(super) fn bound(&self, group: &ControlGroupHandle, limits: ControlGroupLimits) -> io::Result<()> {
         self.bounds.set(&group.folder, limits)
     }
 
@@ -221,7 +221,7 @@ impl Groups {
     }
 }
 
-impl Drop for Groups {
+impl Drop for ControlGroups {
     fn drop(&mut self) {
         // The next process removes what is left.
         clear(&self.parent, &self.name, &self.folder);
@@ -238,7 +238,7 @@ impl SupportedLimits {
     }
 
     /// Sets the limits of a group.
-    fn set(&self, group: &OwnedFd, limits: Limits) -> io::Result<()> {
+    fn set(&self, group: &OwnedFd, limits: ControlGroupLimits) -> io::Result<()> {
         if self.memory {
             write(group, "memory.max", &limits.memory_bytes.to_string())?;
             // The kernel must kill all processes of the run together: the remaining ones would wait for the killed
@@ -257,7 +257,7 @@ impl SupportedLimits {
     }
 }
 
-impl Group {
+impl ControlGroupHandle {
     /// Returns the folder of the group, into which a process can be forked.
     pub(super) fn folder(&self) -> &OwnedFd {
         &self.folder
@@ -276,7 +276,7 @@ impl Group {
 
     /// Returns whose memory was exhausted if the kernel killed the processes for that reason. `most` is the limit of
     /// the run, in bytes.
-    pub(super) fn out_of_memory(&self, most: u64) -> Option<OutOfMemory> {
+    pub(super) fn out_of_memory(&self, most: u64) -> Option<OutOfMemoryCause> {
         let mut events = self.memory.as_ref()?;
         let mut text = String::new();
         events.rewind().and_then(|()| events.read_to_string(&mut text)).ok()?;
@@ -286,7 +286,7 @@ impl Group {
 
 /// Returns which memory limit made the kernel kill a process of a group, that of the run or that of the machine,
 /// according to `memory.events` (cgroup-v2.rst); `None` if it killed none.
-fn ended_for(events: &str, most: u64) -> Option<OutOfMemory> {
+fn ended_for(events: &str, most: u64) -> Option<OutOfMemoryCause> {
     let count = |name: &str| {
         let line = events.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         line.and_then(|count| count.trim().parse::<u64>().ok()).unwrap_or(0)
@@ -294,8 +294,8 @@ fn ended_for(events: &str, most: u64) -> Option<OutOfMemory> {
     match (count("oom_kill"), count("oom")) {
         (0, _) => None,
         // Killed for a limit of an outer group.
-        (_, 0) => Some(OutOfMemory::OfMachine),
-        _ => Some(OutOfMemory::OfRun(most)),
+        (_, 0) => Some(OutOfMemoryCause::OfMachine),
+        _ => Some(OutOfMemoryCause::OfRun(most)),
     }
 }
 

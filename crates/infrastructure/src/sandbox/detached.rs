@@ -33,13 +33,13 @@ const KEPT_BYTES: u64 = 256 << 20;
 
 /// Detached tasks of a principal in a workspace.
 #[derive(Debug, Clone)]
-pub struct DetachedTasks {
+pub struct DetachedTaskFolder {
     folder: PathBuf,
 }
 
 /// A new detached task.
 #[derive(Debug)]
-pub struct NewDetachedTask {
+pub struct DetachedTaskListener {
     /// Number of the task. Numbers are not reused in this folder.
     pub number: u64,
     /// Secret that a client of the socket has to send first.
@@ -48,7 +48,7 @@ pub struct NewDetachedTask {
     pub listener: UnixListener,
 }
 
-impl DetachedTasks {
+impl DetachedTaskFolder {
     /// Returns the tasks in this data folder. Creates nothing yet.
     pub fn of(data: &Path, principal: &Principal, workspace: &Path) -> Self {
         let whose = [principal.id().as_bytes(), b"\0", workspace.as_os_str().as_bytes()].concat();
@@ -59,7 +59,7 @@ impl DetachedTasks {
     /// Takes the next number, creates the record and listens on the socket. Blocks for a moment.
     ///
     /// # Errors The error of the system, or `PermissionDenied` if other users have access to the folder.
-    pub fn begin(&self) -> io::Result<NewDetachedTask> {
+    pub fn begin(&self) -> io::Result<DetachedTaskListener> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
         let numbers = self.numbers()?;
         self.remove_old_records(&numbers);
@@ -74,7 +74,7 @@ impl DetachedTasks {
         record.write_all(format!("{secret}\n").as_bytes())?;
         let folder = File::open(&self.folder)?;
         let listener = UnixListener::bind(short_socket_path(&folder, number))?;
-        Ok(NewDetachedTask { number, secret, listener })
+        Ok(DetachedTaskListener { number, secret, listener })
     }
 
     /// Returns the numbers of all tasks with a record, oldest first. Blocks for a moment.
@@ -155,8 +155,8 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    fn tasks(folder: &Path, workspace: &str) -> DetachedTasks {
-        DetachedTasks::of(folder, &Principal::local(), Path::new(workspace))
+    fn tasks(folder: &Path, workspace: &str) -> DetachedTaskFolder {
+        DetachedTaskFolder::of(folder, &Principal::local(), Path::new(workspace))
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::{
     helper_port::{HelperBounds, HelperCall, HelperError, HelperPort},
     sandbox::{
         file_size_signal,
-        launcher::{Exit, Input, LaunchSpec, Launcher},
+        launcher::{ChildInput, Exit, LaunchSpec, Launcher},
         process_wide::PROCESS,
         self_test,
     },
@@ -56,7 +56,7 @@ const MAX_SHORT_SECONDS: u64 = 10;
 const PANICKED: i32 = 101;
 
 /// Work of a helper. Receives the order as JSON text and the input, and returns the answer.
-pub type Work = fn(order: &str, input: &mut dyn Read) -> Vec<u8>;
+pub type HelperFn = fn(order: &str, input: &mut dyn Read) -> Vec<u8>;
 
 /// Ends all helpers and confined programs, and returns once they have ended. Call it in the last line of `main`,
 /// because no confined program can be started afterwards. Without this call, the kernel ends them a moment after the
@@ -67,7 +67,7 @@ pub fn end() {
 
 /// Runs the work and ends the process, if this process was started as a helper. Otherwise returns. From then on the
 /// process can start helpers, and it ignores `SIGXFSZ`: a write beyond `ulimit -f` fails and does not end the process.
-pub fn enter(works: &[(&str, Work)]) {
+pub fn enter(works: &[(&str, HelperFn)]) {
     PROCESS.has_helper_door.store(true, Ordering::Relaxed);
     PROCESS.launchers.zygotes.enter();
     self_test::enter();
@@ -80,7 +80,7 @@ pub fn enter(works: &[(&str, Work)]) {
 }
 
 /// Runs the child's side, from the first line to the exit code.
-fn serve(work: Work) -> io::Result<i32> {
+fn serve(work: HelperFn) -> io::Result<i32> {
     // Output that a parser prints must not become part of the answer.
     let mut answer = File::from(rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?);
     rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
@@ -127,7 +127,7 @@ struct HelperOrder<T> {
 
 /// Starts helpers, with a limited number of them at a time.
 #[derive(Debug)]
-pub struct Helpers {
+pub struct HelperLauncher {
     launcher: OnceLock<Launcher>,
     requires_landlock: bool,
     allows_tier_2: bool,
@@ -137,7 +137,7 @@ pub struct Helpers {
     long: Semaphore,
 }
 
-impl Default for Helpers {
+impl Default for HelperLauncher {
     /// Allows at most two helpers per core for short work at once, and as many for long work.
     fn default() -> Self {
         let cores = thread::available_parallelism().map_or(1, usize::from);
@@ -152,7 +152,7 @@ impl Default for Helpers {
     }
 }
 
-impl Helpers {
+impl HelperLauncher {
     /// Sets whether starting a helper fails on a kernel without Landlock.
     #[must_use]
     pub fn requiring_landlock(self, is_required: bool) -> Self {
@@ -218,7 +218,7 @@ impl Helpers {
 }
 
 #[async_trait]
-impl HelperPort for Helpers {
+impl HelperPort for HelperLauncher {
     async fn call(&self, call: HelperCall) -> Result<Vec<u8>, HelperError> {
         if !PROCESS.has_helper_door.load(Ordering::Relaxed) {
             return Err(HelperError::NoDoor);
@@ -256,7 +256,7 @@ fn spec(name: &str) -> LaunchSpec {
         program: "/proc/self/exe".into(),
         args: Vec::new(),
         working_dir: "/".into(),
-        input: Input::Pipe,
+        input: ChildInput::Pipe,
         policy: SandboxPolicy::closed(environment),
     }
 }

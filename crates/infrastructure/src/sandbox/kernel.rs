@@ -4,7 +4,7 @@ use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 
 /// Features that the sandbox requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Features {
+pub struct KernelFeatures {
     /// `true` if paths can be resolved beneath a folder without races (Linux 5.6).
     pub openat2: bool,
     /// ABI version of Landlock. `None` if the kernel does not support it.
@@ -14,9 +14,9 @@ pub struct Features {
 }
 
 /// Queries the kernel. Changes nothing.
-pub fn features() -> Features {
+pub fn features() -> KernelFeatures {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    Features {
+    KernelFeatures {
         openat2: openat2(CWD, ".", flags, Mode::empty(), ResolveFlags::BENEATH).is_ok(),
         landlock_abi: landlock_abi(),
         user_namespaces: setting("/proc/sys/user/max_user_namespaces").is_none_or(|most| most > 0)

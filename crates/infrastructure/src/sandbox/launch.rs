@@ -1,8 +1,8 @@
 //! Specification, errors and outcome of a launch.
 
-use crate::sandbox::control_group::OutOfMemory;
+use crate::sandbox::control_group::OutOfMemoryCause;
 use std::{fmt, io, path::PathBuf, time::Duration};
-use toolstead_domain::{DescriptorLimit, SandboxPolicy};
+use toolstead_domain::{DescriptorLimitError, SandboxPolicy};
 
 /// Program to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,14 +15,14 @@ pub struct LaunchSpec {
     /// Absolute path of the folder in which the program starts.
     pub working_dir: PathBuf,
     /// Standard input.
-    pub input: Input,
+    pub input: ChildInput,
     /// Complete environment of the program, and its permissions.
     pub policy: SandboxPolicy,
 }
 
 /// Standard input of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Input {
+pub enum ChildInput {
     /// A pipe. The caller writes to [`Child::stdin`](super::launcher::Child::stdin).
     Pipe,
     /// At its end from the beginning, so that the child does not wait for input.
@@ -47,14 +47,14 @@ pub enum Exit {
     /// End by this signal.
     Signal(i32),
     /// Killed by the kernel with all processes that it started.
-    OutOfMemory(OutOfMemory),
+    OutOfMemory(OutOfMemoryCause),
     /// Killed with all processes that it started, because it exceeded this time limit.
     TimedOut(Duration),
 }
 
 /// Signal that can be sent to a child and its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub enum ChildSignal {
+pub enum ProcessSignal {
     /// `SIGHUP`.
     Hangup,
     /// `SIGINT`, as Ctrl-C sends it.
@@ -112,7 +112,7 @@ pub enum LaunchError {
     },
     /// File descriptors are exhausted.
     #[error("the program was not started: {0}")]
-    OutOfDescriptors(DescriptorLimit),
+    OutOfDescriptors(DescriptorLimitError),
     /// Tools should have been offered to the program, but the path to them is unavailable.
     #[error("tools cannot be offered to this program: {0}")]
     NoTools(&'static str),

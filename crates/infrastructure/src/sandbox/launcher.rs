@@ -7,19 +7,19 @@ mod open;
 mod path_lookups;
 mod time_limit;
 
-pub use crate::sandbox::launch::{ChildSignal, Exit, Input, LaunchError, LaunchSpec};
+pub use crate::sandbox::launch::{ChildInput, Exit, LaunchError, LaunchSpec, ProcessSignal};
 use crate::sandbox::{
-    run_request::{self, RunSettings},
-    tier::Tier,
+    run_request::{self, LauncherSettings},
+    tier::SandboxTier,
     toolchains::toolchain_cache::ToolchainCache,
     writable::{PathKindCache, WritableRoots},
-    zygote::{Layers, Zygote, ZygoteError, Zygotes, request::Request},
+    zygote::{ConfinementLayers, Zygote, ZygoteError, Zygotes, request::RunRequest},
 };
-use confined_run::{ConfinedRun, Listeners};
+use confined_run::{ConfinedRun, RunListeners};
 use futures::future::BoxFuture;
-use gate::ConfinementCheck;
-use open::{ProcessGroup, is_reaped, start_program};
-use path_lookups::PathLookups;
+use gate::ConfinementGate;
+use open::{UnreapedChild, is_reaped, start_program};
+use path_lookups::PathLookupLimiter;
 use rustix::{
     fs::{OFlags, fcntl_getfl, fcntl_setfl},
     pipe::{PipeFlags, pipe_with},
@@ -46,7 +46,7 @@ use std::{
 };
 use time_limit::TimeLimit;
 use tokio::{net::unix::pipe, sync::oneshot, time::timeout};
-use toolstead_domain::{Confinement, DescriptorLimit, error_chain::with_causes};
+use toolstead_domain::{Confinement, DescriptorLimitError, error_chain::with_causes};
 
 /// Time that a child has to end by itself once its input is closed.
 const TIME_FOR_END_OF_INPUT: Duration = Duration::from_millis(500);
@@ -80,10 +80,10 @@ pub struct Launcher {
 pub(super) struct SharedLauncherState {
     pub(super) zygotes: Zygotes,
     /// Known tiers of this machine: for launchers that require all layers, and for those that accept tier 2.
-    gates: [ConfinementCheck; 2],
+    gates: [ConfinementGate; 2],
     /// Thread pool for resolving the paths of a child. A disk that does not respond then blocks no thread of the async
     /// runtime.
-    path_lookups: PathLookups,
+    path_lookups: PathLookupLimiter,
     /// Results for folders that have not changed since.
     toolchain_cache: ToolchainCache,
 }
@@ -93,15 +93,15 @@ impl SharedLauncherState {
     pub(super) const fn new(trying: TierProbe) -> Self {
         Self {
             zygotes: Zygotes::new(),
-            gates: [ConfinementCheck::new(trying), ConfinementCheck::new(trying)],
-            path_lookups: PathLookups::new(64, Duration::from_secs(30)),
+            gates: [ConfinementGate::new(trying), ConfinementGate::new(trying)],
+            path_lookups: PathLookupLimiter::new(64, Duration::from_secs(30)),
             toolchain_cache: ToolchainCache::new(),
         }
     }
 }
 
 /// Determines how well programs of a launcher can be confined.
-pub(super) type TierProbe = for<'a> fn(&'a Launcher) -> BoxFuture<'a, Tier>;
+pub(super) type TierProbe = for<'a> fn(&'a Launcher) -> BoxFuture<'a, SandboxTier>;
 
 /// A running child: the leader of its own session and process group.
 ///
@@ -120,7 +120,7 @@ pub struct Child {
     /// Listening socket, if the policy offers tools. Only the program `tool` of this run can connect to it. It does not
     /// block. The code that makes the calls takes it.
     pub tools: Option<UnixListener>,
-    process: Process,
+    process: RunningProcess,
     time: Option<TimeLimit>,
 }
 
@@ -135,7 +135,7 @@ struct LaunchThreadState {
 
 /// Places that the program of a child may come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ProgramOrigin {
+enum AllowedProgramOrigin {
     /// Any place that the specification names.
     Anywhere,
     /// Only places that no run writes to.
@@ -161,7 +161,7 @@ struct PreparedLaunch {
     spec: LaunchSpec,
     program: PathBuf,
     /// Request for a confined child, with the available layers.
-    request: Option<(Layers, Request)>,
+    request: Option<(ConfinementLayers, RunRequest)>,
 }
 
 struct StartedChild {
@@ -179,14 +179,14 @@ enum LaunchProgress {
 }
 
 enum StartedProcess {
-    Open(ProcessGroup),
+    Open(UnreapedChild),
     /// Socket with the reports of the run.
-    Confined(OwnedFd, Launcher, Layers),
+    Confined(OwnedFd, Launcher, ConfinementLayers),
 }
 
 #[derive(Debug)]
-enum Process {
-    Open(Arc<ProcessGroup>),
+enum RunningProcess {
+    Open(Arc<UnreapedChild>),
     Confined(ConfinedRun),
 }
 
@@ -223,7 +223,7 @@ impl Launcher {
         Self { allows_tier_2: is_allowed, ..self }
     }
 
-    fn gate(&self) -> &'static ConfinementCheck {
+    fn gate(&self) -> &'static ConfinementGate {
         &self.shared.gates[usize::from(self.allows_tier_2)]
     }
 
@@ -259,7 +259,7 @@ impl Launcher {
     ///
     /// # Errors [`LaunchError`]. Nothing runs then.
     pub async fn launch(&self, spec: LaunchSpec) -> Result<Child, LaunchError> {
-        self.launch_of(spec, ProgramOrigin::Anywhere).await
+        self.launch_of(spec, AllowedProgramOrigin::Anywhere).await
     }
 
     /// Starts a child whose program is searched on its `PATH` as in [`find_outside`](Self::find_outside). The child
@@ -267,32 +267,41 @@ impl Launcher {
     ///
     /// # Errors As for [`launch`](Self::launch).
     pub async fn launch_from_outside(&self, spec: LaunchSpec, sees_whole_path: bool) -> Result<Child, LaunchError> {
-        self.launch_of(spec, ProgramOrigin::Outside { sees_whole_path }).await
+        self.launch_of(spec, AllowedProgramOrigin::Outside { sees_whole_path }).await
     }
 
-    async fn launch_of(&self, spec: LaunchSpec, supply: ProgramOrigin) -> Result<Child, LaunchError> {
+    async fn launch_of(&self, spec: LaunchSpec, supply: AllowedProgramOrigin) -> Result<Child, LaunchError> {
         let layers = match spec.policy.confinement {
-            Confinement::Open => Layers::All,
+            Confinement::Open => ConfinementLayers::All,
             Confinement::Sealed | Confinement::Guarded => self.gate().pass(self, spec.policy.session.as_ref()).await?,
         };
         if spec.policy.offers_tools {
             match (spec.policy.confinement, layers) {
                 (Confinement::Open, _) => return Err(LaunchError::NoTools("it is not confined")),
-                (_, Layers::WithoutNamespaces) => {
+                (_, ConfinementLayers::WithoutNamespaces) => {
                     return Err(LaunchError::NoTools("without namespaces (tier 2), a program cannot use sockets"));
                 }
-                (_, Layers::All) => {}
+                (_, ConfinementLayers::All) => {}
             }
         }
         self.launch_with(spec, supply, layers).await
     }
 
     /// Starts a child without testing the confinement. Used by the test itself.
-    pub(super) async fn launch_without_test(&self, spec: LaunchSpec, layers: Layers) -> Result<Child, LaunchError> {
-        self.launch_with(spec, ProgramOrigin::Anywhere, layers).await
+    pub(super) async fn launch_without_test(
+        &self,
+        spec: LaunchSpec,
+        layers: ConfinementLayers,
+    ) -> Result<Child, LaunchError> {
+        self.launch_with(spec, AllowedProgramOrigin::Anywhere, layers).await
     }
 
-    async fn launch_with(&self, spec: LaunchSpec, supply: ProgramOrigin, layers: Layers) -> Result<Child, LaunchError> {
+    async fn launch_with(
+        &self,
+        spec: LaunchSpec,
+        supply: AllowedProgramOrigin,
+        layers: ConfinementLayers,
+    ) -> Result<Child, LaunchError> {
         let (launcher, time) = (self.clone(), spec.policy.limits.timeout);
         // If the lookup takes too long, or the caller has cancelled the launch, nothing is started.
         let waiting = Arc::new(());
@@ -307,11 +316,11 @@ impl Launcher {
         };
         drop(waiting);
         let failed = |source| LaunchError::Start { program: "its pipes".into(), source };
-        let (process, Listeners { proxy, tools }) = match process {
-            StartedProcess::Open(group) => (Process::Open(Arc::new(group)), Listeners::default()),
+        let (process, RunListeners { proxy, tools }) = match process {
+            StartedProcess::Open(group) => (RunningProcess::Open(Arc::new(group)), RunListeners::default()),
             StartedProcess::Confined(reports, launcher, layers) => {
                 let (run, listeners) = ConfinedRun::begin(reports, launcher, layers).await?;
-                (Process::Confined(run), listeners)
+                (RunningProcess::Confined(run), listeners)
             }
         };
         let time = time.map(|time| TimeLimit::of(time, process.killer()));
@@ -349,7 +358,7 @@ impl Launcher {
 
     /// Returns the zygote if it was started. Returns `None` also while a session is being released: a new session with
     /// the same name must not overtake that.
-    fn known_zygote(&self, layers: Layers) -> Option<Arc<Zygote>> {
+    fn known_zygote(&self, layers: ConfinementLayers) -> Option<Arc<Zygote>> {
         let held = self.thread_state.upgrade().filter(|held| held.releases.load(Ordering::Acquire) == 0)?;
         held.zygotes[layers as usize].get().cloned()
     }
@@ -358,12 +367,12 @@ impl Launcher {
     fn prepare(
         &self,
         mut spec: LaunchSpec,
-        supply: ProgramOrigin,
-        layers: Layers,
+        supply: AllowedProgramOrigin,
+        layers: ConfinementLayers,
     ) -> Result<PreparedLaunch, LaunchError> {
         let writable = WritableRoots::new(&[&self.other_roots, spec.policy.write_roots.as_slice()].concat());
         let mut links = PathKindCache::default();
-        if let ProgramOrigin::Outside { sees_whole_path } = supply {
+        if let AllowedProgramOrigin::Outside { sees_whole_path } = supply {
             let path = spec.policy.environment.get("PATH").map_or("", String::as_str);
             let (found, path) = find_outside_with_links(&mut links, &spec.program, path, &writable);
             let Some(found) = found else {
@@ -382,7 +391,8 @@ impl Launcher {
         let request = is_confined.then(|| {
             let others = WritableRoots::new(&self.other_roots);
             let remembered = &self.shared.toolchain_cache;
-            let settings = RunSettings { own_home: self.home.as_deref(), requires_landlock: self.requires_landlock };
+            let settings =
+                LauncherSettings { own_home: self.home.as_deref(), requires_landlock: self.requires_landlock };
             let request = run_request::request(&spec, &program, &writable, &others, links, remembered, settings)?;
             Ok::<_, LaunchError>((layers, request))
         });
@@ -404,8 +414,8 @@ impl Child {
     /// Returns the process id.
     pub fn id(&self) -> u32 {
         match &self.process {
-            Process::Open(group) => group.id.as_raw_nonzero().get().unsigned_abs(),
-            Process::Confined(run) => run.id,
+            RunningProcess::Open(group) => group.id.as_raw_nonzero().get().unsigned_abs(),
+            RunningProcess::Confined(run) => run.id,
         }
     }
 
@@ -413,8 +423,8 @@ impl Child {
     /// process of a confined one is left.
     pub async fn exited(&mut self) -> Exit {
         let exit = match &mut self.process {
-            Process::Open(group) => group.exited().await,
-            Process::Confined(run) => run.exited().await,
+            RunningProcess::Open(group) => group.exited().await,
+            RunningProcess::Confined(run) => run.exited().await,
         };
         match &self.time {
             Some(limit) if exit == Exit::Signal(Signal::KILL.as_raw()) => limit.classify_exit(exit),
@@ -426,8 +436,8 @@ impl Child {
     /// ended by itself.
     pub fn undone(&self) -> &[String] {
         match &self.process {
-            Process::Open(_) => &[],
-            Process::Confined(run) => &run.aftermath.undone,
+            RunningProcess::Open(_) => &[],
+            RunningProcess::Confined(run) => &run.aftermath.undone,
         }
     }
 
@@ -435,45 +445,45 @@ impl Child {
     /// trusted.
     pub fn left(&self) -> &[String] {
         match &self.process {
-            Process::Open(_) => &[],
-            Process::Confined(run) => &run.aftermath.left,
+            RunningProcess::Open(_) => &[],
+            RunningProcess::Confined(run) => &run.aftermath.left,
         }
     }
 
     /// Returns `true` if a process that a confined child started outlived it and was killed.
     pub fn had_survivors(&self) -> bool {
-        matches!(&self.process, Process::Confined(run) if run.had_survivors)
+        matches!(&self.process, RunningProcess::Confined(run) if run.had_survivors)
     }
 
     /// Kills the child and its group, and returns once they have ended, so that [`undone`](Self::undone) is known.
     pub async fn kill(&mut self) {
         match &self.process {
-            Process::Open(group) => group.signal(Signal::KILL),
-            Process::Confined(run) => run.end(),
+            RunningProcess::Open(group) => group.signal(Signal::KILL),
+            RunningProcess::Confined(run) => run.end(),
         }
         // Only a process that hangs in the kernel takes longer, and the launching thread waits for that one. Cleaning
         // up a workspace may take its time. A shutdown has limits of its own.
         let time = match &self.process {
-            Process::Open(_) => TIME_FOR_KILLS,
-            Process::Confined(_) => confined_run::TIME_TO_END,
+            RunningProcess::Open(_) => TIME_FOR_KILLS,
+            RunningProcess::Confined(_) => confined_run::TIME_TO_END,
         };
         if timeout(time, self.exited()).await.is_err()
-            && let Process::Confined(run) = &mut self.process
+            && let RunningProcess::Confined(run) = &mut self.process
         {
             run.mark_lost();
         }
     }
 
     /// Sends a signal to the child and its group. Does nothing once they have ended.
-    pub fn signal(&self, signal: ChildSignal) {
+    pub fn signal(&self, signal: ProcessSignal) {
         self.process.signal(match signal {
-            ChildSignal::Hangup => Signal::HUP,
-            ChildSignal::Interrupt => Signal::INT,
-            ChildSignal::Quit => Signal::QUIT,
-            ChildSignal::Terminate => Signal::TERM,
-            ChildSignal::Kill => Signal::KILL,
-            ChildSignal::User1 => Signal::USR1,
-            ChildSignal::User2 => Signal::USR2,
+            ProcessSignal::Hangup => Signal::HUP,
+            ProcessSignal::Interrupt => Signal::INT,
+            ProcessSignal::Quit => Signal::QUIT,
+            ProcessSignal::Terminate => Signal::TERM,
+            ProcessSignal::Kill => Signal::KILL,
+            ProcessSignal::User1 => Signal::USR1,
+            ProcessSignal::User2 => Signal::USR2,
         });
     }
 
@@ -482,8 +492,8 @@ impl Child {
     /// output.
     pub fn end_leftovers_at_once(&self) {
         match &self.process {
-            Process::Open(_) => {}
-            Process::Confined(run) => run.end_leftovers_at_once(),
+            RunningProcess::Open(_) => {}
+            RunningProcess::Confined(run) => run.end_leftovers_at_once(),
         }
     }
 
@@ -504,7 +514,7 @@ impl Child {
     }
 }
 
-impl Process {
+impl RunningProcess {
     /// Returns a function that kills all its processes. The function does not keep the process alive, because after its
     /// end there is nothing to kill.
     fn killer(&self) -> Box<dyn FnOnce() + Send> {
@@ -590,27 +600,27 @@ fn start(prepared: PreparedLaunch, launcher: Launcher, held: &LaunchThreadState)
 }
 
 fn start_confined(
-    (layers, request): (Layers, Request),
-    input: Input,
+    (layers, request): (ConfinementLayers, RunRequest),
+    input: ChildInput,
     program: PathBuf,
     launcher: Launcher,
     zygote: &Zygote,
 ) -> Result<StartedChild, LaunchError> {
-    let streams = Streams::open(input).map_err(|source| LaunchError::Start { program, source })?;
+    let streams = StandardStreams::open(input).map_err(|source| LaunchError::Start { program, source })?;
     let reports = zygote.launch(request, streams.child_ends).map_err(unconfined)?;
     let ParentStreams { stdin, stdout, stderr } = streams.parent_ends;
     Ok(StartedChild { process: StartedProcess::Confined(reports, launcher, layers), stdin, stdout, stderr })
 }
 
 fn unconfined(error: ZygoteError) -> LaunchError {
-    match DescriptorLimit::in_chain(&error) {
+    match DescriptorLimitError::in_chain(&error) {
         Some(limit) => LaunchError::OutOfDescriptors(limit),
         None => LaunchError::Confine(with_causes(&error)),
     }
 }
 
 /// Both ends of the standard streams of a child.
-struct Streams {
+struct StandardStreams {
     parent_ends: ParentStreams,
     /// Input, output and error output of the child.
     child_ends: [OwnedFd; 3],
@@ -622,13 +632,13 @@ struct ParentStreams {
     stderr: OwnedFd,
 }
 
-impl Streams {
-    fn open(input: Input) -> io::Result<Self> {
-        if let Input::Terminal { rows, columns } = input {
+impl StandardStreams {
+    fn open(input: ChildInput) -> io::Result<Self> {
+        if let ChildInput::Terminal { rows, columns } = input {
             return Self::terminal(rows, columns);
         }
         let (their_stdin, stdin) = match input {
-            Input::Pipe => pipe_with(PipeFlags::CLOEXEC).map(|(read, write)| (read, Some(write)))?,
+            ChildInput::Pipe => pipe_with(PipeFlags::CLOEXEC).map(|(read, write)| (read, Some(write)))?,
             _ => (File::open("/dev/null")?.into(), None),
         };
         let (stdout, their_stdout) = pipe_with(PipeFlags::CLOEXEC)?;

@@ -21,7 +21,7 @@ const DRAIN: Duration = Duration::from_millis(200);
 /// Result of a run.
 #[derive(Debug)]
 pub(crate) struct RunResult {
-    pub(crate) end: End,
+    pub(crate) end: RunOutcome,
     pub(crate) stdout: CapturedStream,
     #[cfg_attr(not(feature = "hooks"), expect(dead_code, reason = "only hooks report it"))]
     pub(crate) stderr: CapturedStream,
@@ -31,7 +31,7 @@ pub(crate) struct RunResult {
 
 /// Outcome of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum RunOutcome {
     Exited(Exit),
     /// Timeout. The program was killed with all processes that it started.
     TimedOut,
@@ -63,13 +63,13 @@ pub(crate) async fn run(launcher: &Launcher, mut spec: LaunchSpec, input: &[u8],
         Ok(mut child) => match timeout(at_most, wait_for_exit(&mut child, input, &mut stdout, &mut stderr)).await {
             Ok(exit) => {
                 mark.disarm();
-                End::Exited(exit)
+                RunOutcome::Exited(exit)
             }
-            Err(_) => End::TimedOut,
+            Err(_) => RunOutcome::TimedOut,
         },
         Err(error) => {
             mark.disarm();
-            End::NotStarted(with_causes(&error))
+            RunOutcome::NotStarted(with_causes(&error))
         }
     };
     RunResult { end, stdout, stderr, duration: began.elapsed() }
@@ -118,7 +118,7 @@ async fn capture(from: Option<impl AsyncRead + Unpin>, to: &mut CapturedStream) 
 #[expect(clippy::disallowed_methods, reason = "tests look at processes behind the run's back")]
 mod tests {
     use super::*;
-    use crate::{child_environment, sandbox::launcher::Input};
+    use crate::{child_environment, sandbox::launcher::ChildInput};
     use std::{fs, path::Path};
     use tokio::time::sleep;
     use toolstead_domain::SandboxPolicy;
@@ -130,7 +130,7 @@ mod tests {
             program: "sh".into(),
             args: vec!["-c".into(), format!("setsid --fork sh -c '{inner}'; sleep 300")],
             working_dir: folder.to_path_buf(),
-            input: Input::Pipe,
+            input: ChildInput::Pipe,
             policy: SandboxPolicy::open(child_environment::base(|_| None)),
         }
     }
@@ -160,7 +160,7 @@ mod tests {
         for seconds in [1, 8, 64] {
             let folder = tempfile::tempdir().unwrap();
             let ran = run(&launcher, leaving(folder.path()), b"{}", Duration::from_secs(seconds)).await;
-            assert_eq!(ran.end, End::TimedOut);
+            assert_eq!(ran.end, RunOutcome::TimedOut);
             // On a busy machine the program may not have started it yet.
             if let Some(pid) = left(folder.path()) {
                 return gone(&pid).await;

@@ -4,26 +4,26 @@
 use super::{
     launcher::{Launcher, SharedLauncherState},
     self_test,
-    workspace::open_file_limit::OpenFileLimit,
+    workspace::open_file_limit::OpenFileLimiter,
 };
 use std::{io, sync::atomic::AtomicBool};
 
-pub(super) static PROCESS: ProcessWide = ProcessWide {
+pub(super) static PROCESS: ProcessWideState = ProcessWideState {
     has_helper_door: AtomicBool::new(false),
     launchers: SharedLauncherState::new(|launcher| Box::pin(self_test::tier(launcher))),
-    open_file_limit: OpenFileLimit::new(),
+    open_file_limit: OpenFileLimiter::new(),
 };
 
 /// State that this process has once.
 #[derive(Debug)]
-pub(super) struct ProcessWide {
+pub(super) struct ProcessWideState {
     /// `true` once this process can be its own helper, because its `main` began with [`enter`](super::helper::enter).
     /// Without that call, an arbitrary program would run its `main` a second time.
     pub(super) has_helper_door: AtomicBool,
     /// Zygotes, cached facts about the machine, and threads for lookups.
     pub(super) launchers: SharedLauncherState,
     /// Number of descriptors that file changes hold.
-    pub(super) open_file_limit: OpenFileLimit,
+    pub(super) open_file_limit: OpenFileLimiter,
 }
 
 impl Launcher {

@@ -1,12 +1,12 @@
 //! Converts the permissions of a run to a request to the zygote. The runtime resolves every path itself.
 
 use crate::sandbox::{
-    launch::{Input, LaunchError, LaunchSpec},
+    launch::{ChildInput, LaunchError, LaunchSpec},
     offered_tools,
     persistent_home::{self, MountPoint},
-    toolchains::{Toolchains, is_machine_path, is_system_path, toolchain_cache::ToolchainCache},
+    toolchains::{ToolchainFolders, is_machine_path, is_system_path, toolchain_cache::ToolchainCache},
     writable::{PathKindCache, WritableRoots},
-    zygote::request::{CopiedFile, Folder, Network, Program, Request},
+    zygote::request::{CopiedFile, FolderMapping, Network, Program, RunRequest},
 };
 use std::{
     collections::BTreeSet,
@@ -29,7 +29,7 @@ const MAX_SETTINGS_BYTES: u64 = 256 << 10;
 
 /// Settings of a launcher that apply to each of its runs.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct RunSettings<'a> {
+pub(super) struct LauncherSettings<'a> {
     /// Home folder of the user.
     pub(super) own_home: Option<&'a Path>,
     /// `true` to reject a run without Landlock.
@@ -46,12 +46,12 @@ pub(super) fn request(
     others: &WritableRoots,
     links: PathKindCache,
     remembered: &ToolchainCache,
-    of_launcher: RunSettings<'_>,
-) -> Result<Request, LaunchError> {
-    let RunSettings { own_home, requires_landlock } = of_launcher;
+    of_launcher: LauncherSettings<'_>,
+) -> Result<RunRequest, LaunchError> {
+    let LauncherSettings { own_home, requires_landlock } = of_launcher;
     let policy = &spec.policy;
     let mut environment = policy.environment.clone();
-    let mut tools = Toolchains::new(own_home, writable).over(links).remembering(remembered);
+    let mut tools = ToolchainFolders::new(own_home, writable).over(links).remembering(remembered);
     tools.add_path(environment.get("PATH").map_or("", String::as_str));
     if policy.offers_tools {
         let path = environment.remove("PATH").unwrap_or_default();
@@ -114,7 +114,7 @@ pub(super) fn request(
         folders.push(folder(&source, path, true, false)?);
         sort(&mut folders);
     }
-    Ok(Request {
+    Ok(RunRequest {
         program,
         args: spec.args.clone(),
         environment,
@@ -136,7 +136,7 @@ pub(super) fn request(
         memory_bytes: policy.limits.memory_bytes,
         processes: policy.limits.processes.into(),
         file_bytes: policy.limits.file_bytes,
-        terminal: matches!(spec.input, Input::Terminal { .. }),
+        terminal: matches!(spec.input, ChildInput::Terminal { .. }),
         requires_landlock,
         offers_tools: policy.offers_tools,
     })
@@ -149,22 +149,22 @@ fn is_linked_beneath(root: &Path, path: &Path) -> bool {
 
 /// Sorts outer folders first, so that inner ones are mounted on them. Of two folders at one path, the writable one is
 /// last.
-fn sort(folders: &mut [Folder]) {
+fn sort(folders: &mut [FolderMapping]) {
     folders.sort_by(|a, b| {
-        let depth = |one: &Folder| one.target.components().count();
+        let depth = |one: &FolderMapping| one.target.components().count();
         (depth(a), &a.target, a.is_writable).cmp(&(depth(b), &b.target, b.is_writable))
     });
 }
 
 /// Returns the mount points in a home, without those within another folder.
-fn mount_points_in(home: &Path, folders: &[Folder]) -> Vec<MountPoint> {
-    let outermost = |folder: &&Folder| {
-        let holds = |other: &Folder| {
+fn mount_points_in(home: &Path, folders: &[FolderMapping]) -> Vec<MountPoint> {
+    let outermost = |folder: &&FolderMapping| {
+        let holds = |other: &FolderMapping| {
             other.target != folder.target && folder.target.starts_with(&other.target) && other.target.starts_with(home)
         };
         !folders.iter().any(holds)
     };
-    let place = |folder: &Folder| {
+    let place = |folder: &FolderMapping| {
         let path = folder.target.strip_prefix(home).ok().filter(|rest| *rest != Path::new(""))?;
         Some(MountPoint {
             path: path.to_owned(),
@@ -197,7 +197,7 @@ fn refused(path: &Path, reason: &str) -> LaunchError {
 /// Returns these paths as the run sees them, under each of their names. An outer path precedes those within it.
 fn visible_paths(
     paths: &[PathBuf],
-    folders: &[Folder],
+    folders: &[FolderMapping],
     links: &mut PathKindCache,
 ) -> Result<Vec<PathBuf>, LaunchError> {
     let mut seen = BTreeSet::new();
@@ -228,7 +228,7 @@ fn visible_paths(
     Ok(seen.into_iter().collect())
 }
 
-impl Folder {
+impl FolderMapping {
     fn holds(&self, path: &Path) -> bool {
         path.starts_with(&self.source) || path.starts_with(&self.target)
     }
@@ -244,9 +244,9 @@ fn seen_at(program: &Path) -> PathBuf {
     }
 }
 
-fn folder(source: &Path, target: PathBuf, is_writable: bool, is_root: bool) -> Result<Folder, LaunchError> {
+fn folder(source: &Path, target: PathBuf, is_writable: bool, is_root: bool) -> Result<FolderMapping, LaunchError> {
     let found = fs::metadata(source).map_err(|error| refused(source, &error.to_string()))?;
-    Ok(Folder { source: source.to_owned(), target, is_writable, owner: (found.uid(), found.gid()), is_root })
+    Ok(FolderMapping { source: source.to_owned(), target, is_writable, owner: (found.uid(), found.gid()), is_root })
 }
 
 struct Home {
@@ -255,7 +255,7 @@ struct Home {
 }
 
 /// Returns the home of a run: private, at the path from the environment, unless that is in a root.
-fn home(named: Option<&Path>, folders: &[Folder]) -> Home {
+fn home(named: Option<&Path>, folders: &[FolderMapping]) -> Home {
     let usable = named.filter(|home| {
         is_plain(home) && home.components().count() > 1 && !is_system_path(home) && !home.starts_with("/tmp")
     });

@@ -10,7 +10,7 @@ use std::{
     time::Instant,
 };
 use toolstead_domain::{
-    ArgumentValidationError, Formats, InvalidArguments, InvalidSchema, SchemaValidator, SchemaValidatorError,
+    ArgumentValidationError, FormatValidation, InvalidArguments, InvalidSchema, SchemaValidator, SchemaValidatorError,
     ToolInputSchema, UnlistedViolations, Violation,
 };
 
@@ -43,7 +43,7 @@ struct ValidationRequest<T> {
 
 /// Answer of the child.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-enum Verdict {
+enum ValidationOutcome {
     Valid,
     Invalid {
         /// Path, expectation and actual value of each violation.
@@ -65,7 +65,12 @@ impl HelperSchemaValidator {
 
 #[async_trait]
 impl SchemaValidator for HelperSchemaValidator {
-    async fn validate(&self, schema: &Value, formats: Formats, value: &Value) -> Result<(), SchemaValidatorError> {
+    async fn validate(
+        &self,
+        schema: &Value,
+        formats: FormatValidation,
+        value: &Value,
+    ) -> Result<(), SchemaValidatorError> {
         let question = serde_json::to_vec(&ValidationRequest { schema, value });
         let input = question.map_err(|error| SchemaValidatorError::Ended(error.to_string()))?;
         if input.len() as u64 > MAX_INPUT_BYTES {
@@ -73,7 +78,7 @@ impl SchemaValidator for HelperSchemaValidator {
         }
         let call = HelperCall {
             name: HELPER,
-            order: HelperCall::order_of(&ValidationOptions { asserts_formats: formats == Formats::Asserted })
+            order: HelperCall::order_of(&ValidationOptions { asserts_formats: formats == FormatValidation::Asserted })
                 .map_err(failed)?,
             input: Box::new(Cursor::new(input)),
             input_bytes: MAX_INPUT_BYTES,
@@ -86,8 +91,8 @@ impl SchemaValidator for HelperSchemaValidator {
         let verdict =
             serde_json::from_slice(&answer).map_err(|error| SchemaValidatorError::Ended(error.to_string()))?;
         match verdict {
-            Verdict::Valid => Ok(()),
-            Verdict::Invalid { violations, more } => Err(InvalidArguments {
+            ValidationOutcome::Valid => Ok(()),
+            ValidationOutcome::Invalid { violations, more } => Err(InvalidArguments {
                 violations: violations
                     .into_iter()
                     .map(|[path, expected, got]| Violation { path, expected, got })
@@ -99,8 +104,8 @@ impl SchemaValidator for HelperSchemaValidator {
                 },
             }
             .into()),
-            Verdict::NoSchema(reason) => Err(InvalidSchema::new(reason).into()),
-            Verdict::Unknown(reason) => Err(SchemaValidatorError::Ended(reason)),
+            ValidationOutcome::NoSchema(reason) => Err(InvalidSchema::new(reason).into()),
+            ValidationOutcome::Unknown(reason) => Err(SchemaValidatorError::Ended(reason)),
         }
     }
 }
@@ -124,16 +129,16 @@ pub(crate) fn answer(order: &str, input: &mut dyn Read) -> Vec<u8> {
     serde_json::to_vec(&judged(order, input)).unwrap_or_default()
 }
 
-fn judged(order: &str, input: &mut dyn Read) -> Verdict {
-    let unknown = |error: serde_json::Error| Verdict::Unknown(error.to_string());
+fn judged(order: &str, input: &mut dyn Read) -> ValidationOutcome {
+    let unknown = |error: serde_json::Error| ValidationOutcome::Unknown(error.to_string());
     let formats = match serde_json::from_str(order) {
-        Ok(ValidationOptions { asserts_formats: true }) => Formats::Asserted,
-        Ok(ValidationOptions { asserts_formats: false }) => Formats::Annotations,
+        Ok(ValidationOptions { asserts_formats: true }) => FormatValidation::Asserted,
+        Ok(ValidationOptions { asserts_formats: false }) => FormatValidation::Annotations,
         Err(error) => return unknown(error),
     };
     let mut text = Vec::new();
     if let Err(error) = input.read_to_end(&mut text) {
-        return Verdict::Unknown(error.to_string());
+        return ValidationOutcome::Unknown(error.to_string());
     }
     let ValidationRequest::<Value> { schema, value } = match serde_json::from_slice(&text) {
         Ok(question) => question,
@@ -142,12 +147,12 @@ fn judged(order: &str, input: &mut dyn Read) -> Verdict {
     drop(text);
     let schema = match ToolInputSchema::compile_unbounded(&schema, formats) {
         Ok(schema) => schema,
-        Err(invalid) => return Verdict::NoSchema(invalid.reason().to_owned()),
+        Err(invalid) => return ValidationOutcome::NoSchema(invalid.reason().to_owned()),
     };
     match schema.validate(&value) {
-        Ok(()) => Verdict::Valid,
-        Err(ArgumentValidationError::Unbounded(unbounded)) => Verdict::Unknown(unbounded.to_string()),
-        Err(ArgumentValidationError::Invalid(InvalidArguments { violations, more })) => Verdict::Invalid {
+        Ok(()) => ValidationOutcome::Valid,
+        Err(ArgumentValidationError::Unbounded(unbounded)) => ValidationOutcome::Unknown(unbounded.to_string()),
+        Err(ArgumentValidationError::Invalid(InvalidArguments { violations, more })) => ValidationOutcome::Invalid {
             violations: violations.into_iter().map(|one| [one.path, one.expected, one.got]).collect(),
             more: match more {
                 UnlistedViolations::None => Some(0),
@@ -164,25 +169,25 @@ mod tests {
     use serde_json::json;
 
     #[track_caller]
-    fn check(asserts_formats: bool, schema: Value, value: Value, expected: Verdict) {
+    fn check(asserts_formats: bool, schema: Value, value: Value, expected: ValidationOutcome) {
         let order = json!({"asserts_formats": asserts_formats}).to_string();
         let question = json!({"schema": schema, "value": value}).to_string();
         let answered = answer(&order, &mut question.as_bytes());
-        assert_eq!(serde_json::from_slice::<Verdict>(&answered).unwrap(), expected);
+        assert_eq!(serde_json::from_slice::<ValidationOutcome>(&answered).unwrap(), expected);
     }
 
     #[test]
     fn the_child_tells_the_verdict_and_what_is_wrong() {
         let day = || json!({"properties": {"day": {"format": "date"}}});
         let wrong = ["/day", "a text of the format date", "\"?\""].map(str::to_owned);
-        check(true, day(), json!({"day": "2026-01-01"}), Verdict::Valid);
-        check(true, day(), json!({"day": "?"}), Verdict::Invalid { violations: vec![wrong], more: Some(0) });
-        check(false, day(), json!({"day": "?"}), Verdict::Valid);
+        check(true, day(), json!({"day": "2026-01-01"}), ValidationOutcome::Valid);
+        check(true, day(), json!({"day": "?"}), ValidationOutcome::Invalid { violations: vec![wrong], more: Some(0) });
+        check(false, day(), json!({"day": "?"}), ValidationOutcome::Valid);
         let many = answer(
             &json!({"asserts_formats": true}).to_string(),
             &mut json!({"schema": {"items": {"type": "null"}}, "value": vec![0; 100]}).to_string().as_bytes(),
         );
-        let Verdict::Invalid { violations, more } = serde_json::from_slice(&many).unwrap() else { panic!() };
+        let ValidationOutcome::Invalid { violations, more } = serde_json::from_slice(&many).unwrap() else { panic!() };
         assert_eq!((violations.len(), more), (20, Some(80)));
     }
 
@@ -192,8 +197,8 @@ mod tests {
             &json!({"asserts_formats": true}).to_string(),
             &mut json!({"schema": {"type": "strng"}, "value": {}}).to_string().as_bytes(),
         );
-        assert!(matches!(serde_json::from_slice(&no_schema).unwrap(), Verdict::NoSchema(_)));
+        assert!(matches!(serde_json::from_slice(&no_schema).unwrap(), ValidationOutcome::NoSchema(_)));
         let nothing = answer("{}", &mut [].as_slice());
-        assert!(matches!(serde_json::from_slice(&nothing).unwrap(), Verdict::Unknown(_)));
+        assert!(matches!(serde_json::from_slice(&nothing).unwrap(), ValidationOutcome::Unknown(_)));
     }
 }

@@ -1,6 +1,6 @@
 //! Search for the file that the shell starts for the name of a program.
 
-use super::{is_shown_to_all, run_request::PRIVATE_HOME, toolchains::Toolchains, workspace::Workspace};
+use super::{is_shown_to_all, run_request::PRIVATE_HOME, toolchains::ToolchainFolders, workspace::Workspace};
 use std::{
     collections::BTreeMap,
     os::unix::fs::PermissionsExt,
@@ -40,7 +40,7 @@ impl SearchPath {
             return false;
         }
         let is_mounted = || {
-            let mut toolchains = Toolchains::new(self.home.as_deref(), workspace.writable());
+            let mut toolchains = ToolchainFolders::new(self.home.as_deref(), workspace.writable());
             toolchains.add_bin(&way.real);
             toolchains.into_folders().iter().any(|mounted| way.real.starts_with(mounted))
         };

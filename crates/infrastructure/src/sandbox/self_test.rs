@@ -5,15 +5,15 @@
 
 mod tries;
 
-pub use crate::sandbox::tier::Tier;
+pub use crate::sandbox::tier::SandboxTier;
 use crate::{
     child_environment,
     sandbox::{
-        kernel::{self, Features},
-        launcher::{Exit, Input, LaunchError, LaunchSpec, Launcher},
+        kernel::{self, KernelFeatures},
+        launcher::{ChildInput, Exit, LaunchError, LaunchSpec, Launcher},
         run_request::OWN_PROGRAM,
         toolchains::is_machine_path,
-        zygote::{DEDICATED_ID, Layers},
+        zygote::{ConfinementLayers, DEDICATED_ID},
     },
 };
 use rustix::process::geteuid;
@@ -33,7 +33,7 @@ use std::{
 use tokio::{io::AsyncReadExt, time::timeout};
 use toolstead_domain::{Confinement, NetworkPolicy, SandboxLimits, SandboxPolicy};
 pub(super) use tries::enter;
-use tries::{Kind, MARKER, Task};
+use tries::{MARKER, RunProfile, SelfTestInput};
 use uuid::Uuid;
 
 /// Timeout of one confined run. Only a run that hangs reaches it, so that the load of the machine does not decide the
@@ -43,24 +43,26 @@ const ROOM_FOR_CANARIES: &str = "free some space in the folder for temporary fil
 /// First ABI version of Landlock that keeps a run from abstract sockets.
 const SCOPED_ABI: u32 = 6;
 /// Determines the tier of this machine by testing the confinement.
-pub async fn tier(launcher: &Launcher) -> Tier {
+pub async fn tier(launcher: &Launcher) -> SandboxTier {
     let features = kernel::features();
     let canaries = match Canaries::place_in(&[env::temp_dir(), "/var/tmp".into()]) {
         Ok(canaries) => canaries,
         Err(error) => {
             let missing = format!("the confinement cannot be tested, because its canaries cannot be created: {error}");
-            return Tier::Third { missing, remedy: ROOM_FOR_CANARIES.into() };
+            return SandboxTier::Third { missing, remedy: ROOM_FOR_CANARIES.into() };
         }
     };
-    let third =
-        |missing| Tier::Third { missing, remedy: suggestion(features, geteuid().is_root(), launcher.allows_tier_2()) };
-    let missing = match check_layers(launcher, &canaries, features, Layers::All).await {
-        Ok(()) => return Tier::First { notes: notes(features) },
+    let third = |missing| SandboxTier::Third {
+        missing,
+        remedy: suggestion(features, geteuid().is_root(), launcher.allows_tier_2()),
+    };
+    let missing = match check_layers(launcher, &canaries, features, ConfinementLayers::All).await {
+        Ok(()) => return SandboxTier::First { notes: notes(features) },
         Err(missing) if !launcher.allows_tier_2() => return third(missing),
         Err(missing) => missing,
     };
-    match check_layers(launcher, &canaries, features, Layers::WithoutNamespaces).await {
-        Ok(()) => Tier::Second { missing },
+    match check_layers(launcher, &canaries, features, ConfinementLayers::WithoutNamespaces).await {
+        Ok(()) => SandboxTier::Second { missing },
         Err(other) => third(format!("{missing}; and tier 2 failed its test: {other}")),
     }
 }
@@ -69,8 +71,8 @@ pub async fn tier(launcher: &Launcher) -> Tier {
 async fn check_layers(
     launcher: &Launcher,
     canaries: &Canaries,
-    features: Features,
-    layers: Layers,
+    features: KernelFeatures,
+    layers: ConfinementLayers,
 ) -> Result<(), String> {
     match find_reached_canaries(launcher, canaries, features, layers).await? {
         open if open.is_empty() => Ok(()),
@@ -79,7 +81,7 @@ async fn check_layers(
 }
 
 /// Returns notes about missing layers that other layers make up for.
-fn notes(features: Features) -> Vec<String> {
+fn notes(features: KernelFeatures) -> Vec<String> {
     let note = match features.landlock_abi {
         None => {
             "no Landlock: only the mounts protect files, and servers with the machine's network can use its abstract \
@@ -94,7 +96,7 @@ fn notes(features: Features) -> Vec<String> {
 }
 
 /// Returns a suggestion. `does_with_tier_2` is `true` if this launcher already accepts tier 2.
-fn suggestion(features: Features, is_root: bool, does_with_tier_2: bool) -> String {
+fn suggestion(features: KernelFeatures, is_root: bool, does_with_tier_2: bool) -> String {
     let first = match (features.user_namespaces, is_root) {
         (false, _) => {
             "allow user namespaces: `sysctl user.max_user_namespaces=15000`, and on Ubuntu \
@@ -122,20 +124,22 @@ fn suggestion(features: Features, is_root: bool, does_with_tier_2: bool) -> Stri
 async fn find_reached_canaries(
     launcher: &Launcher,
     canaries: &Canaries,
-    features: Features,
-    layers: Layers,
+    features: KernelFeatures,
+    layers: ConfinementLayers,
 ) -> Result<Vec<String>, String> {
     let is_scoped = features.landlock_abi.is_some_and(|abi| abi >= SCOPED_ABI);
     let guarded = async {
         match layers {
-            Layers::All => find_reached_canaries_of(launcher, canaries, Kind::Guarded, is_scoped, layers).await,
+            ConfinementLayers::All => {
+                find_reached_canaries_of(launcher, canaries, RunProfile::Guarded, is_scoped, layers).await
+            }
             // This kind is never started in tier 2.
-            Layers::WithoutNamespaces => Ok(Vec::new()),
+            ConfinementLayers::WithoutNamespaces => Ok(Vec::new()),
         }
     };
     let (alone, with_folders, guarded) = tokio::join!(
-        find_reached_canaries_of(launcher, canaries, Kind::Alone, true, layers),
-        find_reached_canaries_of(launcher, canaries, Kind::WithFolders, true, layers),
+        find_reached_canaries_of(launcher, canaries, RunProfile::Alone, true, layers),
+        find_reached_canaries_of(launcher, canaries, RunProfile::WithFolders, true, layers),
         guarded,
     );
     let mut open = [alone?, with_folders?, guarded?].concat();
@@ -149,40 +153,40 @@ async fn find_reached_canaries(
 async fn find_reached_canaries_of(
     launcher: &Launcher,
     canaries: &Canaries,
-    kind: Kind,
+    kind: RunProfile,
     is_scoped: bool,
-    layers: Layers,
+    layers: ConfinementLayers,
 ) -> Result<Vec<String>, String> {
     let port = |address: io::Result<std::net::SocketAddr>| {
         address.map(|one| one.port()).map_err(|error| format!("the canaries cannot be created: {error}"))
     };
-    let task = Task {
+    let task = SelfTestInput {
         kind,
         folder: canaries.folder.clone(),
         tcp: port(canaries.tcp.local_addr())?,
         udp: port(canaries.udp.local_addr())?,
         is_scoped,
-        neighbour: (layers == Layers::WithoutNamespaces).then(process::id),
+        neighbour: (layers == ConfinementLayers::WithoutNamespaces).then(process::id),
     };
     let mut environment = child_environment::base(|_| None);
     environment.insert(MARKER.into(), task.to_text()?);
-    let has_folders = kind != Kind::Alone;
+    let has_folders = kind != RunProfile::Alone;
     let folder = |name| has_folders.then(|| canaries.folder.join(name)).into_iter().collect();
-    let session = (kind == Kind::WithFolders).then(|| canaries.folder.to_string_lossy().into());
+    let session = (kind == RunProfile::WithFolders).then(|| canaries.folder.to_string_lossy().into());
     let spec = LaunchSpec {
         program: OWN_PROGRAM.into(),
         args: Vec::new(),
         working_dir: "/".into(),
-        input: Input::Nothing,
+        input: ChildInput::Nothing,
         policy: SandboxPolicy {
-            confinement: if kind == Kind::Guarded { Confinement::Guarded } else { Confinement::Sealed },
+            confinement: if kind == RunProfile::Guarded { Confinement::Guarded } else { Confinement::Sealed },
             session: session.clone(),
             hidden: Vec::new(),
             sealed: Vec::new(),
             write_roots: folder(OWN),
             read_roots: folder(READ_ONLY),
             lasting_home: None,
-            network: if kind == Kind::Guarded { NetworkPolicy::Host } else { NetworkPolicy::None },
+            network: if kind == RunProfile::Guarded { NetworkPolicy::Host } else { NetworkPolicy::None },
             offers_tools: false,
             environment,
             limits: SandboxLimits::default(),
@@ -305,14 +309,14 @@ mod tests {
     #[tokio::test]
     async fn the_confinement_holds_where_the_tests_run() {
         let launcher = Launcher::start().unwrap();
-        assert_eq!(tier(&launcher).await, Tier::First { notes: Vec::new() });
+        assert_eq!(tier(&launcher).await, SandboxTier::First { notes: Vec::new() });
     }
 
     /// Without confinement every attempt reaches its canary, so the attempts can detect a difference.
     #[tokio::test]
     async fn what_is_open_is_found() {
         let canaries = placed();
-        let task = |kind| Task {
+        let task = |kind| SelfTestInput {
             kind,
             folder: canaries.folder.clone(),
             tcp: canaries.tcp.local_addr().unwrap().port(),
@@ -333,14 +337,14 @@ mod tests {
             "a set-uid file",
         ];
         let sealed = ["the host by TCP", "the host by multipath TCP", "the host by UDP", "the kernel by netlink"];
-        for kind in [Kind::Alone, Kind::WithFolders, Kind::Guarded] {
+        for kind in [RunProfile::Alone, RunProfile::WithFolders, RunProfile::Guarded] {
             let found = found(kind);
             let has = |what: &str| found.iter().any(|one| one == what);
             assert!(everywhere.iter().all(|what| has(what)), "{found:?}");
             assert!(has("an abstract socket outside"), "{found:?}");
-            assert_eq!(sealed.iter().all(|what| has(what)), kind != Kind::Guarded, "{found:?}");
+            assert_eq!(sealed.iter().all(|what| has(what)), kind != RunProfile::Guarded, "{found:?}");
             for what in ["a folder that may only be read, to write there", "settings of an agent in its own folder"] {
-                assert_eq!(has(what), kind != Kind::Alone, "{found:?}");
+                assert_eq!(has(what), kind != RunProfile::Alone, "{found:?}");
             }
             fs::remove_file(canaries.folder.join(OUTSIDE).join("hole")).unwrap();
         }
@@ -384,7 +388,7 @@ mod tests {
 
     #[test]
     fn what_helps_is_what_this_user_can_do_here() {
-        let features = |landlock_abi, user_namespaces| Features { openat2: true, landlock_abi, user_namespaces };
+        let features = |landlock_abi, user_namespaces| KernelFeatures { openat2: true, landlock_abi, user_namespaces };
         for (features, is_root, does_with_tier_2, expected, has_tier_2) in [
             (features(Some(6), false), false, false, "sysctl user.max_user_namespaces=15000", true),
             (features(Some(6), true), true, false, "as an ordinary user", false),
@@ -400,7 +404,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_of_landlock_is_noted() {
-        let features = |landlock_abi| Features { openat2: true, landlock_abi, user_namespaces: true };
+        let features = |landlock_abi| KernelFeatures { openat2: true, landlock_abi, user_namespaces: true };
         for (abi, expected) in [(None, "no Landlock"), (Some(5), "older than ABI 6")] {
             let notes = notes(features(abi));
             assert!(

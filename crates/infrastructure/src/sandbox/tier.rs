@@ -12,7 +12,7 @@ const OPEN_IN_TIER_2: &str = "programs can change modes, dates and attributes of
 
 /// Degree to which runs can be confined on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Tier {
+pub enum SandboxTier {
     /// All layers, except those in the notes, which other layers make up for.
     First {
         /// Missing layers, one line each.
@@ -32,7 +32,7 @@ pub enum Tier {
     },
 }
 
-impl fmt::Display for Tier {
+impl fmt::Display for SandboxTier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::First { notes } if notes.is_empty() => f.write_str("tier 1: every layer holds"),

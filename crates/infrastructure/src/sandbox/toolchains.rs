@@ -10,7 +10,7 @@ pub(super) mod toolchain_cache;
 
 use crate::sandbox::{
     toolchains::{
-        managers::Manager,
+        managers::InstallationFolder,
         toolchain_cache::{Link, ToolchainCache},
     },
     writable::{PathKindCache, ResolvedPath, WritableRoots},
@@ -42,7 +42,7 @@ const LOCAL_TOOLS: [&str; 5] =
 
 /// Collects folders that must be readable.
 #[derive(Debug)]
-pub(super) struct Toolchains<'a> {
+pub(super) struct ToolchainFolders<'a> {
     home: Option<PathBuf>,
     writable: &'a WritableRoots,
     folders: BTreeSet<PathBuf>,
@@ -57,7 +57,7 @@ pub(super) struct Toolchains<'a> {
     parts: HashMap<&'static str, Rc<[PathBuf]>>,
 }
 
-impl<'a> Toolchains<'a> {
+impl<'a> ToolchainFolders<'a> {
     /// Creates the collection. `home` is the runtime's own home folder.
     pub(super) fn new(home: Option<&Path>, writable: &'a WritableRoots) -> Self {
         let real = |home: &Path| fs::canonicalize(home).unwrap_or_else(|_| home.to_owned());
@@ -226,7 +226,7 @@ impl<'a> Toolchains<'a> {
         }
     }
 
-    fn parts_of(&mut self, manager: &Manager, place: &Path) -> Rc<[PathBuf]> {
+    fn parts_of(&mut self, manager: &InstallationFolder, place: &Path) -> Rc<[PathBuf]> {
         self.parts.entry(manager.folder).or_insert_with(|| manager.parts_in(place).into()).clone()
     }
 
@@ -240,7 +240,7 @@ impl<'a> Toolchains<'a> {
     }
 
     /// Returns the known installation folder that contains a folder, and its path.
-    fn manager_of(&self, folder: &Path) -> Option<(&'static Manager, PathBuf)> {
+    fn manager_of(&self, folder: &Path) -> Option<(&'static InstallationFolder, PathBuf)> {
         let manager = managers::of(&self.relative_to_home(folder)?)?;
         Some((manager, self.home.as_ref()?.join(manager.folder)))
     }

@@ -2,8 +2,8 @@
 
 use crate::{
     sandbox::{
-        launcher::{Exit, Input, LaunchSpec, Launcher},
-        one_run::{self, End},
+        launcher::{ChildInput, Exit, LaunchSpec, Launcher},
+        one_run::{self, RunOutcome},
     },
     user_program::{UserProgramError, UserProgramPort},
 };
@@ -13,7 +13,7 @@ use toolstead_domain::SandboxPolicy;
 
 /// Runs programs of the user in one environment and folder.
 #[derive(Debug, Clone)]
-pub struct UserPrograms {
+pub struct UserProgramRunner {
     /// Launcher of the programs.
     pub launcher: Launcher,
     /// Complete environment of the programs.
@@ -23,22 +23,22 @@ pub struct UserPrograms {
 }
 
 #[async_trait]
-impl UserProgramPort for UserPrograms {
+impl UserProgramPort for UserProgramRunner {
     async fn output(&self, program: &str, arguments: &[String], timeout: Duration) -> Result<String, UserProgramError> {
         let spec = LaunchSpec {
             program: program.to_owned(),
             args: arguments.to_vec(),
             working_dir: self.folder.clone(),
-            input: Input::Nothing,
+            input: ChildInput::Nothing,
             policy: SandboxPolicy::open(self.environment.clone()),
         };
         let ran = one_run::run(&self.launcher, spec, &[], timeout).await;
         match ran.end {
-            End::Exited(Exit::Code(0)) if ran.stdout.is_cut => Err(UserProgramError::TooMuchOutput),
-            End::Exited(Exit::Code(0)) => Ok(ran.stdout.text()),
-            End::Exited(exit) => Err(UserProgramError::Failed(exit.to_string())),
-            End::TimedOut => Err(UserProgramError::TimedOut(timeout)),
-            End::NotStarted(reason) => Err(UserProgramError::NotStarted(reason)),
+            RunOutcome::Exited(Exit::Code(0)) if ran.stdout.is_cut => Err(UserProgramError::TooMuchOutput),
+            RunOutcome::Exited(Exit::Code(0)) => Ok(ran.stdout.text()),
+            RunOutcome::Exited(exit) => Err(UserProgramError::Failed(exit.to_string())),
+            RunOutcome::TimedOut => Err(UserProgramError::TimedOut(timeout)),
+            RunOutcome::NotStarted(reason) => Err(UserProgramError::NotStarted(reason)),
         }
     }
 }

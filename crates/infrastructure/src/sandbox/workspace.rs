@@ -51,7 +51,7 @@ pub struct Workspace {
     roots: Vec<Root>,
     start: Option<PathBuf>,
     writable: WritableRoots,
-    names: FolderNames,
+    names: FolderAliases,
     locks: PathLocks,
 }
 
@@ -64,7 +64,7 @@ struct Root {
 
 /// Names of folders other than their real paths.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct FolderNames {
+pub struct FolderAliases {
     /// Folder that `~` at the beginning of a path represents. Without it, `~` is an ordinary name.
     pub home: Option<PathBuf>,
     /// Other absolute names of folders, with their real paths. Users know a root that was configured through a link by
@@ -76,7 +76,7 @@ impl Workspace {
     /// Opens the roots. Blocks.
     ///
     /// # Errors [`OpenWorkspaceError`] if a root is missing, is not a folder, or has another real path.
-    pub fn open(roots: &workspace_roots::WorkspaceRoots, names: FolderNames) -> Result<Self, OpenWorkspaceError> {
+    pub fn open(roots: &workspace_roots::WorkspaceRoots, names: FolderAliases) -> Result<Self, OpenWorkspaceError> {
         let open = |path: &Path| {
             let fault = |source: io::Error| OpenWorkspaceError::Open { path: path.to_path_buf(), source };
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -118,7 +118,7 @@ impl Workspace {
             roots: Vec::new(),
             start: None,
             writable: WritableRoots::default(),
-            names: FolderNames::default(),
+            names: FolderAliases::default(),
             locks: PathLocks::new(lock_folders()),
         }
     }
@@ -165,7 +165,7 @@ impl Workspace {
     pub fn access(&self, text: &str) -> Result<PathAccess, PathError> {
         let lexical = self.lexical(text)?;
         let real = match self.resolve(&lexical)? {
-            resolve::PathTarget::Inside(real) | resolve::PathTarget::Outside(real) => real,
+            resolve::PathLocation::Inside(real) | resolve::PathLocation::Outside(real) => real,
         };
         Ok(PathAccess { lexical, real, tree: false })
     }

@@ -30,7 +30,7 @@ mod stage;
 mod view;
 
 pub(super) use identity::DEDICATED_ID;
-use request::{Failure, Report, Request, ZygoteCommand, packed, receive, send};
+use request::{RunReport, RunRequest, StepFailure, ZygoteCommand, packed, receive, send};
 use rustix::{
     net::{AddressFamily, Shutdown, SocketFlags, SocketType, shutdown, socketpair},
     process::{Resource, Rlimit, getrlimit, setrlimit},
@@ -62,7 +62,7 @@ const TIME_TO_END: Duration = Duration::from_secs(2);
 
 /// Layers that confine the runs of a zygote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Layers {
+pub(super) enum ConfinementLayers {
     /// Namespaces with private mounts, a system call filter, and Landlock if the kernel supports it: tier 1.
     All,
     /// Landlock and the system call filter ([`landlock_zygote`]): tier 2.
@@ -109,7 +109,7 @@ impl Zygotes {
     }
 
     /// Returns the zygote with these layers, and starts it if there is none.
-    pub(super) fn running(&'static self, layers: Layers) -> Result<Arc<Zygote>, ZygoteError> {
+    pub(super) fn running(&'static self, layers: ConfinementLayers) -> Result<Arc<Zygote>, ZygoteError> {
         let mut running = self.running[layers as usize].lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(zygote) = running.upgrade() {
             return Ok(zygote);
@@ -171,7 +171,7 @@ pub(super) enum ZygoteError {
     )]
     NoDoor,
     #[error(transparent)]
-    Step(#[from] Failure),
+    Step(#[from] StepFailure),
     #[error("the process that starts confined programs has ended; restart Toolstead")]
     Gone(#[source] io::Error),
     #[error("a confined program could not be requested from the process that starts them")]
@@ -181,10 +181,12 @@ pub(super) enum ZygoteError {
 }
 
 impl Zygote {
-    fn start(layers: Layers, all: &'static Zygotes) -> Result<Self, ZygoteError> {
+    fn start(layers: ConfinementLayers, all: &'static Zygotes) -> Result<Self, ZygoteError> {
         let temporary = match layers {
-            Layers::All => None,
-            Layers::WithoutNamespaces => Some(fs::canonicalize(env::temp_dir()).map_err(ZygoteError::Start)?),
+            ConfinementLayers::All => None,
+            ConfinementLayers::WithoutNamespaces => {
+                Some(fs::canonicalize(env::temp_dir()).map_err(ZygoteError::Start)?)
+            }
         };
         let (socket, theirs) = channel().map_err(ZygoteError::Start)?;
         let (started, is_started) = mpsc::channel();
@@ -216,14 +218,14 @@ impl Zygote {
         let zygote = Self { socket, watcher };
         let (bytes, _) = receive(&zygote.socket, request::MAX_REPORT_BYTES).map_err(ZygoteError::Start)?;
         match serde_json::from_slice(&bytes) {
-            Ok(Report::Started) => Ok(zygote),
-            Ok(Report::Failed(failure)) => Err(failure.into()),
+            Ok(RunReport::Started) => Ok(zygote),
+            Ok(RunReport::Failed(failure)) => Err(failure.into()),
             _ => Err(ZygoteError::Start(io::Error::other("it ended at once"))),
         }
     }
 
     /// Requests a run. Its reports arrive on the returned socket; closing the socket ends the run.
-    pub(super) fn launch(&self, request: Request, streams: [OwnedFd; 3]) -> Result<OwnedFd, ZygoteError> {
+    pub(super) fn launch(&self, request: RunRequest, streams: [OwnedFd; 3]) -> Result<OwnedFd, ZygoteError> {
         let (ours, theirs) = channel().map_err(ZygoteError::Request)?;
         let order = packed(&ZygoteCommand::Launch(Box::new(request))).map_err(ZygoteError::Request)?;
         let [stdin, stdout, stderr] = &streams;

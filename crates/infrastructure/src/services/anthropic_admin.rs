@@ -8,8 +8,8 @@ pub mod totals;
 
 use crate::{
     http::pause::wanted_pause,
-    services::{address::below, error_message::extract_message, settings::AnthropicAdmin},
-    web::web_client::{HostCheck, Redirects, RetryPolicy, UrlSource, WebClient, WebRequest, WebResponse},
+    services::{address::below, error_message::extract_message, settings::AnthropicAdminSettings},
+    web::web_client::{HostCheck, RedirectPolicy, RetryPolicy, UrlSource, WebClient, WebRequest, WebResponse},
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
@@ -30,7 +30,7 @@ const REPORT_BYTES: usize = 32 << 20;
 #[derive(Clone, Copy)]
 pub struct AdminApi<'a> {
     /// Its address and key.
-    pub settings: &'a AnthropicAdmin,
+    pub settings: &'a AnthropicAdminSettings,
     /// HTTP client.
     pub reach: &'a WebClient,
     /// Decides before each request whether the host may be reached.
@@ -41,7 +41,7 @@ pub struct AdminApi<'a> {
 
 /// Pages of a report.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Report {
+pub struct AdminReport {
     /// Buckets or records, in the order of the answers.
     pub data: Vec<Value>,
     /// The next page; `None` after the last one.
@@ -57,8 +57,8 @@ impl AdminApi<'_> {
     /// Refusals of the API, by kind: `invalid_input` (400), `auth_required` (401, and 403 for a key that does not
     /// belong to an administrator), `not_found`, `rate_limited` (429, 529), otherwise `upstream_http`;
     /// `upstream_protocol` if the answer is not a report.
-    pub async fn report(&self, query: &ReportQuery, max_pages: usize) -> Result<Report, ToolFailure> {
-        let mut report = Report { data: Vec::new(), next_page: query.page.clone(), pages: 0 };
+    pub async fn report(&self, query: &ReportQuery, max_pages: usize) -> Result<AdminReport, ToolFailure> {
+        let mut report = AdminReport { data: Vec::new(), next_page: query.page.clone(), pages: 0 };
         let mut bytes = 0;
         loop {
             let answer = self.page(query, report.next_page.as_deref()).await?;
@@ -86,7 +86,7 @@ impl AdminApi<'_> {
             body: Bytes::new(),
             url_source: UrlSource::Configuration,
             // The key must only be sent to the configured host.
-            redirects: Redirects::None,
+            redirects: RedirectPolicy::None,
             retry: RetryPolicy::OnTransientFailure,
             body_bytes: PAGE_BYTES,
             deadline: self.deadline,

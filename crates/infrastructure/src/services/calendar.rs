@@ -5,7 +5,7 @@ pub mod times;
 
 use crate::services::{
     calendar::{draft::EventDraft, times::rfc3339},
-    google::{Effect, GoogleAccount, GoogleRequest, address},
+    google::{GoogleAccount, GoogleRequest, RequestEffect, address},
 };
 use chrono::{DateTime, FixedOffset};
 use serde_json::Value;
@@ -118,7 +118,7 @@ impl<'a> Calendar<'a> {
             parameters.push(("conferenceDataVersion", "1"));
         }
         let url = self.events_of(calendar_id, &[], &parameters)?;
-        let effect = Effect::Changes { body: draft.body(request), doubt: IN_DOUBT };
+        let effect = RequestEffect::Changes { body: draft.body(request), doubt: IN_DOUBT };
         let created = self.account.call(&GoogleRequest { url, effect, answer_bytes: EVENT_BYTES }).await?;
         match created.get("id").is_some_and(Value::is_string) {
             true => Ok(created),
@@ -127,7 +127,7 @@ impl<'a> Calendar<'a> {
     }
 
     async fn get(&self, url: Url, answer_bytes: usize) -> Result<Value, ToolFailure> {
-        self.account.call(&GoogleRequest { url, effect: Effect::Reads, answer_bytes }).await
+        self.account.call(&GoogleRequest { url, effect: RequestEffect::Reads, answer_bytes }).await
     }
 
     fn events_of(&self, calendar_id: &str, event: &[&str], parameters: &[(&str, &str)]) -> Result<Url, ToolFailure> {
@@ -160,7 +160,7 @@ pub fn odd(why: &str) -> ToolFailure {
 #[cfg(test)]
 mod tests {
     use super::{
-        draft::{SendUpdates, WrittenEvent},
+        draft::{SendUpdates, UncheckedEvent},
         times::Zone,
         *,
     };
@@ -202,7 +202,7 @@ mod tests {
     #[tokio::test]
     async fn an_event_that_was_created_and_is_not_told_is_in_doubt() {
         let zone = Zone::parse("UTC", Utc::now()).unwrap();
-        let written = WrittenEvent {
+        let written = UncheckedEvent {
             summary: "Review",
             start: "2026-01-05",
             end: "2026-01-06",

@@ -4,14 +4,14 @@ pub mod message;
 pub mod outgoing;
 
 use crate::services::{
-    google::{Effect, GoogleAccount, GoogleRequest, address},
+    google::{GoogleAccount, GoogleRequest, RequestEffect, address},
     markup::plain,
     one_line::one_line,
 };
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use chrono::{DateTime, Utc};
 use futures::{StreamExt, TryStreamExt, stream};
-use message::{Content, Message, decoded, header, is_id};
+use message::{GmailMessage, PartContent, decoded, header, is_id};
 use outgoing::{OriginalMessage, OutgoingMessage};
 use serde_json::{Value, json};
 use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
@@ -68,7 +68,7 @@ pub struct MailPage {
 #[derive(Debug, Clone)]
 pub struct FoundMessage {
     /// Its heading, id and labels.
-    pub message: Message,
+    pub message: GmailMessage,
     /// Beginning of its text.
     pub snippet: String,
 }
@@ -119,7 +119,7 @@ impl<'a> Gmail<'a> {
             Ok(resource) => {
                 let snippet = resource.get("snippet").and_then(Value::as_str).unwrap_or_default();
                 let snippet = one_line(&plain(snippet), SNIPPET_CHARACTERS);
-                Ok(Some(FoundMessage { message: Message::of(&resource), snippet }))
+                Ok(Some(FoundMessage { message: GmailMessage::of(&resource), snippet }))
             }
             Err(failure) if failure.kind == ErrorKind::NotFound => Ok(None),
             Err(failure) => Err(failure),
@@ -130,20 +130,20 @@ impl<'a> Gmail<'a> {
     ///
     /// # Errors
     /// Those of [`GoogleAccount::call`]; `not_found` for an unknown id.
-    pub async fn read(&self, id: &str) -> Result<Message, ToolFailure> {
+    pub async fn read(&self, id: &str) -> Result<GmailMessage, ToolFailure> {
         let id = known(id)?;
         let resource = self.read_at(&["messages", id], &[("format", "full")], MESSAGE_BYTES).await;
-        Ok(Message::of(&resource.map_err(|failure| no_message(failure, id))?))
+        Ok(GmailMessage::of(&resource.map_err(|failure| no_message(failure, id))?))
     }
 
     /// Returns the bytes of a content of a message.
     ///
     /// # Errors
     /// Those of [`GoogleAccount::call`]; `too_large` for more than [`ATTACHMENT_BYTES`].
-    pub async fn content(&self, message: &str, content: &Content) -> Result<Vec<u8>, ToolFailure> {
+    pub async fn content(&self, message: &str, content: &PartContent) -> Result<Vec<u8>, ToolFailure> {
         let id = match content {
-            Content::Here { bytes, .. } => return Ok(bytes.clone()),
-            Content::Elsewhere { id, .. } => id,
+            PartContent::Here { bytes, .. } => return Ok(bytes.clone()),
+            PartContent::Elsewhere { id, .. } => id,
         };
         // Four characters of base64 are three bytes.
         let limit = ATTACHMENT_BYTES / 3 * 4 + (64 << 10);
@@ -182,7 +182,7 @@ impl<'a> Gmail<'a> {
             body["threadId"] = thread_id.into();
         }
         let url = self.url(&["messages", "send"], &[]);
-        let effect = Effect::Changes { body, doubt: IN_DOUBT };
+        let effect = RequestEffect::Changes { body, doubt: IN_DOUBT };
         let sent = self.account.call(&GoogleRequest { url, effect, answer_bytes: LIST_BYTES }).await?;
         let text = |name: &str| sent.get(name).and_then(Value::as_str).filter(|id| is_id(id)).unwrap_or_default();
         Ok(SentMail { id: text("id").to_owned(), thread_id: text("threadId").to_owned() })
@@ -194,7 +194,7 @@ impl<'a> Gmail<'a> {
         query: &[(&str, &str)],
         answer_bytes: usize,
     ) -> Result<Value, ToolFailure> {
-        let request = GoogleRequest { url: self.url(segments, query), effect: Effect::Reads, answer_bytes };
+        let request = GoogleRequest { url: self.url(segments, query), effect: RequestEffect::Reads, answer_bytes };
         self.account.call(&request).await
     }
 

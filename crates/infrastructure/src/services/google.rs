@@ -5,7 +5,7 @@
 
 use crate::{
     services::{error_message::without_keys, one_line::one_line},
-    web::web_client::{HostCheck, Redirects, RetryPolicy, UrlSource, WebClient, WebRequest, WebResponse},
+    web::web_client::{HostCheck, RedirectPolicy, RetryPolicy, UrlSource, WebClient, WebRequest, WebResponse},
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
@@ -61,14 +61,14 @@ pub struct GoogleRequest {
     /// Address with its query.
     pub url: Url,
     /// Effect of the request.
-    pub effect: Effect,
+    pub effect: RequestEffect,
     /// Maximum size of the answer, in bytes.
     pub answer_bytes: usize,
 }
 
 /// The effect of a request.
 #[derive(Debug, Clone)]
-pub enum Effect {
+pub enum RequestEffect {
     /// Reads (GET), and may be retried.
     Reads,
     /// Changes something (POST), and is never retried.
@@ -125,9 +125,9 @@ impl GoogleAccount<'_> {
             }
             let refusal = match answer.status.is_success() {
                 true => return self.read(&answer, request),
-                false => Refusal::of(&answer, &headers),
+                false => GoogleApiError::of(&answer, &headers),
             };
-            let reads = matches!(request.effect, Effect::Reads);
+            let reads = matches!(request.effect, RequestEffect::Reads);
             if reads && refusal.is_too_many() && answer.status == StatusCode::FORBIDDEN && tries_left > 0 {
                 tries_left -= 1;
                 if timeout_at(self.end().into(), sleep(pause)).await.is_ok() {
@@ -180,8 +180,8 @@ impl GoogleAccount<'_> {
             headers.insert(name, value);
         }
         let (method, body, again, doubt) = match &request.effect {
-            Effect::Reads => (Method::GET, Bytes::new(), RetryPolicy::OnTransientFailure, None),
-            Effect::Changes { body, doubt } => {
+            RequestEffect::Reads => (Method::GET, Bytes::new(), RetryPolicy::OnTransientFailure, None),
+            RequestEffect::Changes { body, doubt } => {
                 headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
                 (Method::POST, body.to_string().into(), RetryPolicy::Never, Some(*doubt))
             }
@@ -192,7 +192,7 @@ impl GoogleAccount<'_> {
             headers,
             body,
             url_source: UrlSource::Configuration,
-            redirects: Redirects::None,
+            redirects: RedirectPolicy::None,
             retry: again,
             body_bytes: request.answer_bytes,
             deadline: self.end(),
@@ -209,8 +209,8 @@ impl GoogleAccount<'_> {
 
     fn read(&self, answer: &WebResponse, request: &GoogleRequest) -> Result<Value, ToolFailure> {
         let doubted = |failure: ToolFailure| match &request.effect {
-            Effect::Reads => failure,
-            Effect::Changes { .. } => failure.next("The request was carried out anyway."),
+            RequestEffect::Reads => failure,
+            RequestEffect::Changes { .. } => failure.next("The request was carried out anyway."),
         };
         if answer.is_cut {
             let message = format!("{}: the answer is longer than {} bytes", self.service, request.answer_bytes);
@@ -229,7 +229,7 @@ impl GoogleAccount<'_> {
         })
     }
 
-    fn refused(&self, refusal: &Refusal, request: &GoogleRequest) -> ToolFailure {
+    fn refused(&self, refusal: &GoogleApiError, request: &GoogleRequest) -> ToolFailure {
         let status = refusal.status;
         let kind = match status.as_u16() {
             400 => ErrorKind::InvalidInput,
@@ -254,7 +254,7 @@ impl GoogleAccount<'_> {
                 Some(wait) => failure.next(format!("Try again after `Retry-After: {wait}`.")),
                 None => failure.next("Try again in a minute."),
             },
-            (_, Effect::Changes { doubt, .. }) if leaves_doubt(status) => failure.next(*doubt),
+            (_, RequestEffect::Changes { doubt, .. }) if leaves_doubt(status) => failure.next(*doubt),
             _ => failure,
         }
     }
@@ -268,14 +268,14 @@ fn leaves_doubt(status: StatusCode) -> bool {
 
 /// An error of Google.
 #[derive(Debug)]
-struct Refusal {
+struct GoogleApiError {
     status: StatusCode,
     reason: String,
     message: String,
     wait: Option<String>,
 }
 
-impl Refusal {
+impl GoogleApiError {
     /// Parses an error. A service may repeat the refused credentials, so they are removed.
     fn of(answer: &WebResponse, credentials: &CredentialHeaders) -> Self {
         let said = |text: &str| clean_message(text, credentials);
@@ -295,7 +295,7 @@ impl Refusal {
     }
 }
 
-impl std::fmt::Display for Refusal {
+impl std::fmt::Display for GoogleApiError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.status)?;
         match (self.message.as_str(), self.reason.as_str()) {

@@ -12,11 +12,11 @@ mod reading;
 mod search;
 
 pub use crate::services::linkedin::{
-    asking::GuestPages,
+    asking::GuestPageClient,
     job_id::JobId,
     pace::RateLimiter,
-    pages::{Card, Criterion, Job, answer},
-    query::{EXPERIENCE, Filter, JOB_TYPE, JobQuery, POSTED, SORTING, WORKPLACE},
+    pages::{Job, JobAttribute, JobCard, answer},
+    query::{EXPERIENCE, JOB_TYPE, JobQuery, POSTED, SORTING, SearchParameter, WORKPLACE},
     reading::HELPER,
     search::FoundJobs,
 };

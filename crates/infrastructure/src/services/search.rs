@@ -17,7 +17,7 @@ use crate::{
         foreign_text::clean_text,
         settings::{SearchProvider, SearchSettings},
     },
-    web::web_client::{Redirects, RetryPolicy, UrlSource, WebClient, WebRequest, WebResponse},
+    web::web_client::{RedirectPolicy, RetryPolicy, UrlSource, WebClient, WebRequest, WebResponse},
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -26,7 +26,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
-use toolstead_domain::{Clock, Domains, SearchBounds, Secret, WebHit, WebQuery, WebSearch, WebSearchError};
+use toolstead_domain::{Clock, DomainFilter, SearchContext, Secret, WebHit, WebQuery, WebSearch, WebSearchError};
 use url::Url;
 
 /// Maximum size of an answer, in bytes.
@@ -59,7 +59,7 @@ struct ServiceRequest {
 }
 
 /// Address and key of a service.
-struct Service<'a> {
+struct SearchEndpoint<'a> {
     base_url: &'a Url,
     key: Option<&'a Secret>,
 }
@@ -76,7 +76,7 @@ impl SearchService {
     }
 
     fn order(&self, query: &WebQuery) -> Result<ServiceRequest, WebSearchError> {
-        let service = Service { base_url: &self.settings.base_url, key: self.settings.key.as_ref() };
+        let service = SearchEndpoint { base_url: &self.settings.base_url, key: self.settings.key.as_ref() };
         match self.settings.provider {
             SearchProvider::Brave => brave::order(&service, query),
             SearchProvider::Searxng => searxng::order(&service, query),
@@ -86,7 +86,7 @@ impl SearchService {
         }
     }
 
-    async fn hits(&self, answer: &WebResponse, bounds: SearchBounds<'_>) -> Result<Vec<WebHit>, WebSearchError> {
+    async fn hits(&self, answer: &WebResponse, bounds: SearchContext<'_>) -> Result<Vec<WebHit>, WebSearchError> {
         let document = || json(&answer.body);
         match self.settings.provider {
             SearchProvider::Brave => brave::hits(&document()?),
@@ -101,7 +101,7 @@ impl SearchService {
 
     /// Returns the error for the status and the message of an answer.
     fn refusal(&self, answer: &WebResponse) -> WebSearchError {
-        let refusal = Refusal {
+        let refusal = ErrorResponse {
             name: self.name(),
             status: answer.status.as_u16(),
             headers: &answer.headers,
@@ -137,7 +137,7 @@ impl WebSearch for SearchService {
     async fn search<'s, 'q, 'b>(
         &'s self,
         query: &'q WebQuery,
-        bounds: SearchBounds<'b>,
+        bounds: SearchContext<'b>,
     ) -> Result<Vec<WebHit>, WebSearchError> {
         let order = self.order(query)?;
         let skipped = order.skipped;
@@ -148,7 +148,7 @@ impl WebSearch for SearchService {
             body: order.body,
             url_source: UrlSource::Configuration,
             // The key must only be sent to the configured host.
-            redirects: Redirects::None,
+            redirects: RedirectPolicy::None,
             retry: RetryPolicy::OnTransientFailure,
             body_bytes: BODY_BYTES,
             deadline: bounds.deadline,
@@ -192,7 +192,7 @@ fn without_key(hit: WebHit, key: Option<&Secret>) -> Option<WebHit> {
 }
 
 /// An error answer of a service.
-struct Refusal<'a> {
+struct ErrorResponse<'a> {
     /// Name of the service for people.
     name: &'static str,
     status: u16,
@@ -203,7 +203,7 @@ struct Refusal<'a> {
     code: String,
 }
 
-impl Refusal<'_> {
+impl ErrorResponse<'_> {
     /// Returns the error for a status without a special meaning at the service.
     fn usual(&self) -> WebSearchError {
         match self.status {
@@ -225,7 +225,7 @@ impl Refusal<'_> {
     }
 }
 
-impl Service<'_> {
+impl SearchEndpoint<'_> {
     /// Creates a GET request for JSON.
     fn get(&self, url: Url) -> ServiceRequest {
         let headers = HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static("application/json"))]);
@@ -303,12 +303,12 @@ fn with_sites(query: &WebQuery, characters: usize, words: usize) -> String {
     let fits = |text: &str| text.chars().count() <= characters && text.split_whitespace().count() <= words;
     let text = &query.text;
     match &query.domains {
-        Domains::All => text.clone(),
-        Domains::Only(domains) => {
+        DomainFilter::All => text.clone(),
+        DomainFilter::Only(domains) => {
             let sites: Vec<String> = domains.iter().map(|domain| format!("site:{domain}")).collect();
             Some(format!("{text} {}", sites.join(" OR "))).filter(|text| fits(text)).unwrap_or_else(|| text.clone())
         }
-        Domains::Without(domains) => domains.iter().fold(text.clone(), |text, domain| {
+        DomainFilter::Without(domains) => domains.iter().fold(text.clone(), |text, domain| {
             Some(format!("{text} -site:{domain}")).filter(|longer| fits(longer)).unwrap_or(text)
         }),
     }

@@ -6,7 +6,7 @@ use url::Url;
 
 /// The services. An unusable service has the reason, for people.
 #[derive(Debug, Clone)]
-pub struct Services {
+pub struct ServiceSettings {
     /// Web search.
     pub search: Result<SearchSettings, String>,
     /// Address of Gmail.
@@ -16,7 +16,7 @@ pub struct Services {
     /// Settings of the guest pages of LinkedIn.
     pub linkedin: Result<LinkedinSettings, String>,
     /// Settings of reports about usage and cost at Anthropic.
-    pub anthropic_admin: Result<AnthropicAdmin, String>,
+    pub anthropic_admin: Result<AnthropicAdminSettings, String>,
 }
 
 /// Settings of the web search.
@@ -47,7 +47,7 @@ pub enum SearchProvider {
 
 /// Settings of Anthropic's Admin API.
 #[derive(Debug, Clone)]
-pub struct AnthropicAdmin {
+pub struct AnthropicAdminSettings {
     /// Address of the API.
     pub base_url: Url,
     /// API key of an administrator.
@@ -65,7 +65,7 @@ impl SearchProvider {
     ];
 }
 
-impl Default for Services {
+impl Default for ServiceSettings {
     /// Returns settings without any service.
     fn default() -> Self {
         let none = || "this program has no such service".to_owned();

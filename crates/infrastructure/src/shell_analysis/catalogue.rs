@@ -15,14 +15,14 @@ pub(crate) mod subcommands;
 pub(crate) mod variables;
 
 pub use self::{
-    interpreter::{Interpreter, Operand},
-    program::{Class, Program, ReaderArguments, Wrapper},
+    interpreter::{InterpreterSyntax, OperandKind},
+    program::{ProgramClass, ProgramFacts, ReadOnlyArguments, Wrapper},
     shell_words::is_shell_word,
 };
 use self::{interpreters::INTERPRETERS, programs::PROGRAMS, risky::RISKY};
 pub(crate) use self::{
     program::NoShellCondition,
-    risks::{Risk, may_be_an_option},
+    risks::{RiskyArgument, may_be_an_option},
 };
 
 /// Programs that start the command after them without changing it. Allow rules are applied to that command.
@@ -62,15 +62,15 @@ pub const READ_ONLY_COMMANDS: &[&str] = &[
 ];
 
 /// Entry for every program that is not in a table.
-static UNKNOWN: Program = Program::of(Class::Other, &[]);
+static UNKNOWN: ProgramFacts = ProgramFacts::of(ProgramClass::Other, &[]);
 
 /// Returns the entry of a program. The name may include a folder and a version.
-pub fn program(name: &str) -> &'static Program {
+pub fn program(name: &str) -> &'static ProgramFacts {
     named(known_as(name))
 }
 
 /// Returns the entry of the program with exactly this name.
-pub(crate) fn named(name: &str) -> &'static Program {
+pub(crate) fn named(name: &str) -> &'static ProgramFacts {
     find(name).unwrap_or(&UNKNOWN)
 }
 
@@ -83,11 +83,11 @@ pub fn known_as(name: &str) -> &str {
     }
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let stem = stem.strip_suffix('-').unwrap_or(stem);
-    let has_versions = stem.len() < name.len() && find(stem).is_some_and(Program::has_versions);
+    let has_versions = stem.len() < name.len() && find(stem).is_some_and(ProgramFacts::has_versions);
     if has_versions { stem } else { name }
 }
 
-fn find(name: &str) -> Option<&'static Program> {
+fn find(name: &str) -> Option<&'static ProgramFacts> {
     [PROGRAMS, RISKY, INTERPRETERS].into_iter().flatten().find(|program| program.names.contains(&name))
 }
 

@@ -8,15 +8,15 @@ use std::path::{Path, PathBuf};
 const MAX_FOLDERS: usize = 8;
 
 /// Possible folders. `None` means that the folder is unknown.
-type Set = Option<Vec<PathBuf>>;
+type PossibleFolders = Option<Vec<PathBuf>>;
 
 /// Possible working folders of the next command.
 #[derive(Debug, Clone)]
-pub(super) struct Folders {
+pub(super) struct WorkingFolders {
     /// Folders regardless of the exit status of the last command.
-    now: Set,
+    now: PossibleFolders,
     /// Folders if the last command succeeded.
-    after_success: Set,
+    after_success: PossibleFolders,
 }
 
 /// Target of a command that changes the working folder.
@@ -28,7 +28,7 @@ pub(super) enum FolderChange {
     Somewhere,
 }
 
-impl Folders {
+impl WorkingFolders {
     pub(super) fn start(folder: &Path) -> Self {
         let set = Some(vec![folder.to_owned()]);
         Self { now: set.clone(), after_success: set }
@@ -78,7 +78,7 @@ impl Folders {
     }
 }
 
-fn union(left: Set, right: Set) -> Set {
+fn union(left: PossibleFolders, right: PossibleFolders) -> PossibleFolders {
     let (mut left, right) = (left?, right?);
     for folder in right {
         if !left.contains(&folder) {
@@ -126,8 +126,8 @@ pub(super) fn folder_change(words: &[Word]) -> FolderChange {
 mod tests {
     use super::*;
 
-    fn moved(target: &str) -> Folders {
-        let mut folders = Folders::start(Path::new("/work"));
+    fn moved(target: &str) -> WorkingFolders {
+        let mut folders = WorkingFolders::start(Path::new("/work"));
         folders.record_change(&FolderChange::To(target.into()));
         folders
     }
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn many_folders_are_any_folder() {
-        let mut folders = Folders::start(Path::new("/"));
+        let mut folders = WorkingFolders::start(Path::new("/"));
         for _ in 0..MAX_FOLDERS {
             folders.record_change(&FolderChange::To("a".into()));
         }

@@ -20,7 +20,7 @@ const PARSE_TIME: Duration = Duration::from_secs(2);
 
 /// Remaining part of the limits at one nesting level.
 #[derive(Debug, Clone)]
-pub(super) struct Limits {
+pub(super) struct AnalysisBudget {
     levels: usize,
     remaining: Rc<RemainingLimits>,
 }
@@ -35,7 +35,7 @@ struct RemainingLimits {
     spent: Cell<bool>,
 }
 
-impl Default for Limits {
+impl Default for AnalysisBudget {
     fn default() -> Self {
         let left = RemainingLimits {
             bytes: Cell::new(MAX_ALL_TEXTS),
@@ -47,7 +47,7 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl AnalysisBudget {
     /// Returns the limits for the next nesting level.
     pub(super) fn deeper(&self) -> Self {
         Self { levels: self.levels.saturating_sub(1), remaining: self.remaining.clone() }

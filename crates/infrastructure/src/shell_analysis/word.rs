@@ -37,7 +37,7 @@ pub(super) enum DynamicReason {
 pub(super) type MisreadReason = &'static str;
 
 /// Expansions by the offset of their first byte.
-pub(super) type Expansions = BTreeMap<usize, Expansion>;
+pub(super) type ExpansionsByOffset = BTreeMap<usize, Expansion>;
 
 /// An expansion within a word.
 #[derive(Debug)]
@@ -68,9 +68,13 @@ impl Word {
     }
 
     /// Parses exactly this range as one word.
-    pub(super) fn read(text: &str, range: Range<usize>, expansions: &Expansions) -> Result<Self, MisreadReason> {
+    pub(super) fn read(
+        text: &str,
+        range: Range<usize>,
+        expansions: &ExpansionsByOffset,
+    ) -> Result<Self, MisreadReason> {
         let end = range.end;
-        let (word, stop) = Reader { bytes: text.as_bytes(), text, end, expansions }.word(range.start)?;
+        let (word, stop) = WordReader { bytes: text.as_bytes(), text, end, expansions }.word(range.start)?;
         if stop != end {
             return Err("bash ends a word elsewhere");
         }
@@ -82,9 +86,9 @@ impl Word {
     pub(super) fn read_all(
         text: &str,
         range: Range<usize>,
-        expansions: &Expansions,
+        expansions: &ExpansionsByOffset,
     ) -> Result<Vec<Self>, MisreadReason> {
-        let reader = Reader { bytes: text.as_bytes(), text, end: range.end, expansions };
+        let reader = WordReader { bytes: text.as_bytes(), text, end: range.end, expansions };
         let mut words = Vec::new();
         let mut at = range.start;
         while at < range.end {
@@ -117,14 +121,14 @@ fn ends_here(bytes: &[u8], end: usize, word: &Word) -> Result<(), MisreadReason>
     }
 }
 
-struct Reader<'t> {
+struct WordReader<'t> {
     bytes: &'t [u8],
     text: &'t str,
     end: usize,
-    expansions: &'t Expansions,
+    expansions: &'t ExpansionsByOffset,
 }
 
-impl Reader<'_> {
+impl WordReader<'_> {
     /// Parses a word up to the first byte that ends it, at most to the end of the range. Returns the word and the
     /// offset of that byte.
     fn word(&self, start: usize) -> Result<(Word, usize), MisreadReason> {

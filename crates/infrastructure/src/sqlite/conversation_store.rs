@@ -32,7 +32,7 @@ pub(super) struct SqliteConversationStore {
 }
 
 /// Principal and workspace of a conversation.
-struct Owner {
+struct ConversationOwner {
     principal: String,
     workspace: Vec<u8>,
 }
@@ -43,8 +43,11 @@ impl SqliteConversationStore {
         Self { writer, readers, workspace }
     }
 
-    fn owner(&self, principal: &Principal) -> Owner {
-        Owner { principal: principal.id().to_owned(), workspace: self.workspace.as_os_str().as_bytes().to_vec() }
+    fn owner(&self, principal: &Principal) -> ConversationOwner {
+        ConversationOwner {
+            principal: principal.id().to_owned(),
+            workspace: self.workspace.as_os_str().as_bytes().to_vec(),
+        }
     }
 
     async fn read_conversation(
@@ -171,7 +174,11 @@ impl ConversationStore for SqliteConversationStore {
 }
 
 /// Inserts the conversation and copies the events of the one that it forks, in one transaction.
-async fn insert(connection: &mut SqliteConnection, owner: Owner, conversation: Conversation) -> Result<(), Fault> {
+async fn insert(
+    connection: &mut SqliteConnection,
+    owner: ConversationOwner,
+    conversation: Conversation,
+) -> Result<(), Fault> {
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     let copied = conversation.forked_from.map(|(_, events)| number(events)).transpose()?;
     let seq: i64 = sqlx::query_scalar(
@@ -225,7 +232,7 @@ async fn insert(connection: &mut SqliteConnection, owner: Owner, conversation: C
 /// Adds the events in one transaction. Adds none if the conversation does not have the expected number of events.
 async fn add(
     connection: &mut SqliteConnection,
-    owner: Owner,
+    owner: ConversationOwner,
     id: ConversationId,
     expected: u64,
     at: Timestamp,

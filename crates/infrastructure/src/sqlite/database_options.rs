@@ -14,20 +14,20 @@ pub struct DatabaseOptions {
     /// Maximum time to wait for another process that writes.
     pub busy_timeout: Duration,
     /// Retention of the audit log.
-    pub retention: Retention,
+    pub retention: AuditRetention,
     /// Retention of large outputs and of changed files.
     pub contents: ContentRetention,
 }
 
 impl DatabaseOptions {
-    /// Creates the default options for this path: not power-safe, a busy timeout of 5 seconds, [`Retention::default`]
+    /// Creates the default options for this path: not power-safe, a busy timeout of 5 seconds, [`AuditRetention::default`]
     /// and [`ContentRetention::default`].
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
             power_safe: false,
             busy_timeout: Duration::from_secs(5),
-            retention: Retention::default(),
+            retention: AuditRetention::default(),
             contents: ContentRetention::default(),
         }
     }
@@ -36,14 +36,14 @@ impl DatabaseOptions {
 /// Retention of the audit log. Expired records are deleted in the background when the database is opened, and regularly
 /// afterwards. New records reuse the space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Retention {
+pub struct AuditRetention {
     /// Maximum age of a record, counted from the start of its call.
     pub max_age: Duration,
     /// Maximum number of records. If there are more, the ones recorded first are deleted.
     pub max_rows: u64,
 }
 
-impl Default for Retention {
+impl Default for AuditRetention {
     /// 90 days, and at most 5,000,000 rows: some 3 GB.
     fn default() -> Self {
         Self { max_age: Duration::from_secs(90 * 24 * 60 * 60), max_rows: 5_000_000 }

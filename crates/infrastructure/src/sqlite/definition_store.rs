@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use sqlx::{Connection, Row, SqliteConnection, SqlitePool, sqlite::SqliteRow};
 use toolstead_domain::{
-    DefinitionStore, DefinitionVersion, ItemKey, ItemKind, PinnedServer, StoreError, Timestamp, VersionApproval,
+    DefinitionStore, DefinitionVersion, ItemKey, ItemKind, PinnedServerKey, StoreError, Timestamp, VersionApproval,
     pinning::item::fingerprinted,
 };
 
@@ -85,23 +85,23 @@ impl SqliteDefinitionStore {
 
 #[async_trait]
 impl DefinitionStore for SqliteDefinitionStore {
-    async fn versions(&self, server: &PinnedServer) -> Result<Vec<DefinitionVersion>, StoreError> {
+    async fn versions(&self, server: &PinnedServerKey) -> Result<Vec<DefinitionVersion>, StoreError> {
         let rows = sqlx::query(VERSIONS).bind(&server.configured_in).bind(&server.name);
         let rows = rows.fetch_all(&self.readers).await.map_err(Fault::from);
         rows.and_then(|rows| rows.iter().map(read).collect())
             .map_err(|fault| store_error(format!("read the definitions of `{}`", server.name), fault))
     }
 
-    async fn add(&self, server: &PinnedServer, versions: &[DefinitionVersion]) -> Result<(), StoreError> {
+    async fn add(&self, server: &PinnedServerKey, versions: &[DefinitionVersion]) -> Result<(), StoreError> {
         let rows = versions.iter().map(values).collect::<Value>().to_string();
-        let PinnedServer { configured_in, name } = server.clone();
+        let PinnedServerKey { configured_in, name } = server.clone();
         let added = self.writer.apply(move |connection| add(connection, configured_in, name, rows).boxed()).await;
         added.map_err(|fault| store_error(format!("save the definitions of `{}`", server.name), fault))
     }
 
     async fn approve(
         &self,
-        server: &PinnedServer,
+        server: &PinnedServerKey,
         versions: &[(ItemKey, u32)],
         approval: &VersionApproval,
     ) -> Result<(), StoreError> {
@@ -129,7 +129,7 @@ async fn add(
 
 async fn approve(
     connection: &mut SqliteConnection,
-    server: PinnedServer,
+    server: PinnedServerKey,
     versions: Vec<(ItemKey, u32)>,
     approval: VersionApproval,
 ) -> Result<(), Fault> {

@@ -15,7 +15,7 @@ use std::{
     sync::Arc,
 };
 use toolstead_domain::{
-    CallId, ExecutionFilter, ExecutionLog, ExecutionRef, OutcomeKind, RequestKind, StoreError, ToolExecution,
+    CallId, ExecutionFilter, ExecutionLog, OutcomeKind, RequestKind, StoreError, ToolExecution, ToolExecutionRef,
 };
 use uuid::Uuid;
 
@@ -43,7 +43,7 @@ impl SqliteExecutionLog {
         self.writer.as_ref().ok_or_else(|| Fault::Closed.into())
     }
 
-    fn put(&self, execution: ExecutionRef<'_>) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn put(&self, execution: ToolExecutionRef<'_>) -> BoxFuture<'_, Result<(), StoreError>> {
         let id = execution.id;
         let failed = move |fault: Arc<Fault>| store_error(format!("record the call {id}"), fault);
         let writer = match self.writer() {
@@ -203,7 +203,7 @@ impl ExecutionLog for SqliteExecutionLog {
     /// Records before it returns, unless it has to wait for a commit. For most calls the future is a few bytes.
     fn record_ref<'life0, 'life1, 'async_trait>(
         &'life0 self,
-        execution: ExecutionRef<'life1>,
+        execution: ToolExecutionRef<'life1>,
     ) -> BoxFuture<'async_trait, Result<(), StoreError>>
     where
         'life0: 'async_trait,
@@ -278,11 +278,11 @@ fn statement(filter: &ExecutionFilter) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sqlite::new_database::{NewDatabase, new_database};
+    use crate::sqlite::new_database::{TestDatabase, new_database};
 
     #[tokio::test]
     async fn no_list_sorts_or_walks_the_table() {
-        let NewDatabase { folder: _folder, mut connection, .. } = new_database().await;
+        let TestDatabase { folder: _folder, mut connection, .. } = new_database().await;
         let [tool, principal] = [Some("t".to_owned()), Some("p".to_owned())];
         let outcomes = [None, Some(OutcomeKind::Succeeded), Some(OutcomeKind::Failed)];
         let parent = Some(CallId(Uuid::nil()));

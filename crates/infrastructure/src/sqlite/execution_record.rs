@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 use std::collections::BTreeMap;
 use toolstead_domain::{
-    CallId, ExecutionRef, JsonRef, Labels, Outcome, RecordedDecision, RequestKind, Timestamp, ToolExecution,
+    CallId, ExecutionOutcome, JsonValueRef, Labels, RecordedDecision, RequestKind, Timestamp, ToolExecution,
+    ToolExecutionRef,
 };
 use uuid::Uuid;
 
@@ -24,15 +25,15 @@ const UUID_BYTES: usize = 36;
 const FIXED_BYTES: usize = 640;
 
 /// Returns the estimated length of the record of a call with short arguments, in bytes.
-pub(super) fn estimated_bytes(execution: &ExecutionRef<'_>) -> usize {
+pub(super) fn estimated_bytes(execution: &ToolExecutionRef<'_>) -> usize {
     let texts = [execution.tool, execution.called_as, execution.session, execution.client];
     let decision = execution.decision.map_or(0, |decision| 2 * decision.reason.len());
     FIXED_BYTES + texts.map(str::len).iter().sum::<usize>() + decision
 }
 
 /// Appends the record of a call. `instance` is the process in which an unfinished call runs.
-pub(super) fn encode(execution: &ExecutionRef<'_>, instance: Uuid, buffer: &mut Vec<u8>) {
-    let mut record = Encoder(buffer);
+pub(super) fn encode(execution: &ToolExecutionRef<'_>, instance: Uuid, buffer: &mut Vec<u8>) {
+    let mut record = JsonMemberEncoder(buffer);
     record.uuid(r#"{"v":1,"id":"#, execution.id.0);
     if let Some(parent) = execution.parent {
         record.uuid(r#","parent":"#, parent.0);
@@ -55,7 +56,7 @@ pub(super) fn encode(execution: &ExecutionRef<'_>, instance: Uuid, buffer: &mut 
         record.text(r#","verdict":"#, decision.verdict);
         record.text(r#","reason":"#, decision.reason);
         record.optional(r#","approved_by":"#, decision.approved_by);
-        record.value(r#","trace":"#, JsonRef::Value(decision.trace));
+        record.value(r#","trace":"#, JsonValueRef::Value(decision.trace));
     }
     record.json(r#","started":"#, &execution.started.0);
     if let Some(ended) = execution.ended {
@@ -78,9 +79,9 @@ pub(super) fn encode(execution: &ExecutionRef<'_>, instance: Uuid, buffer: &mut 
 }
 
 /// Encoder that appends members, each with the punctuation before it.
-struct Encoder<'a>(&'a mut Vec<u8>);
+struct JsonMemberEncoder<'a>(&'a mut Vec<u8>);
 
-impl Encoder<'_> {
+impl JsonMemberEncoder<'_> {
     fn name(&mut self, name: &str) {
         self.0.extend_from_slice(name.as_bytes());
     }
@@ -104,11 +105,11 @@ impl Encoder<'_> {
     }
 
     /// Appends a value. Omits `Null`.
-    fn value(&mut self, name: &str, value: JsonRef<'_>) {
+    fn value(&mut self, name: &str, value: JsonValueRef<'_>) {
         match value {
-            JsonRef::Value(Value::Null) => {}
-            JsonRef::Value(value) => self.json(name, value),
-            JsonRef::Text(text) => {
+            JsonValueRef::Value(Value::Null) => {}
+            JsonValueRef::Value(value) => self.json(name, value),
+            JsonValueRef::Text(text) => {
                 self.name(name);
                 self.name(text);
             }
@@ -153,15 +154,18 @@ pub(super) fn encoded_label(name: &str, value: &str) -> String {
     String::from_utf8(label).unwrap_or_default()
 }
 
-fn error_kind(outcome: &Outcome) -> Option<&'static str> {
+fn error_kind(outcome: &ExecutionOutcome) -> Option<&'static str> {
     outcome.error_kind().map(|kind| kind.as_str())
 }
 
-fn detail(outcome: &Outcome) -> Option<&str> {
+fn detail(outcome: &ExecutionOutcome) -> Option<&str> {
     match outcome {
-        Outcome::Failed(_, message) | Outcome::Refused(_, message) => Some(message),
-        Outcome::Cancelled(reason) => Some(reason.as_str()),
-        Outcome::Running | Outcome::Succeeded | Outcome::Interrupted | Outcome::InputRequired => None,
+        ExecutionOutcome::Failed(_, message) | ExecutionOutcome::Refused(_, message) => Some(message),
+        ExecutionOutcome::Cancelled(reason) => Some(reason.as_str()),
+        ExecutionOutcome::Running
+        | ExecutionOutcome::Succeeded
+        | ExecutionOutcome::Interrupted
+        | ExecutionOutcome::InputRequired => None,
     }
 }
 
@@ -183,7 +187,7 @@ impl DecodedRecord {
             let instance = row.instance;
             return Ok(Self { execution: row.into_execution()?, instance, is_canonical: false });
         }
-        let members: Members<'_> = serde_json::from_slice(line).map_err(unreadable)?;
+        let members: RecordMembers<'_> = serde_json::from_slice(line).map_err(unreadable)?;
         let instance = members.instance;
         Ok(Self { execution: members.into_execution()?, instance, is_canonical: true })
     }
@@ -197,7 +201,7 @@ pub(super) fn id_of(line: &[u8]) -> Option<CallId> {
 
 /// Members of a record. Values are parsed separately: the record adds a level of nesting, and the parser permits 127.
 #[derive(Deserialize)]
-struct Members<'a> {
+struct RecordMembers<'a> {
     v: u32,
     id: Uuid,
     parent: Option<Uuid>,
@@ -231,7 +235,7 @@ struct Members<'a> {
     instance: Option<Uuid>,
 }
 
-impl Members<'_> {
+impl RecordMembers<'_> {
     fn into_execution(self) -> Result<ToolExecution, Fault> {
         if self.v != VERSION {
             return Err(unreadable(format!("records of version {} require a newer program", self.v)));
@@ -291,13 +295,13 @@ mod tests {
                 approved_by: Some("user".into()),
                 trace: json!(["trace"]),
             }),
-            outcome: Outcome::Failed(ErrorKind::Timeout, "ä".into()),
+            outcome: ExecutionOutcome::Failed(ErrorKind::Timeout, "ä".into()),
             ..samples::execution(1)
         };
         let line = r#"{"v":1,"id":"01990292-d001-7000-8000-000000000001","parent":"01990292-d009-7000-8000-000000000009","kind":"prompt","tool":"echo","called_as":"a\n\"b\\","source":"built-in","principal":"local","session":"session-1","client":"test 1.0","arguments":{"text":"hello","number":1},"arguments_digest":"0000000000000000000000000000000000000000000000000000000000000001","accesses":["read /srv/1.txt"],"verdict":"ask","reason":"","approved_by":"user","trace":["trace"],"started":1756684800001000,"ended":1756684800001250,"outcome":"failed","error_kind":"timeout","detail":"ä","result_bytes":120,"result_digest":"0000000000000000000000000000000000000000000000000000000000000002","metadata":{"lines":1},"labels":{"label":"a \"value\""}}"#;
         assert_eq!(encoded(&execution), line);
         let (arguments, mut buffer) = (execution.arguments.to_string(), Vec::new());
-        let as_text = ExecutionRef { arguments: JsonRef::Text(&arguments), ..(&execution).into() };
+        let as_text = ToolExecutionRef { arguments: JsonValueRef::Text(&arguments), ..(&execution).into() };
         encode(&as_text, INSTANCE, &mut buffer);
         assert_eq!(buffer, line.as_bytes());
         assert_eq!(DecodedRecord::decode(line.as_bytes()).unwrap().execution, execution);
@@ -329,7 +333,11 @@ mod tests {
         let execution = ToolExecution { arguments, ..samples::execution(1) };
         assert_eq!(DecodedRecord::decode(encoded(&execution).as_bytes()).unwrap().execution, execution);
         let (deeper, mut line) = (nested(128), Vec::new());
-        encode(&ExecutionRef { arguments: JsonRef::Text(&deeper), ..(&execution).into() }, INSTANCE, &mut line);
+        encode(
+            &ToolExecutionRef { arguments: JsonValueRef::Text(&deeper), ..(&execution).into() },
+            INSTANCE,
+            &mut line,
+        );
         assert_eq!(DecodedRecord::decode(&line).unwrap().execution.arguments, deeper);
     }
 
@@ -342,7 +350,7 @@ mod tests {
     #[test]
     fn an_error_kind_of_a_later_version_is_reported_in_the_message() {
         let read = outcome("failed", Some("too_hot"), "it melted".into()).unwrap();
-        assert_eq!(read, Outcome::Failed(ErrorKind::Internal, "too_hot: it melted".into()));
+        assert_eq!(read, ExecutionOutcome::Failed(ErrorKind::Internal, "too_hot: it melted".into()));
     }
 
     #[test]

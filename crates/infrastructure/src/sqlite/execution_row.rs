@@ -7,7 +7,7 @@ use super::{
 };
 use sqlx::{Row, sqlite::SqliteRow};
 use std::fmt::Write as _;
-use toolstead_domain::{CallId, Outcome, OutcomeKind, ToolExecution};
+use toolstead_domain::{CallId, ExecutionOutcome, OutcomeKind, ToolExecution};
 
 /// Number of parameters per row, in the order in which
 /// [`PendingRecord::bind`](super::pending_record::PendingRecord::bind) binds them.
@@ -77,7 +77,7 @@ pub(super) fn read(row: &SqliteRow) -> Result<ToolExecution, Fault> {
     execution.id = CallId(row.try_get(0)?);
     // The record was written by the process that ran the call. After that process died, another one marked the row.
     if row.try_get::<&str, _>(15)? == OutcomeKind::Interrupted.as_str() {
-        execution.outcome = Outcome::Interrupted;
+        execution.outcome = ExecutionOutcome::Interrupted;
     }
     Ok(execution)
 }

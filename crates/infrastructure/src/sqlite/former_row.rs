@@ -7,7 +7,7 @@ use super::{
 };
 use serde::Deserialize;
 use sqlx::{Row, sqlite::SqliteRow};
-use toolstead_domain::{CallId, Outcome, RecordedDecision, Timestamp, ToolExecution};
+use toolstead_domain::{CallId, ExecutionOutcome, RecordedDecision, Timestamp, ToolExecution};
 use uuid::Uuid;
 
 /// Detail of an unfinished call that waits for its client.
@@ -87,7 +87,7 @@ impl FormerRow {
         let (reason, approved_by) = (self.reason.unwrap_or_default(), self.approved_by);
         let outcome = match outcome(&self.outcome, self.error_kind.as_deref(), self.detail.clone().unwrap_or_default())?
         {
-            Outcome::Running if self.detail.as_deref() == Some(WAITS) => Outcome::InputRequired,
+            ExecutionOutcome::Running if self.detail.as_deref() == Some(WAITS) => ExecutionOutcome::InputRequired,
             outcome => outcome,
         };
         let all_labels = self.labels.map_or_else(|| Ok(Default::default()), |text| serde_json::from_str(&text));

@@ -164,7 +164,7 @@ mod tests {
     use crate::sqlite::{
         backlog::Backlog,
         connection::readers,
-        new_database::{NewDatabase, new_database},
+        new_database::{TestDatabase, new_database},
         pending_record::PendingRecord,
     };
     use toolstead_domain::{OutcomeKind, ToolExecution, testing::samples};
@@ -175,7 +175,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_a_dead_process_had_on_record_is_written_and_what_cannot_be_read_is_left() {
-        let NewDatabase { folder, options, mut connection, mut recorder } = new_database().await;
+        let TestDatabase { folder, options, mut connection, mut recorder } = new_database().await;
         let instances = folder.path().join("instances");
         let backlogs = BacklogLocation::new(&instances, &options.path);
         let own = Instance::join(&instances).unwrap();

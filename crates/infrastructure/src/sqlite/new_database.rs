@@ -4,19 +4,19 @@ use super::{connection::connect_writer, database_options::DatabaseOptions, migra
 use sqlx::SqliteConnection;
 use tempfile::TempDir;
 
-pub(super) struct NewDatabase {
+pub(super) struct TestDatabase {
     pub(super) folder: TempDir,
     pub(super) options: DatabaseOptions,
     pub(super) connection: SqliteConnection,
     pub(super) recorder: Recorder,
 }
 
-pub(super) async fn new_database() -> NewDatabase {
+pub(super) async fn new_database() -> TestDatabase {
     let folder = tempfile::tempdir().unwrap();
     let options = DatabaseOptions::at(folder.path().join("test.db"));
     std::fs::write(&options.path, "").unwrap();
     let mut connection = connect_writer(&options.path, &options).await.unwrap();
     migrate(&mut connection).await.unwrap();
     let recorder = Recorder::open(&options.path, &options).unwrap();
-    NewDatabase { folder, options, connection, recorder }
+    TestDatabase { folder, options, connection, recorder }
 }

@@ -5,7 +5,7 @@ use super::{
     execution_row::{PARAMETERS, stored_as},
 };
 use rusqlite::Statement;
-use toolstead_domain::{ExecutionRef, OutcomeKind, RequestKind};
+use toolstead_domain::{OutcomeKind, RequestKind, ToolExecutionRef};
 use uuid::Uuid;
 
 /// Encoded record with the columns of its row. All texts share one allocation: freeing an allocation on another thread
@@ -26,7 +26,7 @@ pub(super) struct PendingRecord {
 
 impl PendingRecord {
     /// Encodes the record of a call of this process.
-    pub(super) fn new<'a>(execution: impl Into<ExecutionRef<'a>>, instance: Uuid) -> Self {
+    pub(super) fn new<'a>(execution: impl Into<ToolExecutionRef<'a>>, instance: Uuid) -> Self {
         let execution = execution.into();
         let mut line = Vec::with_capacity(estimated_bytes(&execution));
         // The line starts with a line end, so that a partial line before it does not become part of it.
@@ -45,7 +45,7 @@ impl PendingRecord {
         Self { instance, ..Self::new(execution, instance.unwrap_or_default()) }
     }
 
-    fn with_line(mut texts: Vec<u8>, execution: &ExecutionRef<'_>, instance: Option<Uuid>) -> Self {
+    fn with_line(mut texts: Vec<u8>, execution: &ToolExecutionRef<'_>, instance: Option<Uuid>) -> Self {
         let line = texts.len();
         let [tool, principal, client] = [execution.tool, execution.principal, execution.client].map(|column| {
             texts.extend_from_slice(column.as_bytes());
@@ -120,7 +120,9 @@ mod tests {
         new_database::new_database,
     };
     use serde_json::json;
-    use toolstead_domain::{Labels, Outcome, RecordedDecision, ToolExecution, error_kind::ErrorKind, testing::samples};
+    use toolstead_domain::{
+        ExecutionOutcome, Labels, RecordedDecision, ToolExecution, error_kind::ErrorKind, testing::samples,
+    };
 
     #[tokio::test]
     async fn every_field_comes_back_and_an_empty_text_is_one() {
@@ -143,7 +145,7 @@ mod tests {
                 approved_by: Some("somebody".into()),
                 trace: json!(["trace"]),
             }),
-            outcome: Outcome::Failed(ErrorKind::Timeout, "late".into()),
+            outcome: ExecutionOutcome::Failed(ErrorKind::Timeout, "late".into()),
             result_bytes: 7,
             result_digest: Some("the other digest".into()),
             metadata: json!({"lines": 1}),

@@ -25,7 +25,7 @@ pub(super) struct SqliteQuestionStore {
 }
 
 /// Principal and workspace of questions.
-struct Owner {
+struct QuestionOwner {
     principal: String,
     workspace: Vec<u8>,
 }
@@ -36,11 +36,14 @@ impl SqliteQuestionStore {
         Self { writer, readers, workspace }
     }
 
-    fn owner(&self, principal: &Principal) -> Owner {
-        Owner { principal: principal.id().to_owned(), workspace: self.workspace.as_os_str().as_bytes().to_vec() }
+    fn owner(&self, principal: &Principal) -> QuestionOwner {
+        QuestionOwner {
+            principal: principal.id().to_owned(),
+            workspace: self.workspace.as_os_str().as_bytes().to_vec(),
+        }
     }
 
-    async fn read_questions(&self, owner: Owner, id: QuestionId) -> Result<Option<DeferredQuestions>, Fault> {
+    async fn read_questions(&self, owner: QuestionOwner, id: QuestionId) -> Result<Option<DeferredQuestions>, Fault> {
         let row = sqlx::query(
             "SELECT number, session, asked, questions, answers FROM deferred_questions
              WHERE principal = $1 AND workspace = $2 AND number = $3",
@@ -53,7 +56,7 @@ impl SqliteQuestionStore {
         row.as_ref().map(deferred).transpose()
     }
 
-    async fn all_waiting(&self, owner: Owner) -> Result<Vec<DeferredQuestions>, Fault> {
+    async fn all_waiting(&self, owner: QuestionOwner) -> Result<Vec<DeferredQuestions>, Fault> {
         let rows = sqlx::query(
             "SELECT number, session, asked, questions, answers FROM deferred_questions
              WHERE principal = $1 AND workspace = $2 AND answers IS NULL ORDER BY number",
@@ -102,7 +105,7 @@ impl QuestionStore for SqliteQuestionStore {
 /// Checks the limit, inserts the questions and deletes the oldest ones over the limits, in one transaction.
 async fn insert(
     connection: &mut SqliteConnection,
-    owner: Owner,
+    owner: QuestionOwner,
     session: String,
     at: Timestamp,
     questions: String,
@@ -157,7 +160,7 @@ async fn insert(
 
 async fn answer(
     connection: &mut SqliteConnection,
-    owner: Owner,
+    owner: QuestionOwner,
     id: QuestionId,
     answers: Vec<String>,
 ) -> Result<Result<(), QuestionError>, Fault> {

@@ -165,7 +165,7 @@ mod tests {
     use super::*;
     use crate::sqlite::{connection::readers_of_the_file_alone, new_database::new_database};
     use sqlx::Row;
-    use toolstead_domain::{Outcome, ToolExecution, testing::samples};
+    use toolstead_domain::{ExecutionOutcome, ToolExecution, testing::samples};
 
     /// Records these rows at once. Returns which were accepted, how many were written, and the stored rows in order.
     async fn record(refused: &str, rows: &[ToolExecution]) -> (Vec<bool>, u64, Vec<(Uuid, String)>) {
@@ -218,7 +218,7 @@ mod tests {
     #[tokio::test]
     async fn a_refused_row_harms_none_of_its_statement() {
         let row = |number| match number {
-            3 | 20 => ToolExecution { outcome: Outcome::Interrupted, ..samples::execution(number) },
+            3 | 20 => ToolExecution { outcome: ExecutionOutcome::Interrupted, ..samples::execution(number) },
             _ => samples::execution(number),
         };
         let rows: Vec<ToolExecution> = (0..40).map(row).collect();
@@ -238,7 +238,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_later_end_is_written_where_the_first_one_is_refused() {
-        let refused = ToolExecution { outcome: Outcome::Interrupted, ..samples::execution(1) };
+        let refused = ToolExecution { outcome: ExecutionOutcome::Interrupted, ..samples::execution(1) };
         let rows = [samples::running_execution(1), refused, samples::execution(1)];
         let (taken, _, stored) = record("interrupted", &rows).await;
         assert_eq!(taken, [true, false, true]);

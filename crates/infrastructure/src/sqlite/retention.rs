@@ -3,7 +3,7 @@
 use super::{
     blobs::Blobs,
     contents,
-    database_options::{ContentRetention, Retention},
+    database_options::{AuditRetention, ContentRetention},
     fault::Fault,
 };
 use sqlx::{Connection, SqliteConnection};
@@ -21,7 +21,7 @@ pub(super) struct Expiry {
 
 impl Expiry {
     /// Returns the limits at this time.
-    pub(super) fn at(now: Timestamp, retention: Retention) -> Self {
+    pub(super) fn at(now: Timestamp, retention: AuditRetention) -> Self {
         Self { older_than: before(now, retention.max_age), max_rows: retention.max_rows }
     }
 }
@@ -125,7 +125,7 @@ async fn forget(connection: &mut SqliteConnection, is_output: bool, seq: i64) ->
 mod tests {
     use super::*;
     use crate::sqlite::{
-        new_database::{NewDatabase, new_database},
+        new_database::{TestDatabase, new_database},
         pending_record::PendingRecord,
     };
     use toolstead_domain::{ToolExecution, testing::samples};
@@ -133,7 +133,7 @@ mod tests {
 
     /// Records the rows, deletes the expired ones, and compares the rest.
     async fn check(rows: &[ToolExecution], expiry: Expiry, left: &[u32]) {
-        let NewDatabase { folder: _folder, mut connection, mut recorder, .. } = new_database().await;
+        let TestDatabase { folder: _folder, mut connection, mut recorder, .. } = new_database().await;
         let recorded: Vec<PendingRecord> =
             rows.iter().map(|execution| PendingRecord::new(execution, Uuid::max())).collect();
         assert!(recorder.record(recorded.iter()).unwrap().iter().all(Result::is_ok));
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn an_age_beyond_all_times_keeps_everything() {
-        let retention = Retention { max_age: Duration::MAX, max_rows: 1 };
+        let retention = AuditRetention { max_age: Duration::MAX, max_rows: 1 };
         assert_eq!(Expiry::at(samples::START, retention).older_than, Timestamp(samples::START.0 - i64::MAX));
     }
 }

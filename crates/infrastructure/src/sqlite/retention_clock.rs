@@ -17,7 +17,7 @@ const JUMP: i64 = 24 * 60 * 60 * 1_000_000;
 
 /// Clock readings stored in the database. All times are in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct RetentionClock {
+struct ClockReadings {
     /// Last reading; `None` before the first.
     seen: Option<i64>,
     /// Part of the reading that does not count yet.
@@ -26,7 +26,7 @@ struct RetentionClock {
     jumped: Option<i64>,
 }
 
-impl RetentionClock {
+impl ClockReadings {
     /// Returns the state after another reading.
     fn advance(self, now: i64) -> Self {
         let step = now.saturating_sub(self.seen.unwrap_or(now));
@@ -50,7 +50,7 @@ pub(super) async fn read_clock(connection: &mut SqliteConnection, now: Timestamp
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     let (seen, doubted, jumped) =
         sqlx::query_as("SELECT seen, doubted, jumped FROM clock").fetch_one(&mut *transaction).await?;
-    let before = RetentionClock { seen, doubted, jumped };
+    let before = ClockReadings { seen, doubted, jumped };
     let clock = before.advance(now.0);
     sqlx::query("UPDATE clock SET seen = $1, doubted = $2, jumped = $3")
         .bind(clock.seen)
@@ -72,14 +72,14 @@ pub(super) async fn read_clock(connection: &mut SqliteConnection, now: Timestamp
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sqlite::new_database::{NewDatabase, new_database};
+    use crate::sqlite::new_database::{TestDatabase, new_database};
     use toolstead_domain::testing::samples::START;
 
     const HOUR: i64 = JUMP / 24;
 
     /// Stores readings of these hours, and compares the hour by which data ages after each.
     async fn check(looks: &[(i64, i64)]) {
-        let NewDatabase { folder: _folder, mut connection, .. } = new_database().await;
+        let TestDatabase { folder: _folder, mut connection, .. } = new_database().await;
         for (at, (clock, expected)) in looks.iter().enumerate() {
             let now = Timestamp(START.0 + clock * HOUR);
             let aged = read_clock(&mut connection, now).await.unwrap();
@@ -108,7 +108,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_clock_beyond_all_bounds_is_no_fault() {
-        let NewDatabase { folder: _folder, mut connection, .. } = new_database().await;
+        let TestDatabase { folder: _folder, mut connection, .. } = new_database().await;
         for now in [i64::MIN, i64::MAX, 0, i64::MAX, i64::MIN] {
             read_clock(&mut connection, Timestamp(now)).await.unwrap();
         }

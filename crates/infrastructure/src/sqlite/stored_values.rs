@@ -3,7 +3,7 @@
 use super::fault::Fault;
 use serde_json::Value;
 use std::{collections::BTreeMap, error::Error};
-use toolstead_domain::{CancelReason, Labels, Outcome, OutcomeKind, RequestKind, error_kind::ErrorKind};
+use toolstead_domain::{CancelReason, ExecutionOutcome, Labels, OutcomeKind, RequestKind, error_kind::ErrorKind};
 
 /// Parses a value of a record; an absent one is `Null`. A value that the parser rejects, for example because it is
 /// nested too deeply, is returned as its text: one record must not make a whole page unreadable.
@@ -21,24 +21,24 @@ pub(super) fn labels(all: BTreeMap<String, String>) -> Result<Labels, Fault> {
     all.into_iter().try_fold(Labels::default(), |labels, (name, value)| labels.with(&name, value)).map_err(unreadable)
 }
 
-pub(super) fn outcome(kind: &str, error_kind: Option<&str>, detail: String) -> Result<Outcome, Fault> {
+pub(super) fn outcome(kind: &str, error_kind: Option<&str>, detail: String) -> Result<ExecutionOutcome, Fault> {
     let unknown = || unreadable(format!("the outcome `{kind}` is unknown"));
     Ok(match OutcomeKind::parse(kind).ok_or_else(unknown)? {
-        OutcomeKind::Running => Outcome::Running,
-        OutcomeKind::Succeeded => Outcome::Succeeded,
-        OutcomeKind::InputRequired => Outcome::InputRequired,
-        OutcomeKind::Interrupted => Outcome::Interrupted,
+        OutcomeKind::Running => ExecutionOutcome::Running,
+        OutcomeKind::Succeeded => ExecutionOutcome::Succeeded,
+        OutcomeKind::InputRequired => ExecutionOutcome::InputRequired,
+        OutcomeKind::Interrupted => ExecutionOutcome::Interrupted,
         OutcomeKind::Cancelled => {
             let unknown = || unreadable(format!("the reason `{detail}` for a cancellation is unknown"));
-            Outcome::Cancelled(CancelReason::parse(&detail).ok_or_else(unknown)?)
+            ExecutionOutcome::Cancelled(CancelReason::parse(&detail).ok_or_else(unknown)?)
         }
         OutcomeKind::Failed => {
             let (kind, message) = error(error_kind, detail);
-            Outcome::Failed(kind, message)
+            ExecutionOutcome::Failed(kind, message)
         }
         OutcomeKind::Refused => {
             let (kind, message) = error(error_kind, detail);
-            Outcome::Refused(kind, message)
+            ExecutionOutcome::Refused(kind, message)
         }
     })
 }

@@ -3,7 +3,7 @@
 use super::{
     blobs::Blobs,
     contents,
-    database_options::{ContentRetention, Retention},
+    database_options::{AuditRetention, ContentRetention},
     fault::Fault,
     instance,
     retention::{self, Expiry},
@@ -37,7 +37,7 @@ impl Tidying {
     /// Repeats the cleanup without end. Sets `done` after the first run.
     pub(super) async fn run_periodically(
         mut self,
-        audit: Retention,
+        audit: AuditRetention,
         contents: ContentRetention,
         done: watch::Sender<bool>,
     ) {

@@ -192,7 +192,7 @@ fn unreadable(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sqlite::new_database::{NewDatabase, new_database};
+    use crate::sqlite::new_database::{TestDatabase, new_database};
     use toolstead_domain::testing::samples;
 
     #[track_caller]
@@ -235,7 +235,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_has_not_changed_is_not_written_again() {
-        let NewDatabase { folder: _folder, mut connection, .. } = new_database().await;
+        let TestDatabase { folder: _folder, mut connection, .. } = new_database().await;
         let mut tools = ["a", "b", "c"].map(samples::tool);
         assert_eq!(save(&mut connection, &tools, 10).await, (4, vec![10, 10, 10]));
         assert_eq!(save(&mut connection, &tools, 20).await, (1, vec![10, 10, 10]));
@@ -250,7 +250,7 @@ mod tests {
 
     #[tokio::test]
     async fn of_many_ways_to_start_a_provider_the_last_ones_are_kept() {
-        let NewDatabase { folder: _folder, mut connection, .. } = new_database().await;
+        let TestDatabase { folder: _folder, mut connection, .. } = new_database().await;
         let catalogue = Catalogue { tools: vec![samples::tool("a")], changes: Vec::new() };
         for number in 0..KEPT_STARTS + 3 {
             let mut provider = ProviderIdentity::of_program("p");

@@ -171,7 +171,7 @@ async fn run(
     let mut writes = Vec::with_capacity(BATCH_ROWS);
     let (mut checks, mut closed) = (Vec::new(), Vec::new());
     let mut passed: Option<Instant> = None;
-    let closing = BacklogGuard(backlog);
+    let closing = CloseBacklogOnDrop(backlog);
     loop {
         let retry = async { if backlog.has_failed() { sleep(RETRY).await } else { future::pending().await } };
         let is_checkpoint_due = recorder.is_checkpoint_due();
@@ -249,9 +249,9 @@ async fn run(
 }
 
 /// Guard that closes the backlog when the thread ends for any reason, before the lock is released.
-struct BacklogGuard<'a>(&'a Backlog);
+struct CloseBacklogOnDrop<'a>(&'a Backlog);
 
-impl Drop for BacklogGuard<'_> {
+impl Drop for CloseBacklogOnDrop<'_> {
     fn drop(&mut self) {
         self.0.close();
     }
@@ -306,7 +306,7 @@ mod tests {
         database::Database,
         database_options::DatabaseOptions,
         execution_log::SqliteExecutionLog,
-        new_database::{NewDatabase, new_database},
+        new_database::{TestDatabase, new_database},
     };
     use std::{error::Error, path::Path, time::Instant};
     use tempfile::TempDir;
@@ -316,8 +316,8 @@ mod tests {
     };
 
     /// With or without a backlog.
-    fn start(database: NewDatabase, has_backlog: bool) -> (Writer, SqliteExecutionLog, TempDir) {
-        let NewDatabase { folder, options, connection, recorder } = database;
+    fn start(database: TestDatabase, has_backlog: bool) -> (Writer, SqliteExecutionLog, TempDir) {
+        let TestDatabase { folder, options, connection, recorder } = database;
         let instances = folder.path().join("instances");
         let instance = Instance::join(&instances).unwrap();
         let backlog = Backlog::new(BacklogLocation::new(&instances, &options.path), instance.id(), has_backlog);

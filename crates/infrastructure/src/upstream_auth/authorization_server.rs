@@ -1,7 +1,7 @@
 //! Discovery of the authorization server of an MCP server (RFC 9728, RFC 8414), and the checks of its metadata.
 
 use super::{oauth_traffic::OAuthTraffic, upstream_auth_error::UpstreamAuthError};
-use crate::web::web_client::Redirects;
+use crate::web::web_client::RedirectPolicy;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use rmcp::transport::auth::{AuthorizationManager, AuthorizationMetadata};
@@ -21,7 +21,7 @@ pub(super) struct AuthorizationServer {
 
 /// Use of the authorization server, which decides the endpoints to check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(super) enum DiscoveryPurpose {
     /// A user signs in on a page.
     SignIn,
     /// Tokens are requested without a user.
@@ -35,7 +35,7 @@ pub(super) enum Purpose {
 pub(super) async fn discover(
     traffic: &OAuthTraffic,
     expected_issuer: Option<&str>,
-    purpose: Purpose,
+    purpose: DiscoveryPurpose,
 ) -> Result<AuthorizationServer, UpstreamAuthError> {
     let server = &traffic.server;
     let challenge = probe(traffic).await?;
@@ -53,7 +53,7 @@ pub(super) async fn discover(
     {
         return Err(UpstreamAuthError::OtherIssuer { found: issuer, expected: expected.to_owned() });
     }
-    if purpose == Purpose::SignIn {
+    if purpose == DiscoveryPurpose::SignIn {
         check_page(traffic, &metadata)?;
         // A server that announces no methods does not support PKCE (MCP 2026-07-28, basic/authorization).
         let methods = metadata.code_challenge_methods_supported.as_deref().unwrap_or_default();
@@ -90,7 +90,7 @@ async fn probe(traffic: &OAuthTraffic) -> Result<Option<String>, UpstreamAuthErr
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
     let body = Bytes::from_static(PROBE.as_bytes());
-    let sent = traffic.send(Method::POST, &traffic.server, headers, body, Redirects::None).await;
+    let sent = traffic.send(Method::POST, &traffic.server, headers, body, RedirectPolicy::None).await;
     let response = sent.map_err(|error| UpstreamAuthError::Refused(with_causes(&error)))?;
     if response.status != StatusCode::UNAUTHORIZED {
         return Ok(None);

@@ -1,10 +1,10 @@
 //! Tokens of this program itself (RFC 6749, section 4.4).
 
 use super::{
-    authorization_server::{Purpose, discover},
+    authorization_server::{DiscoveryPurpose, discover},
     oauth_traffic::OAuthTraffic,
     registration::resource_uri,
-    settings::ClientSettings,
+    settings::ClientCredentialsSettings,
     upstream_auth_error::UpstreamAuthError,
 };
 use crate::accounts::{issuer::read_tokens, vault::Tokens};
@@ -17,11 +17,11 @@ use toolstead_domain::Timestamp;
 /// Returns [`UpstreamAuthError`].
 pub(super) async fn request_token(
     traffic: &OAuthTraffic,
-    settings: &ClientSettings,
+    settings: &ClientCredentialsSettings,
     scopes: &[String],
     now: Timestamp,
 ) -> Result<Tokens, UpstreamAuthError> {
-    let mut server = discover(traffic, settings.issuer.as_deref(), Purpose::Tokens).await?;
+    let mut server = discover(traffic, settings.issuer.as_deref(), DiscoveryPurpose::Tokens).await?;
     let failed = |error| UpstreamAuthError::of(&error, &[settings.client_secret.expose()]);
     let config = ClientCredentialsConfig::ClientSecret {
         client_id: settings.client_id.clone(),

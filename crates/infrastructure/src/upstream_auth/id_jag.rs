@@ -2,7 +2,7 @@
 //! authorization server of the MCP server exchanges it for a token.
 
 use super::{
-    authorization_server::{Purpose, discover},
+    authorization_server::{DiscoveryPurpose, discover},
     oauth_traffic::OAuthTraffic,
     registration::resource_uri,
     settings::IdJagSettings,
@@ -28,7 +28,7 @@ pub(super) async fn request_token(
     scopes: &[String],
     now: Timestamp,
 ) -> Result<Tokens, UpstreamAuthError> {
-    let server = discover(traffic, settings.client.issuer.as_deref(), Purpose::Tokens).await?;
+    let server = discover(traffic, settings.client.issuer.as_deref(), DiscoveryPurpose::Tokens).await?;
     let secret = |secret: &Secret| ClientSecret::new(secret.expose().to_owned());
     let methods = server.metadata.additional_fields.get("token_endpoint_auth_methods_supported");
     let methods = methods.and_then(Value::as_array);

@@ -5,7 +5,7 @@
 //! of the MCP server and at addresses in the configuration, and loopback if the MCP server is on loopback.
 
 use crate::web::{
-    web_client::{Redirects, RetryPolicy, UrlSource, WebClient, WebRequest, WebResponse},
+    web_client::{RedirectPolicy, RetryPolicy, UrlSource, WebClient, WebRequest, WebResponse},
     web_error::WebError,
 };
 use bytes::Bytes;
@@ -126,7 +126,7 @@ impl OAuthTraffic {
         url: &Url,
         headers: HeaderMap,
         body: Bytes,
-        redirects: Redirects,
+        redirects: RedirectPolicy,
     ) -> Result<WebResponse, TrafficError> {
         let origin = || url.origin().ascii_serialization();
         let request = WebRequest {
@@ -151,8 +151,8 @@ impl OAuthHttpClient for OAuthTraffic {
     fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
         Box::pin(async move {
             let redirects = match request.redirect_policy {
-                OAuthHttpRedirectPolicy::Follow => Redirects::SameHost(MAX_REDIRECTS),
-                _ => Redirects::None,
+                OAuthHttpRedirectPolicy::Follow => RedirectPolicy::SameHost(MAX_REDIRECTS),
+                _ => RedirectPolicy::None,
             };
             let (parts, body) = request.request.into_parts();
             let url = Url::parse(&parts.uri.to_string()).map_err(|_| TrafficError::Address(parts.uri.to_string()))?;

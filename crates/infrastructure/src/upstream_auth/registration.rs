@@ -1,7 +1,7 @@
 //! Registration of the client that received the tokens of a grant, stored with them.
 
 use super::upstream_auth_error::UpstreamAuthError;
-use crate::accounts::vault::{MCP_SERVER, TokenKey, Tokens, Vault, VaultError};
+use crate::accounts::vault::{MCP_SERVER, TokenLookupKey, Tokens, Vault, VaultError};
 use rmcp::transport::auth::AuthorizationMetadata;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,7 +18,7 @@ const MAX_SCOPES: usize = 64;
 /// Client and endpoints that the tokens of a grant belong to. Tokens are renewed and revoked only there, even if the
 /// server later names other endpoints.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Registration {
+pub(super) struct ClientRegistration {
     /// Resource that the tokens are for (RFC 8707).
     pub(super) resource: Url,
     pub(super) client_id: String,
@@ -33,7 +33,7 @@ pub(super) struct Registration {
     pub(super) missing_scopes: Vec<String>,
 }
 
-impl Registration {
+impl ClientRegistration {
     /// Reads the registration of stored tokens.
     ///
     /// # Errors
@@ -111,8 +111,8 @@ pub(super) fn resource_uri(server: &Url) -> String {
 }
 
 /// Returns the key of a grant.
-pub(super) fn token_key(principal: &Principal, issuer: &str, uri: &str) -> TokenKey {
-    TokenKey { principal: principal.clone(), issuer: issuer.to_owned(), resource: format!("{MCP_SERVER} {uri}") }
+pub(super) fn token_key(principal: &Principal, issuer: &str, uri: &str) -> TokenLookupKey {
+    TokenLookupKey { principal: principal.clone(), issuer: issuer.to_owned(), resource: format!("{MCP_SERVER} {uri}") }
 }
 
 /// Returns the keys of the principal's grants for a server. There is one, unless a sign-in at another authorization
@@ -120,7 +120,11 @@ pub(super) fn token_key(principal: &Principal, issuer: &str, uri: &str) -> Token
 ///
 /// # Errors
 /// Returns [`VaultError`].
-pub(super) async fn grants_for(vault: &Vault, principal: &Principal, uri: &str) -> Result<Vec<TokenKey>, VaultError> {
+pub(super) async fn grants_for(
+    vault: &Vault,
+    principal: &Principal,
+    uri: &str,
+) -> Result<Vec<TokenLookupKey>, VaultError> {
     let mut keys = vault.list(principal).await?.keys;
     keys.retain(|key| key.grant() == MCP_SERVER && key.origin() == uri);
     Ok(keys)

@@ -22,7 +22,7 @@ pub enum UpstreamAuth {
     /// Each principal signs in on a page of the authorization server.
     OAuth(SignInSettings),
     /// This program has its own credentials (RFC 6749, section 4.4).
-    ClientCredentials(ClientSettings),
+    ClientCredentials(ClientCredentialsSettings),
     /// A token of each principal is exchanged at a token endpoint (RFC 8693).
     Exchange(ExchangeSettings),
     /// An identity token of each principal is exchanged through its identity provider (enterprise-managed
@@ -47,7 +47,7 @@ pub struct SignInSettings {
 
 /// Registration of this program at an authorization server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClientSettings {
+pub struct ClientCredentialsSettings {
     /// Client id.
     pub client_id: String,
     /// Client secret.
@@ -68,7 +68,7 @@ pub struct ExchangeSettings {
     /// Secret of this client.
     pub client_secret: Option<Secret>,
     /// File with the token of a principal.
-    pub subject_token: SubjectToken,
+    pub subject_token: SubjectTokenFile,
     /// Type of the token, such as `urn:ietf:params:oauth:token-type:access_token`.
     pub subject_token_type: String,
     /// Logical name of the target service, if the token endpoint requires one.
@@ -89,14 +89,14 @@ pub struct IdJagSettings {
     /// Secret of this client at the identity provider.
     pub idp_client_secret: Option<Secret>,
     /// File with the identity token of a principal.
-    pub id_token: SubjectToken,
+    pub id_token: SubjectTokenFile,
     /// Registration at the authorization server of the MCP server.
-    pub client: ClientSettings,
+    pub client: ClientCredentialsSettings,
 }
 
 /// File with a token of a principal, read for each exchange. `{principal}` in the path is replaced by the principal.
 #[derive(Clone, PartialEq, Eq)]
-pub struct SubjectToken(PathBuf);
+pub struct SubjectTokenFile(PathBuf);
 
 impl UpstreamAuth {
     /// Returns `true` if principals obtain the credentials by signing in.
@@ -133,7 +133,7 @@ impl UpstreamAuth {
     }
 }
 
-impl SubjectToken {
+impl SubjectTokenFile {
     /// Refers to a file whose path may contain [`PRINCIPAL`].
     pub fn in_file(path: PathBuf) -> Self {
         Self(path)
@@ -155,7 +155,7 @@ impl SubjectToken {
     }
 }
 
-impl SubjectToken {
+impl SubjectTokenFile {
     /// Reads the token of a principal.
     ///
     /// # Errors
@@ -179,7 +179,7 @@ impl SubjectToken {
     }
 }
 
-impl fmt::Debug for SubjectToken {
+impl fmt::Debug for SubjectTokenFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SubjectToken({})", self.0.display())
     }

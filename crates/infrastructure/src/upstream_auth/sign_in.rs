@@ -1,16 +1,16 @@
 //! Sign-in of one principal for one server.
 
 use super::{
-    authorization_server::{AuthorizationServer, Purpose, discover},
-    registration::{Registration, grants_for, token_key},
+    authorization_server::{AuthorizationServer, DiscoveryPurpose, discover},
+    registration::{ClientRegistration, grants_for, token_key},
     settings::SignInSettings,
-    stored_grants::{StoredGrants, UpstreamGrant},
+    stored_grants::{StoredGrants, UpstreamGrantSummary},
     upstream_auth_error::UpstreamAuthError,
 };
 use crate::accounts::{
-    attempt::{Attempt, Code, RedirectError},
+    attempt::{AuthorizationCode, RedirectError, SignInAttempt},
     issuer::read_tokens,
-    loopback::Loopback,
+    loopback::LoopbackListener,
     sign_in_error::SignInError,
 };
 use rmcp::transport::auth::{AuthorizationManager, OAuthClientConfig};
@@ -29,16 +29,16 @@ pub struct UpstreamSignIn {
     grants: StoredGrants,
     principal: Principal,
     manager: AuthorizationManager,
-    registration: Registration,
+    registration: ClientRegistration,
     issuer: String,
     scopes: Vec<String>,
-    attempt: Attempt,
-    loopback: Loopback,
+    attempt: SignInAttempt,
+    loopback: LoopbackListener,
 }
 
 /// Authorization code of a redirect.
 #[derive(Debug)]
-pub struct UpstreamCode(Code);
+pub struct UpstreamCode(AuthorizationCode);
 
 impl UpstreamSignIn {
     /// Finds the authorization server, registers the client there, and prepares the page.
@@ -48,15 +48,15 @@ impl UpstreamSignIn {
         principal: &Principal,
     ) -> Result<Self, UpstreamAuthError> {
         let StoredGrants { vault, traffic, uri, .. } = grants;
-        let mut server = discover(traffic, settings.issuer.as_deref(), Purpose::SignIn).await?;
+        let mut server = discover(traffic, settings.issuer.as_deref(), DiscoveryPurpose::SignIn).await?;
         // Scopes that the server required later are requested together with those of the current grant.
         let stored = vault.get(&token_key(principal, &server.issuer, uri)).await.ok().flatten();
-        let missing = stored.as_ref().and_then(|tokens| Registration::of(tokens).ok());
+        let missing = stored.as_ref().and_then(|tokens| ClientRegistration::of(tokens).ok());
         let missing = missing.map(|registration| registration.missing_scopes).unwrap_or_default();
         let granted =
             if missing.is_empty() { Vec::new() } else { stored.map(|tokens| tokens.scopes).unwrap_or_default() };
         let scopes = select_scopes(&server, settings, [granted, missing].concat()).await;
-        let loopback = Loopback::listen().map_err(SignInError::Begin)?;
+        let loopback = LoopbackListener::listen().map_err(SignInError::Begin)?;
         let redirect_uri = loopback.redirect_uri();
         let client = register(&mut server, settings, &redirect_uri, &scopes).await?;
         let names: Vec<&str> = scopes.iter().map(String::as_str).collect();
@@ -66,7 +66,7 @@ impl UpstreamSignIn {
         let value = |name: &str| page.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned());
         let resource = value("resource").and_then(|resource| Url::parse(&resource).ok());
         let state = Secret::new(value("state").unwrap_or_default());
-        let registration = Registration::from_metadata(
+        let registration = ClientRegistration::from_metadata(
             &server.metadata,
             resource.unwrap_or_else(|| traffic.server.clone()),
             client,
@@ -79,7 +79,7 @@ impl UpstreamSignIn {
             registration,
             issuer: server.issuer,
             scopes,
-            attempt: Attempt::with_page(page, state, redirect_uri),
+            attempt: SignInAttempt::with_page(page, state, redirect_uri),
             loopback,
         })
     }
@@ -115,13 +115,13 @@ impl UpstreamSignIn {
     ///
     /// # Errors
     /// Returns [`UpstreamAuthError`]. Nothing is stored, unless only the deletion of another grant failed.
-    pub async fn finish(self, code: UpstreamCode) -> Result<UpstreamGrant, UpstreamAuthError> {
+    pub async fn finish(self, code: UpstreamCode) -> Result<UpstreamGrantSummary, UpstreamAuthError> {
         // Runs in a task, so that the tokens of an exchanged code are stored even if the caller is cancelled.
         let finishing = tokio::spawn(self.exchange(code.0));
         finishing.await.unwrap_or_else(|error| Err(SignInError::Begin(error.into()).into()))
     }
 
-    async fn exchange(self, code: Code) -> Result<UpstreamGrant, UpstreamAuthError> {
+    async fn exchange(self, code: AuthorizationCode) -> Result<UpstreamGrantSummary, UpstreamAuthError> {
         let Self { grants, principal, manager, registration, issuer, scopes, attempt, loopback } = self;
         // Frees the port.
         drop(loopback);
@@ -134,7 +134,7 @@ impl UpstreamSignIn {
         tokens.registration = Some(registration.to_secret()?);
         let StoredGrants { vault, uri, .. } = &grants;
         let key = token_key(&principal, &issuer, uri);
-        let grant = UpstreamGrant::of(&key, &tokens);
+        let grant = UpstreamGrantSummary::of(&key, &tokens);
         vault.put(&key, tokens).await?;
         // The sign-in is complete. A grant of another authorization server that remains is only unused.
         let others = grants_for(vault, &principal, uri).await.unwrap_or_default();

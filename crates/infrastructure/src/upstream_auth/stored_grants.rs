@@ -3,16 +3,16 @@
 use super::{
     authorization_server::manager_for,
     oauth_traffic::OAuthTraffic,
-    registration::{Registration, grants_for},
+    registration::{ClientRegistration, grants_for},
     upstream_auth_error::UpstreamAuthError,
 };
 use crate::{
     accounts::{
         credentials::{DeletedTokens, EARLY},
         issuer::read_tokens,
-        vault::{TokenKey, Tokens, Vault, VaultError},
+        vault::{TokenLookupKey, Tokens, Vault, VaultError},
     },
-    web::web_client::Redirects,
+    web::web_client::RedirectPolicy,
 };
 use http::{HeaderMap, HeaderValue, Method, header};
 use rmcp::transport::auth::{
@@ -25,7 +25,7 @@ use url::form_urlencoded;
 
 /// Grant of a principal for a server. Contains no tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UpstreamGrant {
+pub struct UpstreamGrantSummary {
     /// Authorization server.
     pub issuer: String,
     /// Resource URI of the MCP server.
@@ -55,11 +55,14 @@ impl StoredGrants {
     ///
     /// # Errors
     /// Returns [`UpstreamAuthError`] if the vault cannot be read.
-    pub(super) async fn of_principal(&self, principal: &Principal) -> Result<Vec<UpstreamGrant>, UpstreamAuthError> {
+    pub(super) async fn of_principal(
+        &self,
+        principal: &Principal,
+    ) -> Result<Vec<UpstreamGrantSummary>, UpstreamAuthError> {
         let mut grants = Vec::new();
         for key in grants_for(&self.vault, principal, &self.uri).await? {
             if let Some(tokens) = self.vault.get(&key).await? {
-                grants.push(UpstreamGrant::of(&key, &tokens));
+                grants.push(UpstreamGrantSummary::of(&key, &tokens));
             }
         }
         Ok(grants)
@@ -109,7 +112,7 @@ impl StoredGrants {
             if !is_refused && self.lasts(tokens.expires_at, EARLY) {
                 return Ok((Some(tokens.clone()), Ok(tokens)));
             }
-            let registration = Registration::of(&tokens)?;
+            let registration = ClientRegistration::of(&tokens)?;
             let Some(refresh) = &tokens.refresh_token else {
                 // It may still be valid for a short time.
                 return Ok(match !is_refused && self.lasts(tokens.expires_at, Duration::ZERO) {
@@ -131,8 +134,8 @@ impl StoredGrants {
 
     async fn renew(
         &self,
-        key: &TokenKey,
-        registration: &Registration,
+        key: &TokenLookupKey,
+        registration: &ClientRegistration,
         tokens: &Tokens,
         refresh: &Secret,
     ) -> Result<Tokens, UpstreamAuthError> {
@@ -167,7 +170,7 @@ impl StoredGrants {
 
     /// Asks the issuer to revoke tokens (RFC 7009).
     async fn revoke(&self, tokens: &Tokens) -> Result<(), String> {
-        let registration = Registration::of(tokens).map_err(|error| error.to_string())?;
+        let registration = ClientRegistration::of(tokens).map_err(|error| error.to_string())?;
         let Some(url) = &registration.revocation_endpoint else {
             return Err("its authorization server has no endpoint that revokes tokens".into());
         };
@@ -181,7 +184,7 @@ impl StoredGrants {
         let form = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
-        let sent = self.traffic.send(Method::POST, url, headers, form.into(), Redirects::None).await;
+        let sent = self.traffic.send(Method::POST, url, headers, form.into(), RedirectPolicy::None).await;
         let response = sent.map_err(|error| with_causes(&error))?;
         match response.status.is_success() {
             true => Ok(()),
@@ -216,7 +219,7 @@ impl StoredGrants {
                 };
                 return Ok((Some(tokens), Err(UpstreamAuthError::Unavailable(reason))));
             }
-            let mut registration = Registration::of(&tokens)?;
+            let mut registration = ClientRegistration::of(&tokens)?;
             if registration.require(&missing) {
                 tokens.registration = Some(registration.to_secret()?);
             }
@@ -231,9 +234,10 @@ impl StoredGrants {
     }
 }
 
-impl UpstreamGrant {
-    pub(super) fn of(key: &TokenKey, tokens: &Tokens) -> Self {
-        let missing = Registration::of(tokens).map(|registration| registration.missing_scopes).unwrap_or_default();
+impl UpstreamGrantSummary {
+    pub(super) fn of(key: &TokenLookupKey, tokens: &Tokens) -> Self {
+        let missing =
+            ClientRegistration::of(tokens).map(|registration| registration.missing_scopes).unwrap_or_default();
         Self {
             issuer: key.issuer.clone(),
             resource: key.origin().to_owned(),

@@ -1,7 +1,7 @@
 //! Exchange of a principal's token for an access token for the server (RFC 8693).
 
 use super::{
-    authorization_server::{Purpose, discover},
+    authorization_server::{DiscoveryPurpose, discover},
     oauth_traffic::OAuthTraffic,
     registration::resource_uri,
     settings::ExchangeSettings,
@@ -12,7 +12,7 @@ use crate::{
         issuer::{read_tokens, refused},
         vault::Tokens,
     },
-    web::web_client::Redirects,
+    web::web_client::RedirectPolicy,
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -36,7 +36,7 @@ pub(super) async fn request_token(
     let url = match &settings.token_url {
         Some(url) => url.clone(),
         None => {
-            let server = discover(traffic, None, Purpose::Tokens).await?;
+            let server = discover(traffic, None, DiscoveryPurpose::Tokens).await?;
             let parsed = Url::parse(&server.metadata.token_endpoint);
             parsed.map_err(|error| UpstreamAuthError::Refused(format!("the token endpoint: {error}")))?
         }
@@ -59,7 +59,7 @@ pub(super) async fn request_token(
         None => pairs.push(("client_id", &settings.client_id)),
     }
     let form = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
-    let sent = traffic.send(Method::POST, &url, headers, form.into(), Redirects::None).await;
+    let sent = traffic.send(Method::POST, &url, headers, form.into(), RedirectPolicy::None).await;
     let response = sent.map_err(|error| UpstreamAuthError::Refused(with_causes(&error)))?;
     if response.status != StatusCode::OK {
         let secrets = [Some(subject_token), settings.client_secret.as_ref()];

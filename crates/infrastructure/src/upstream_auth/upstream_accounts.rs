@@ -6,7 +6,7 @@ use super::{
     registration::resource_uri,
     settings::UpstreamAuth,
     sign_in::UpstreamSignIn,
-    stored_grants::{StoredGrants, UpstreamGrant},
+    stored_grants::{StoredGrants, UpstreamGrantSummary},
     token_exchange,
     upstream_auth_error::UpstreamAuthError,
 };
@@ -88,12 +88,12 @@ struct Inner {
     grants: Result<StoredGrants, String>,
     traffic: OAuthTraffic,
     clock: Arc<dyn Clock>,
-    cache: Mutex<HashMap<Principal, Arc<AsyncMutex<TokenCache>>>>,
+    cache: Mutex<HashMap<Principal, Arc<AsyncMutex<PrincipalTokenCache>>>>,
 }
 
 /// Tokens of one principal in memory. Locked while they are renewed.
 #[derive(Default)]
-struct TokenCache {
+struct PrincipalTokenCache {
     token: Option<CachedToken>,
     /// Scopes that the server required in addition to the configured ones.
     further_scopes: Vec<String>,
@@ -143,7 +143,7 @@ impl UpstreamAccounts {
     ///
     /// # Errors
     /// Returns [`UpstreamAuthError`] if the vault cannot be read.
-    pub async fn grants(&self, principal: &Principal) -> Result<Vec<UpstreamGrant>, UpstreamAuthError> {
+    pub async fn grants(&self, principal: &Principal) -> Result<Vec<UpstreamGrantSummary>, UpstreamAuthError> {
         self.inner.grants()?.of_principal(principal).await
     }
 
@@ -162,7 +162,7 @@ impl UpstreamAccounts {
     async fn obtain(
         &self,
         principal: &Principal,
-        cache: OwnedMutexGuard<TokenCache>,
+        cache: OwnedMutexGuard<PrincipalTokenCache>,
         refused: Option<Secret>,
     ) -> Result<CredentialHeaders, CredentialsError> {
         let (inner, principal) = (self.inner.clone(), principal.clone());
@@ -173,7 +173,7 @@ impl UpstreamAccounts {
         }
     }
 
-    async fn lock_tokens(&self, principal: &Principal) -> OwnedMutexGuard<TokenCache> {
+    async fn lock_tokens(&self, principal: &Principal) -> OwnedMutexGuard<PrincipalTokenCache> {
         let owner = if self.inner.auth.is_shared() { Principal::local() } else { principal.clone() };
         let cache = self.inner.lock().entry(owner).or_default().clone();
         cache.lock_owned().await
@@ -181,7 +181,7 @@ impl UpstreamAccounts {
 }
 
 impl Inner {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Principal, Arc<AsyncMutex<TokenCache>>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Principal, Arc<AsyncMutex<PrincipalTokenCache>>>> {
         // No code panics while it holds the lock.
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -203,7 +203,7 @@ impl Inner {
     async fn obtain(
         &self,
         principal: &Principal,
-        mut cache: OwnedMutexGuard<TokenCache>,
+        mut cache: OwnedMutexGuard<PrincipalTokenCache>,
         refused: Option<Secret>,
     ) -> Result<CachedToken, UpstreamAuthError> {
         let obtained = match &self.auth {

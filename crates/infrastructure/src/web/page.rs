@@ -18,8 +18,8 @@ pub use crate::web::page::{
 };
 
 use crate::web::page::{
-    addresses::Addresses,
-    tree::{Tree, WalkEvent},
+    addresses::LinkResolver,
+    tree::{PageTree, WalkEvent},
 };
 use serde::{Deserialize, Serialize};
 use std::{
@@ -134,7 +134,7 @@ pub fn answer(order: &str, input: &mut dyn Read) -> Vec<u8> {
 /// Reads a page. Only the child process may call it on untrusted bytes, never the runtime.
 fn page(html: &[u8], order: &PageRenderRequest) -> Page {
     let tree = tree::parse(html, order.charset.as_deref());
-    let addresses = Addresses::of(&tree, &order.url);
+    let addresses = LinkResolver::of(&tree, &order.url);
     let metadata = read_metadata(&tree);
     let article = (order.form == PageFormat::Article)
         // Third-party code processes an untrusted page.
@@ -172,7 +172,7 @@ struct PageMetadata {
     asks_for_scripts: bool,
 }
 
-fn read_metadata(tree: &Tree) -> PageMetadata {
+fn read_metadata(tree: &PageTree) -> PageMetadata {
     const MOUNTS: [&str; 9] =
         ["root", "app", "__next", "__nuxt", "app-root", "react-root", "svelte", "main-app", "application"];
     let mut metadata = PageMetadata::default();

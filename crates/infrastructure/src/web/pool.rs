@@ -1,7 +1,7 @@
 //! A pool of endpoints, whose connections are reused.
 
 use crate::http::{
-    client::{Endpoint, HttpClient},
+    client::{EndpointClient, HttpClient},
     http_error::HttpError,
 };
 use std::sync::{Mutex, PoisonError};
@@ -12,13 +12,13 @@ const MAX_ORIGINS: usize = 32;
 
 /// Origins that one client has used.
 #[derive(Debug)]
-pub(super) struct Pool {
+pub(super) struct OriginPool {
     client: HttpClient,
     /// Sorted by last use, the latest last. Short enough for a linear search.
-    used: Mutex<Vec<Endpoint>>,
+    used: Mutex<Vec<EndpointClient>>,
 }
 
-impl Pool {
+impl OriginPool {
     pub(super) fn new(client: HttpClient) -> Self {
         Self { client, used: Mutex::default() }
     }
@@ -32,7 +32,7 @@ impl Pool {
     ///
     /// # Errors
     /// [`HttpError::Address`].
-    pub(super) fn endpoint(&self, url: &Url) -> Result<Endpoint, HttpError> {
+    pub(super) fn endpoint(&self, url: &Url) -> Result<EndpointClient, HttpError> {
         // No code panics while it holds this lock.
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         let known = used.iter().enumerate().find_map(|(at, endpoint)| Some((at, endpoint.to(url).ok()?)));
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn so_many_origins_are_kept_and_those_that_were_used_last() {
-        let pool = Pool::new(HttpClient::new(Connector::to_configured_hosts(Arc::new(FakeNetwork::default()))));
+        let pool = OriginPool::new(HttpClient::new(Connector::to_configured_hosts(Arc::new(FakeNetwork::default()))));
         let go = |url: String| drop(pool.endpoint(&url.parse().unwrap()).unwrap());
         for round in 0..3 * MAX_ORIGINS {
             go("https://often.example/".into());

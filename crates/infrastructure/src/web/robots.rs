@@ -5,11 +5,11 @@ mod path_pattern;
 mod rules;
 
 use crate::web::{
-    web_client::{HostCheck, Redirects, RetryPolicy, UrlSource, WebClient, WebRequest},
+    web_client::{HostCheck, RedirectPolicy, RetryPolicy, UrlSource, WebClient, WebRequest},
     web_error::WebError,
 };
 use http::{HeaderMap, Method};
-use rules::Rules;
+use rules::RobotsRules;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
@@ -30,16 +30,16 @@ const SITES: usize = 100;
 
 /// Cached rules of sites. They are shared by all callers.
 #[derive(Debug, Default)]
-pub struct Robots(Mutex<HashMap<String, Site>>);
+pub struct RobotsCache(Mutex<HashMap<String, SiteRules>>);
 
 #[derive(Debug, Clone)]
-struct Site {
+struct SiteRules {
     read_at: Timestamp,
     /// `None` if nothing may be fetched: the site fails (RFC 9309, 2.3.1.4), or has too many rules.
-    rules: Option<Arc<Rules>>,
+    rules: Option<Arc<RobotsRules>>,
 }
 
-impl Robots {
+impl RobotsCache {
     /// Returns `true` if the rules of its site allow this program to fetch the address.
     ///
     /// # Errors
@@ -61,7 +61,7 @@ impl Robots {
                 if sites.len() >= SITES {
                     sites.clear();
                 }
-                sites.insert(site, Site { read_at: now, rules: rules.clone() });
+                sites.insert(site, SiteRules { read_at: now, rules: rules.clone() });
                 rules
             }
         };
@@ -69,7 +69,7 @@ impl Robots {
         Ok(rules.is_some_and(|rules| rules.allow(&target(url)).unwrap_or(false)))
     }
 
-    fn known(&self, site: &str, now: Timestamp) -> Option<Option<Arc<Rules>>> {
+    fn known(&self, site: &str, now: Timestamp) -> Option<Option<Arc<RobotsRules>>> {
         let sites = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let site = sites.get(site)?;
         let age = now.0.checked_sub(site.read_at.0).and_then(|age| u64::try_from(age).ok())?;
@@ -88,7 +88,7 @@ async fn read(
     reach: &WebClient,
     judge: HostCheck<'_>,
     deadline: Instant,
-) -> Result<Option<Arc<Rules>>, WebError> {
+) -> Result<Option<Arc<RobotsRules>>, WebError> {
     let mut place = url.clone();
     place.set_path("/robots.txt");
     place.set_query(None);
@@ -98,14 +98,14 @@ async fn read(
         headers: HeaderMap::new(),
         body: bytes::Bytes::new(),
         url_source: UrlSource::Untrusted,
-        redirects: Redirects::SameHost(REDIRECTS),
+        redirects: RedirectPolicy::SameHost(REDIRECTS),
         retry: RetryPolicy::Never,
         body_bytes: MAX_BYTES,
         deadline,
     };
     let answer = reach.send(asked, judge).await?;
     Ok(match answer.status.as_u16() {
-        200..300 => Rules::read(whole_lines(&answer.body, answer.is_cut), AGENT).ok().map(Arc::new),
+        200..300 => RobotsRules::read(whole_lines(&answer.body, answer.is_cut), AGENT).ok().map(Arc::new),
         429 | 500.. => None,
         _ => Some(Arc::default()),
     })
@@ -137,7 +137,10 @@ mod tests {
     async fn allowed(status: u16, text: &'static str, path: &str) -> bool {
         let server = TestServer::plain(move |_| Reply::new(status, text)).await;
         let deadline = Instant::now() + Duration::from_secs(60);
-        Robots::default().allow(&server.url(path), &reach(&server), &|_| Ok(()), Timestamp(0), deadline).await.unwrap()
+        RobotsCache::default()
+            .allow(&server.url(path), &reach(&server), &|_| Ok(()), Timestamp(0), deadline)
+            .await
+            .unwrap()
     }
 
     #[tokio::test]
@@ -174,7 +177,7 @@ mod tests {
     #[tokio::test]
     async fn the_file_is_read_once_an_hour() {
         let server = TestServer::plain(|_| Reply::new(200, "User-agent: *\nDisallow: /x\n")).await;
-        let (robots, deadline) = (Robots::default(), Instant::now() + Duration::from_secs(60));
+        let (robots, deadline) = (RobotsCache::default(), Instant::now() + Duration::from_secs(60));
         for (now, path, expected, reads) in
             [(0, "/a", true, 1), (HOUR - 1, "/x", false, 1), (HOUR, "/x", false, 2), (0, "/a", true, 3)]
         {

@@ -187,7 +187,7 @@ pub async fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.into_inner()
 }
 
-type Answers = dyn Fn(&ReceivedRequest) -> Reply + Send + Sync;
+type ReplyFn = dyn Fn(&ReceivedRequest) -> Reply + Send + Sync;
 
 /// A server on this machine. Dropping it stops the server.
 #[derive(Debug)]
@@ -222,7 +222,7 @@ impl TestServer {
         Self::start(Some(TlsAcceptor::from(Arc::new(config))), Arc::new(answers)).await
     }
 
-    async fn start(tls: Option<TlsAcceptor>, answers: Arc<Answers>) -> Self {
+    async fn start(tls: Option<TlsAcceptor>, answers: Arc<ReplyFn>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let (seen, connections) = (Arc::<Mutex<Vec<ReceivedRequest>>>::default(), Arc::<AtomicUsize>::default());
@@ -283,7 +283,7 @@ impl Drop for TestServer {
 async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     mut stream: S,
     connection: usize,
-    answers: &Answers,
+    answers: &ReplyFn,
     seen: &Mutex<Vec<ReceivedRequest>>,
 ) -> io::Result<()> {
     let mut read = Vec::new();

@@ -3,16 +3,16 @@
 use crate::{
     egress::{
         connector::{Connector, Network},
-        host::{HostMatch, HostPatterns},
+        host::{HostMatchResult, HostPatterns},
     },
     http::{
-        client::{Endpoint, HttpClient, Request},
+        client::{EndpointClient, HttpClient, Request},
         pause::{pause_after, wanted_pause},
         proxy::HttpProxy,
     },
     web::{
         address::{self, InvalidAddress},
-        pool::Pool,
+        pool::OriginPool,
         web_error::WebError,
     },
 };
@@ -50,8 +50,8 @@ pub struct WebClient {
     network: Arc<dyn Network>,
     /// Hosts that the configuration allows in addition to the ports of the web at public addresses.
     private: Arc<HostPatterns>,
-    pages: Arc<Pool>,
-    configured: Arc<Pool>,
+    pages: Arc<OriginPool>,
+    configured: Arc<OriginPool>,
 }
 
 /// Source of the address, which determines the networks that are allowed.
@@ -65,7 +65,7 @@ pub enum UrlSource {
 
 /// Redirects to follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Redirects {
+pub enum RedirectPolicy {
     /// None: the answer is the redirect itself.
     None,
     /// At most this number, to the same scheme, host and port, or from port 80 to port 443 of the same host.
@@ -96,7 +96,7 @@ pub struct WebRequest<'a> {
     /// Source of the address.
     pub url_source: UrlSource,
     /// Redirects to follow.
-    pub redirects: Redirects,
+    pub redirects: RedirectPolicy,
     /// Policy for repeating it.
     pub retry: RetryPolicy,
     /// Maximum number of bytes of the body after decompression; the rest of a longer one is dropped.
@@ -138,7 +138,7 @@ impl WebClient {
     fn by(network: Arc<dyn Network>, private: HostPatterns, client: impl Fn(Connector) -> HttpClient) -> Self {
         let pages = client(Connector::new(network.clone(), private.clone()));
         let configured = client(Connector::to_configured_hosts(network.clone()));
-        let [pages, configured] = [pages, configured].map(|client| Arc::new(Pool::new(client)));
+        let [pages, configured] = [pages, configured].map(|client| Arc::new(OriginPool::new(client)));
         Self { network, private: Arc::new(private), pages, configured }
     }
 
@@ -151,7 +151,7 @@ impl WebClient {
         let port = proxy.port_or_known_default().filter(|_| proxy.scheme() == "http" && proxy.path() == "/");
         let port = port.ok_or_else(|| InvalidAddress::new(proxy.as_str(), "a proxy is `http://host:port`"))?;
         let proxy = HttpProxy::new(Connector::to_configured_hosts(self.network.clone()), host, port);
-        let pages = Arc::new(Pool::new(self.pages.client().clone().through(proxy)));
+        let pages = Arc::new(OriginPool::new(self.pages.client().clone().through(proxy)));
         Ok(Self { pages, ..self })
     }
 
@@ -177,18 +177,18 @@ impl WebClient {
             let Some(location) = location else { return Ok(answer) };
             let target = address::read_location(&url, location.as_bytes());
             let most = match (asked.redirects, target) {
-                (Redirects::None, target) => {
+                (RedirectPolicy::None, target) => {
                     answer.redirect_target = target.ok();
                     return Ok(answer);
                 }
-                (Redirects::SameHost(_), Err(error)) => {
+                (RedirectPolicy::SameHost(_), Err(error)) => {
                     return Err(WebError::Address(format!("it redirects to an invalid address: {error}")));
                 }
-                (Redirects::SameHost(_), Ok(target)) if !is_followed(&asked.method, &url, &target) => {
+                (RedirectPolicy::SameHost(_), Ok(target)) if !is_followed(&asked.method, &url, &target) => {
                     answer.redirect_target = Some(target);
                     return Ok(answer);
                 }
-                (Redirects::SameHost(most), Ok(target)) => {
+                (RedirectPolicy::SameHost(most), Ok(target)) => {
                     asked.apply_redirect(answer.status, &url, &target);
                     url = target;
                     most
@@ -202,11 +202,13 @@ impl WebClient {
     }
 
     /// Returns the endpoint of a URL, if it may be reached.
-    fn endpoint_for(&self, url: &Url, named_by: UrlSource, judge: HostCheck<'_>) -> Result<Endpoint, WebError> {
+    fn endpoint_for(&self, url: &Url, named_by: UrlSource, judge: HostCheck<'_>) -> Result<EndpointClient, WebError> {
         let host = address::host_of(url).map_err(|error| WebError::Address(error.to_string()))?;
         let port = url.port_or_known_default().unwrap_or_default();
         let is_open = match named_by {
-            UrlSource::Untrusted => WEB_PORTS.contains(&port) || self.private.match_host(&host, port) == HostMatch::Yes,
+            UrlSource::Untrusted => {
+                WEB_PORTS.contains(&port) || self.private.match_host(&host, port) == HostMatchResult::Yes
+            }
             UrlSource::Configuration => true,
         };
         if !is_open {
@@ -223,7 +225,7 @@ impl WebClient {
     /// Sends the request once, or repeatedly if that may help.
     async fn send_with_retries(
         &self,
-        endpoint: &Endpoint,
+        endpoint: &EndpointClient,
         asked: &WebRequest<'_>,
         url: &Url,
     ) -> Result<WebResponse, WebError> {
@@ -272,7 +274,7 @@ impl WebRequest<'_> {
     }
 }
 
-async fn send_once(endpoint: &Endpoint, asked: &WebRequest<'_>, url: &Url) -> Result<WebResponse, WebError> {
+async fn send_once(endpoint: &EndpointClient, asked: &WebRequest<'_>, url: &Url) -> Result<WebResponse, WebError> {
     let mut headers = endpoint.headers();
     headers.extend(asked.headers.clone());
     let sending = endpoint.send(Request { method: asked.method.clone(), headers, body: asked.body.clone() });

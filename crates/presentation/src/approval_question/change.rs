@@ -45,7 +45,7 @@ impl ShownChange {
             whole_lines += 1;
         }
         let cut_lines = lines.len() - whole_lines;
-        let counts = Counts::of(&given);
+        let counts = DiffStat::of(&given);
         Self { summary: counts.summary(lines.len()), lines, excerpt, cut_lines, is_complete: counts.is_complete }
     }
 
@@ -72,20 +72,20 @@ fn escaped(line: &str) -> String {
 }
 
 /// The files of a unified diff, with the numbers of their lines.
-struct Counts {
-    files: Vec<FileCount>,
+struct DiffStat {
+    files: Vec<FileDiffStat>,
     /// Lines outside of the hunks: moved files, permission bits, binary contents.
     other_changes: usize,
     is_complete: bool,
 }
 
-struct FileCount {
+struct FileDiffStat {
     name: String,
     added: usize,
     removed: usize,
 }
 
-impl Counts {
+impl DiffStat {
     /// Counts the lines of each file. A line inside of a hunk is never read as a header, whatever its text.
     fn of(lines: &[&str]) -> Self {
         let mut counts = Self { files: Vec::new(), other_changes: 0, is_complete: true };
@@ -101,7 +101,7 @@ impl Counts {
                 }
             } else if let Some(name) = line.strip_prefix("+++ ") {
                 let name = name.strip_prefix("b/").unwrap_or(name);
-                counts.files.push(FileCount { name: quote(name, NAME_CHARACTERS).text, added: 0, removed: 0 });
+                counts.files.push(FileDiffStat { name: quote(name, NAME_CHARACTERS).text, added: 0, removed: 0 });
             } else if let Some(hunk) = line.strip_prefix("@@ ") {
                 (old, new) = hunk_lengths(hunk).unwrap_or_default();
             } else if !line.starts_with("--- ") && !line.starts_with('\\') && !line.is_empty() {
@@ -133,7 +133,7 @@ impl Counts {
     }
 }
 
-fn line_counts(files: &[FileCount]) -> String {
+fn line_counts(files: &[FileDiffStat]) -> String {
     let added: usize = files.iter().map(|file| file.added).sum();
     let removed: usize = files.iter().map(|file| file.removed).sum();
     format!("{} added, {removed} removed", counted(added, "line"))

@@ -4,7 +4,7 @@ use super::{
     asked_prompt, auth,
     config::trusting,
     exit::{CommandError, Exit},
-    global::Global,
+    global::GlobalFlags,
     message_printer::MessagePrinter,
     narration::{figures, opened},
     output::note,
@@ -14,9 +14,9 @@ use super::{
 };
 use crate::{
     composition_root::RunningApp,
-    config::{Config, agent_files::Kind, sections::agent::AgentSettings},
+    config::{Config, agent_files::AgentFileKind, sections::agent::AgentSettings},
     query::restricted_view,
-    shutdown::{Shutdown, ShutdownSignal},
+    shutdown::{ShutdownListener, ShutdownSignal},
 };
 use async_trait::async_trait;
 use clap::Args;
@@ -107,7 +107,7 @@ impl AgentFlags {
 }
 
 /// An agent that is ready to run.
-pub(super) struct Agent {
+pub(super) struct PreparedAgent {
     /// Application in which it runs.
     pub(super) composition: RunningApp,
     /// Model for the next turn.
@@ -116,13 +116,13 @@ pub(super) struct Agent {
     pub(super) terminal: Option<Arc<Terminal>>,
     /// `true` if the progress of calls is shown.
     shows_progress: bool,
-    manner: ConversationSettings,
+    manner: ConversationProfile,
     budgets: Budgets,
 }
 
 /// Settings that stay the same throughout a conversation.
 #[derive(Debug, Clone, PartialEq)]
-struct ConversationSettings {
+struct ConversationProfile {
     profile: Option<String>,
     /// Model that the profile sets.
     model: Option<String>,
@@ -136,7 +136,7 @@ struct ConversationSettings {
     has_no_tools: bool,
 }
 
-impl ConversationSettings {
+impl ConversationProfile {
     fn of(
         flags: &AgentFlags,
         profile: Option<&str>,
@@ -178,7 +178,7 @@ impl ConversationSettings {
     ) -> Result<Self, CommandError> {
         let listing = config.agent_files().listing();
         let Some(found) = listing.agents.iter().find(|listed| *listed.item.name == *name) else {
-            if let Some(waiting) = listing.waiting(Kind::Agent, name) {
+            if let Some(waiting) = listing.waiting(AgentFileKind::Agent, name) {
                 return Err(usage(format!("the agent `{name}` waits for {}", trusting(&waiting.path))));
             }
             let near = nearest_name(name, listing.agents.iter().map(|listed| &*listed.item.name));
@@ -221,16 +221,16 @@ fn usage(error: impl ToString) -> CommandError {
     CommandError::Usage(error.to_string())
 }
 
-impl Agent {
+impl PreparedAgent {
     /// Builds the agent. Configuration errors are returned before anything is started. Ctrl-C ends the wait for
     /// required servers.
     pub(super) async fn build(
         flags: &AgentFlags,
-        global: &Global,
-        shutdown: &mut Shutdown,
+        global: &GlobalFlags,
+        shutdown: &mut ShutdownListener,
     ) -> Result<Self, CommandError> {
         let config = global.load()?;
-        let manner = ConversationSettings::of(flags, flags.named().as_deref(), global.typed_tools(), &config)?;
+        let manner = ConversationProfile::of(flags, flags.named().as_deref(), global.typed_tools(), &config)?;
         let model = flags.model.clone().or(manner.model.clone());
         config.model(model.as_deref()).map_err(usage)?;
         let budgets = flags.budgets(&config.agent, manner.max_turns);
@@ -256,11 +256,11 @@ impl Agent {
         &mut self,
         conversation: &Conversation,
         flags: &AgentFlags,
-        global: &Global,
+        global: &GlobalFlags,
     ) -> Result<(), CommandError> {
         let Some(profile) = conversation.profile.as_deref().filter(|_| flags.named().is_none()) else { return Ok(()) };
         let config = &self.composition.config;
-        let manner = ConversationSettings::of(flags, Some(profile), global.typed_tools(), config)?;
+        let manner = ConversationProfile::of(flags, Some(profile), global.typed_tools(), config)?;
         if let Some(model) = manner.model.as_deref().filter(|_| flags.model.is_none()) {
             self.model = self.composition.app.models.find(Some(model)).map_err(usage)?;
         }
@@ -374,7 +374,7 @@ impl Agent {
         conversation: ConversationId,
         prompt: Vec<Block>,
         screen: &mut Screen<'_>,
-        shutdown: &mut Shutdown,
+        shutdown: &mut ShutdownListener,
     ) -> Result<TurnOutcome, CommandError> {
         let cancel = CancelSignal::new();
         let command = self.command(conversation, prompt, cancel.clone())?;
@@ -391,7 +391,7 @@ impl Agent {
 }
 
 /// Holds the terminal's turn while the user types, so that no question receives keys that are meant for the input line.
-struct PendingInput<'t> {
+struct TypingGuard<'t> {
     turn: MutexGuard<'t, ()>,
     until: Instant,
 }
@@ -402,11 +402,11 @@ async fn watch(
     cancel: &CancelSignal,
     terminal: Option<&Terminal>,
     screen: &mut Screen<'_>,
-    shutdown: &mut Shutdown,
+    shutdown: &mut ShutdownListener,
 ) -> Result<TurnOutcome, CommandError> {
     let mut pending_events: VecDeque<AgentEvent> = VecDeque::new();
     let (mut turned, mut is_over) = (TurnOutcome { end: None, should_exit: false }, false);
-    let mut typing: Option<PendingInput<'_>> = None;
+    let mut typing: Option<TypingGuard<'_>> = None;
     let mut ticks = interval(BETWEEN_TICKS);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while !(is_over && pending_events.is_empty()) {
@@ -456,7 +456,7 @@ async fn watch(
                 }
                 let turn = turn.or_else(|| typing.take().map(|typing| typing.turn));
                 let until = Instant::now() + PAUSE;
-                typing = turn.filter(|_| screen.has_draft()).map(|turn| PendingInput { turn, until });
+                typing = turn.filter(|_| screen.has_draft()).map(|turn| TypingGuard { turn, until });
             }
             () = paused => typing = None,
             _ = ticks.tick() => {

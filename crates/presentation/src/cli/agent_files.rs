@@ -1,13 +1,13 @@
 //! `toolstead agents`, `toolstead skills` and `toolstead commands`.
 
 use super::{
-    Outcome,
+    CommandResult,
     config::trusting,
     exit::{CommandError, Exit},
-    global::Global,
-    output::{Output, cut, table, visible},
+    global::GlobalFlags,
+    output::{StdoutWriter, cut, table, visible},
 };
-use crate::config::agent_files::{Kind, ListedItem, Listing};
+use crate::config::agent_files::{AgentFileKind, AgentFileListing, ListedItem};
 use clap::Args;
 use serde_json::{Map, Value, json};
 use toolstead_domain::{AgentDefinition, PromptCommand, Skill, tool_input_schema::nearest_name};
@@ -31,13 +31,13 @@ struct AgentFileEntry {
 }
 
 impl AgentFilesCommand {
-    pub(super) fn run(self, kind: Kind, global: &Global, output: &mut Output) -> Outcome {
+    pub(super) fn run(self, kind: AgentFileKind, global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
         // Loads without printing notes, because the list contains what they say.
         let listing = global.load_silently()?.agent_files().listing();
         let all: Vec<AgentFileEntry> = match kind {
-            Kind::Agent => listing.agents.iter().map(agent).collect(),
-            Kind::Skill => listing.skills.iter().map(skill).collect(),
-            Kind::Command => listing.commands.iter().map(command).collect(),
+            AgentFileKind::Agent => listing.agents.iter().map(agent).collect(),
+            AgentFileKind::Skill => listing.skills.iter().map(skill).collect(),
+            AgentFileKind::Command => listing.commands.iter().map(command).collect(),
         };
         match &self.name {
             None if global.json => output.json(&to_json(&all, &listing, kind))?,
@@ -108,7 +108,7 @@ impl AgentFileEntry {
     }
 }
 
-fn absent(name: &str, all: &[AgentFileEntry], listing: &Listing, kind: Kind) -> CommandError {
+fn absent(name: &str, all: &[AgentFileEntry], listing: &AgentFileListing, kind: AgentFileKind) -> CommandError {
     let word = kind.word();
     if let Some(waiting) = listing.waiting(kind, name) {
         return CommandError::NotFound(format!("the {word} `{name}` waits for {}", trusting(&waiting.path)));
@@ -120,7 +120,12 @@ fn absent(name: &str, all: &[AgentFileEntry], listing: &Listing, kind: Kind) -> 
     CommandError::NotFound(format!("there is no {word} `{name}`; {advice}"))
 }
 
-fn show(all: &[AgentFileEntry], listing: &Listing, kind: Kind, output: &mut Output) -> Result<(), CommandError> {
+fn show(
+    all: &[AgentFileEntry],
+    listing: &AgentFileListing,
+    kind: AgentFileKind,
+    output: &mut StdoutWriter,
+) -> Result<(), CommandError> {
     let word = kind.word();
     if all.is_empty() {
         output.line(&format!("no {word} is defined; docs/guide/agent-files.md lists the folders that are searched"))?;
@@ -147,7 +152,7 @@ fn show(all: &[AgentFileEntry], listing: &Listing, kind: Kind, output: &mut Outp
     Ok(())
 }
 
-fn to_json(all: &[AgentFileEntry], listing: &Listing, kind: Kind) -> Value {
+fn to_json(all: &[AgentFileEntry], listing: &AgentFileListing, kind: AgentFileKind) -> Value {
     let waiting = listing.waiting.iter().filter(|file| file.kind == kind);
     let waiting = waiting.map(|file| json!({"name": file.name, "file": file.path}));
     let hidden = listing.hidden.iter().filter(|hidden| hidden.kind == kind);

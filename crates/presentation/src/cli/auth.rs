@@ -5,12 +5,12 @@ mod servers;
 
 use self::page_sign_in::{SignInMethod, pasted_lines_for, signed_in};
 use super::{
-    Outcome,
+    CommandResult,
     confirmation::is_confirmed,
     exit::{CommandError, Exit},
-    global::Global,
+    global::GlobalFlags,
     named_principal::principal,
-    output::{Output, note, table, visible},
+    output::{StdoutWriter, note, table, visible},
 };
 use crate::{
     composition_root::accounts_alone,
@@ -22,10 +22,10 @@ use std::path::PathBuf;
 use toolstead_domain::Principal;
 use toolstead_infrastructure::{
     accounts::{
-        credentials::{AccountGrant, AccountStatus, Accounts, DeletedTokens, UnreadableTokens},
-        grant::{GRANTS, Grant},
+        credentials::{Accounts, DeletedTokens, GrantStatus, PrincipalAccounts, UnreadableTokens},
+        grant::{GRANTS, GrantDefinition},
     },
-    sandbox::browser::Browser,
+    sandbox::browser::BrowserProgram,
 };
 
 /// Name of the service with accounts.
@@ -82,7 +82,7 @@ enum Command {
 struct GrantSelection {
     /// Only this grant of `google`: `gmail` or `calendar`. Default: both
     #[arg(long, value_name = "GRANT", value_parser = grant)]
-    grant: Option<&'static Grant>,
+    grant: Option<&'static GrantDefinition>,
 }
 
 impl GrantSelection {
@@ -99,18 +99,18 @@ impl GrantSelection {
         servers::SignInServer::named(target, config).map(Some)
     }
 
-    fn all(&self) -> Vec<&'static Grant> {
+    fn all(&self) -> Vec<&'static GrantDefinition> {
         self.grant.map_or_else(|| GRANTS.to_vec(), |one| vec![one])
     }
 }
 
-fn grant(name: &str) -> Result<&'static Grant, String> {
+fn grant(name: &str) -> Result<&'static GrantDefinition, String> {
     let names = || GRANTS.map(|grant| format!("`{}`", grant.name)).join(", ");
-    Grant::named(name).ok_or_else(|| format!("unknown grant `{name}`; use one of {}", names()))
+    GrantDefinition::named(name).ok_or_else(|| format!("unknown grant `{name}`; use one of {}", names()))
 }
 
 impl Auth {
-    pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
+    pub(super) async fn run(self, global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
         let principal = principal(self.principal.as_deref())?;
         let config = global.load()?;
         let accounts = accounts_alone(&config);
@@ -143,20 +143,20 @@ impl Auth {
 }
 
 /// Returns the browser of the user on this machine. Programs in locations that tools can write to are ignored.
-pub(super) fn browser(config: &Config) -> Option<Browser> {
+pub(super) fn browser(config: &Config) -> Option<BrowserProgram> {
     let environment = &config.environment;
     let of_program = out_of_reach_of_tools(&config.mcp_servers, &config.roots, environment);
-    Browser::find(of_program, |name| environment.get(name).map(str::to_owned))
+    BrowserProgram::find(of_program, |name| environment.get(name).map(str::to_owned))
 }
 
 async fn login(
     accounts: &Accounts,
     principal: &Principal,
-    grants: &[&'static Grant],
+    grants: &[&'static GrantDefinition],
     method: &SignInMethod,
     as_json: bool,
-    output: &mut Output,
-) -> Outcome {
+    output: &mut StdoutWriter,
+) -> CommandResult {
     // One reader for all pages: a second one would lose a line to the first.
     let mut lines = pasted_lines_for(method);
     let mut all = Vec::new();
@@ -179,11 +179,11 @@ async fn status(
     servers: &[servers::SignInServer],
     principal: &Principal,
     as_json: bool,
-    output: &mut Output,
-) -> Outcome {
-    let AccountStatus { signed_in, unreadable } = match accounts {
+    output: &mut StdoutWriter,
+) -> CommandResult {
+    let PrincipalAccounts { signed_in, unreadable } = match accounts {
         Some(accounts) => accounts.status(principal).await?,
-        None => AccountStatus { signed_in: Vec::new(), unreadable: Vec::new() },
+        None => PrincipalAccounts { signed_in: Vec::new(), unreadable: Vec::new() },
     };
     let mut all: Vec<Value> = signed_in.iter().map(to_json).collect();
     for server in servers {
@@ -224,10 +224,10 @@ async fn status(
 async fn logout(
     accounts: &Accounts,
     principal: &Principal,
-    grants: &[&'static Grant],
+    grants: &[&'static GrantDefinition],
     as_json: bool,
-    output: &mut Output,
-) -> Outcome {
+    output: &mut StdoutWriter,
+) -> CommandResult {
     let (mut all, mut is_kept_there) = (Vec::new(), false);
     for grant in grants {
         let name = grant.name;
@@ -268,8 +268,8 @@ async fn import(
     places: Vec<PathBuf>,
     yes: bool,
     as_json: bool,
-    output: &mut Output,
-) -> Outcome {
+    output: &mut StdoutWriter,
+) -> CommandResult {
     let plan = accounts.plan_import(places).await?;
     for (path, reason) in &plan.refused {
         note(&visible(&format!("`{}` is left alone: {reason}", path.display())));
@@ -306,7 +306,7 @@ async fn import(
     Ok(Exit::Done)
 }
 
-fn to_json(signed_in: &AccountGrant) -> Value {
+fn to_json(signed_in: &GrantStatus) -> Value {
     json!({
         "grant": signed_in.grant, "issuer": signed_in.issuer, "origin": signed_in.origin, "scopes": signed_in.scopes,
         "expires_at": signed_in.expires_at.map(|end| end.to_string()), "is_renewable": signed_in.is_renewable,

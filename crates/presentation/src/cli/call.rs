@@ -1,11 +1,11 @@
 //! `toolstead call NAME JSON`.
 
 use super::{
-    Outcome, auth,
+    CommandResult, auth,
     exit::{self, CommandError, Exit},
-    global::Global,
+    global::GlobalFlags,
     message_printer::MessagePrinter,
-    output::{Output, note, passing},
+    output::{StdoutWriter, note, passing},
     terminal::Terminal,
     terminal_questions::TerminalQuestions,
     tools::print_unavailable_servers,
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     composition_root::{RunningApp, SessionLifetime},
-    shutdown::Shutdown,
+    shutdown::ShutdownListener,
 };
 use async_trait::async_trait;
 use clap::Args;
@@ -54,7 +54,7 @@ pub struct Call {
 }
 
 impl Call {
-    pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
+    pub(super) async fn run(self, global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
         let detached = DetachedProcess::of_process();
         let is_literal = self.arguments != "-" && !self.arguments.starts_with('@');
         // A pipe can only be read once, and a file may have changed since then, so the second process receives the text
@@ -66,7 +66,7 @@ impl Call {
             let input = if is_literal { Vec::new() } else { text.into_bytes() };
             return Ok(Exit::Code(DetachedProcess::instead(input).await?));
         }
-        let mut shutdown = Shutdown::listen()?;
+        let mut shutdown = ShutdownListener::listen()?;
         let session_lifetime =
             if detached.is_some() { SessionLifetime::OutlivesCall } else { SessionLifetime::EndsWithCall };
         let terminal = Terminal::of_process();
@@ -105,7 +105,12 @@ impl Call {
         Ok(Exit::Code(code))
     }
 
-    fn printed(&self, outcome: Result<CallOutcome, ExecuteToolError>, global: &Global, output: &mut Output) -> Outcome {
+    fn printed(
+        &self,
+        outcome: Result<CallOutcome, ExecuteToolError>,
+        global: &GlobalFlags,
+        output: &mut StdoutWriter,
+    ) -> CommandResult {
         if let Err(ExecuteToolError::Failed(failure)) = &outcome
             && let Some(partial) = &failure.partial
             && !global.json
@@ -128,7 +133,7 @@ impl Call {
         scope: Scope,
         arguments: Value,
         (questions, messages, is_quiet): (Option<TerminalQuestions>, MessagePrinter, bool),
-        shutdown: &mut Shutdown,
+        shutdown: &mut ShutdownListener,
     ) -> Result<CallOutcome, ExecuteToolError> {
         // Only this user waits, so the whole connect timeout of the server is acceptable.
         if composition.app.registry.resolve(scope.tool_named(&self.name)).is_err() {
@@ -227,7 +232,7 @@ fn parse(text: &str) -> Result<Value, CommandError> {
 }
 
 /// Prints a result. Text is printed as it is; other content is only named, unless `--json` is set.
-fn print(result: &ToolResult, as_json: bool, output: &mut Output) -> Outcome {
+fn print(result: &ToolResult, as_json: bool, output: &mut StdoutWriter) -> CommandResult {
     let exit = if result.is_error() { Exit::ToolError } else { Exit::Done };
     if as_json {
         output.json(result.as_object())?;

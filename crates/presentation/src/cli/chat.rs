@@ -6,22 +6,22 @@ mod line_editor;
 mod turns;
 
 use super::{
-    Outcome,
-    agent::{Agent, AgentFlags, TurnOutcome},
+    CommandResult,
+    agent::{AgentFlags, PreparedAgent, TurnOutcome},
     conversation_choice::{ConversationSelector, find_conversation},
     exit::{CommandError, Exit},
-    global::Global,
+    global::GlobalFlags,
     narration::figures,
-    output::Output,
+    output::StdoutWriter,
     screen::Screen,
     servers,
     terminal::Terminal,
     typed_command,
 };
-use crate::{composition_root::RunningApp, escaping_writer::on_one_line, shutdown::Shutdown};
+use crate::{composition_root::RunningApp, escaping_writer::on_one_line, shutdown::ShutdownListener};
 use chat_line::{COMMANDS, ChatLine};
 use clap::Args;
-use inputs::Inputs;
+use inputs::InputHistory;
 use line_editor::ChatInput;
 use std::{
     io::{self, IsTerminal},
@@ -29,7 +29,7 @@ use std::{
 };
 use tokio::task::spawn_blocking;
 use toolstead_application::{
-    CancelSignal, CompactConversationCommand, CompactionResult, ListToolsQuery, OfferedTools, PageSize,
+    CancelSignal, CompactConversationCommand, CompactionTokenCounts, ListToolsQuery, OfferedTools, PageSize,
     UndoConversationCommand,
 };
 use toolstead_domain::{AgentEvent, Block, CancelReason, Conversation, ConversationId, Principal, Usage};
@@ -56,15 +56,15 @@ impl Chat {
         Self { agent, resume: Some(id) }
     }
 
-    pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
+    pub(super) async fn run(self, global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
         if global.json || Terminal::of_process().is_none() || !io::stdin().is_terminal() || !io::stdout().is_terminal()
         {
             let message = "`chat` needs a terminal: `toolstead query` takes a prompt from anywhere, and \
                            prints events with `--json`";
             return Err(CommandError::Usage(message.into()));
         }
-        let mut shutdown = Shutdown::listen()?;
-        let agent = Agent::build(&self.agent, global, &mut shutdown).await?;
+        let mut shutdown = ShutdownListener::listen()?;
+        let agent = PreparedAgent::build(&self.agent, global, &mut shutdown).await?;
         let screen = match agent.terminal.clone() {
             Some(terminal) => Screen::new(output, global).with_input(terminal),
             None => Screen::new(output, global),
@@ -76,7 +76,12 @@ impl Chat {
         outcome
     }
 
-    async fn talk(&self, talk: &mut ChatSession<'_>, global: &Global, shutdown: &mut Shutdown) -> Outcome {
+    async fn talk(
+        &self,
+        talk: &mut ChatSession<'_>,
+        global: &GlobalFlags,
+        shutdown: &mut ShutdownListener,
+    ) -> CommandResult {
         if let Some(id) = &self.resume {
             let wanted =
                 if id.is_empty() { ConversationSelector::Last } else { ConversationSelector::Named(id.clone()) };
@@ -87,7 +92,7 @@ impl Chat {
         talk.screen.note(&format!("{}; `/help` shows the commands", talk.agent.model.name()));
         talk.note_unbounded_cost();
         // Without a data folder, inputs are not stored.
-        let mut inputs = Inputs::open(talk.agent.composition.config.folders.prepare_data().ok());
+        let mut inputs = InputHistory::open(talk.agent.composition.config.folders.prepare_data().ok());
         loop {
             // Ctrl-C was pressed for a turn that has ended.
             shutdown.forget_interrupts();
@@ -119,7 +124,7 @@ impl Chat {
 
 /// A conversation at a terminal.
 struct ChatSession<'a> {
-    agent: Agent,
+    agent: PreparedAgent,
     conversation: ConversationId,
     spent: UsageTotals,
     screen: Screen<'a>,
@@ -164,7 +169,11 @@ impl ChatSession<'_> {
         }
     }
 
-    async fn execute(&mut self, chat_line: ChatLine, shutdown: &mut Shutdown) -> Result<ChatFlow, CommandError> {
+    async fn execute(
+        &mut self,
+        chat_line: ChatLine,
+        shutdown: &mut ShutdownListener,
+    ) -> Result<ChatFlow, CommandError> {
         match chat_line {
             ChatLine::Empty => {}
             ChatLine::Prompt(text) => return self.send_prompt(text, shutdown).await,
@@ -208,7 +217,7 @@ impl ChatSession<'_> {
         Ok(ChatFlow::Continue)
     }
 
-    async fn send_prompt(&mut self, text: String, shutdown: &mut Shutdown) -> Result<ChatFlow, CommandError> {
+    async fn send_prompt(&mut self, text: String, shutdown: &mut ShutdownListener) -> Result<ChatFlow, CommandError> {
         let turned = self.agent.turn(self.conversation, vec![Block::text(text)], &mut self.screen, shutdown).await?;
         let TurnOutcome { end, should_exit: leaves } = turned;
         if let Some(end) = &end {
@@ -299,7 +308,7 @@ impl ChatSession<'_> {
     }
 
     /// Undoes turns and the file changes of their calls. A file may require approval.
-    async fn undo(&mut self, turns: usize, shutdown: &mut Shutdown) -> Result<(), CommandError> {
+    async fn undo(&mut self, turns: usize, shutdown: &mut ShutdownListener) -> Result<(), CommandError> {
         let app = &self.agent.composition.app;
         let events = app.conversations.events(&Principal::local(), self.conversation).await?;
         let begun = beginnings(&events);
@@ -338,7 +347,7 @@ impl ChatSession<'_> {
         Ok(())
     }
 
-    async fn compact(&mut self, shutdown: &mut Shutdown) -> Result<(), CommandError> {
+    async fn compact(&mut self, shutdown: &mut ShutdownListener) -> Result<(), CommandError> {
         let app = &self.agent.composition.app;
         let cancel = CancelSignal::new();
         let compacting = app.run_agent.compact(CompactConversationCommand {
@@ -349,7 +358,7 @@ impl ChatSession<'_> {
             cancel: cancel.clone(),
         });
         match unless_interrupted(compacting, &cancel, shutdown).await {
-            Ok(CompactionResult { before, after }) => {
+            Ok(CompactionTokenCounts { before, after }) => {
                 self.screen.show_event(&AgentEvent::Compacted { how: "summarized", before, after })?;
             }
             Err(error) => self.screen.note(&format!("error: {error}")),
@@ -362,7 +371,7 @@ impl ChatSession<'_> {
 async fn unless_interrupted<T>(
     operation: impl Future<Output = T>,
     cancel: &CancelSignal,
-    shutdown: &mut Shutdown,
+    shutdown: &mut ShutdownListener,
 ) -> T {
     let mut operation = pin!(operation);
     tokio::select! {

@@ -1,6 +1,6 @@
 //! `toolstead completions SHELL`.
 
-use super::{Cli, Outcome, exit::Exit, output::Output};
+use super::{Cli, CommandResult, exit::Exit, output::StdoutWriter};
 use clap::{Args, CommandFactory};
 
 /// Prints a completion script.
@@ -11,7 +11,7 @@ pub struct Completions {
 }
 
 impl Completions {
-    pub(super) fn run(self, output: &mut Output) -> Outcome {
+    pub(super) fn run(self, output: &mut StdoutWriter) -> CommandResult {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut Cli::command(), "toolstead", &mut script);
         output.content(String::from_utf8_lossy(&script).trim_end())?;

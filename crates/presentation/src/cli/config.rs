@@ -3,14 +3,14 @@
 mod trust;
 
 use super::{
-    Outcome,
+    CommandResult,
     exit::{CommandError, Exit},
-    global::Global,
-    output::{Output, note, visible},
+    global::GlobalFlags,
+    output::{StdoutWriter, note, visible},
 };
 use crate::{
     composition_root::{StartupError, check_rules},
-    config::{Config, Trust, sections::idle_rules},
+    config::{Config, FileTrust, sections::idle_rules},
 };
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ enum Command {
 }
 
 impl ConfigCommand {
-    pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
+    pub(super) async fn run(self, global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
         match self.command {
             Command::Show => show(&global.load_and_print_notes()?, global.json, output),
             Command::Check => check(global, output),
@@ -44,7 +44,7 @@ impl ConfigCommand {
     }
 }
 
-fn show(config: &Config, as_json: bool, output: &mut Output) -> Outcome {
+fn show(config: &Config, as_json: bool, output: &mut StdoutWriter) -> CommandResult {
     let settings = config.resolved.all();
     if as_json {
         let shown = |setting: &crate::config::layers::Setting| {
@@ -71,17 +71,17 @@ fn show(config: &Config, as_json: bool, output: &mut Output) -> Outcome {
     }
     for file in &config.files {
         let trust = match file.trust {
-            Trust::Always => "counts",
-            Trust::Given => "trusted",
-            Trust::Waiting => "waits for `toolstead config trust`",
-            Trust::Linked => "is a link in a project and cannot be trusted",
+            FileTrust::Always => "counts",
+            FileTrust::Given => "trusted",
+            FileTrust::Waiting => "waits for `toolstead config trust`",
+            FileTrust::Linked => "is a link in a project and cannot be trusted",
         };
         output.line(&visible(&format!("# {} ({}): {trust}", file.path.display(), file.kind.describe())))?;
     }
     Ok(Exit::Done)
 }
 
-fn check(global: &Global, output: &mut Output) -> Outcome {
+fn check(global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
     match global.load_and_print_notes().and_then(|config| Ok(check_rules(&config).map(|()| config)?)) {
         Ok(config) => {
             let idle = idle_rules::of_commands(&config).into_iter().chain(idle_rules::outside_of_roots(&config));

@@ -1,6 +1,6 @@
 //! A question at the terminal that one key answers.
 
-use super::terminal::{Input, Terminal, forget_typed, key};
+use super::terminal::{InputMode, Terminal, forget_typed, key};
 use std::{fs::File, io::Write, sync::atomic::AtomicBool, time::Duration};
 
 /// Maximum time to wait for the key.
@@ -18,5 +18,5 @@ pub(super) async fn is_confirmed(question: &'static str) -> bool {
         writeln!(terminal, "{}", if is_confirmed { "yes" } else { "no" })?;
         Ok(is_confirmed)
     };
-    terminal.ask(Input::Keys, TIMEOUT, put).await.unwrap_or(false)
+    terminal.ask(InputMode::Keys, TIMEOUT, put).await.unwrap_or(false)
 }

@@ -5,18 +5,18 @@ mod records;
 mod transcript;
 
 use super::{
-    Outcome,
+    CommandResult,
     agent::AgentFlags,
     chat::Chat,
     conversation_choice::{ConversationSelector, find_conversation},
     exit::{CommandError, Exit},
-    global::Global,
-    output::{Output, cut, table},
+    global::GlobalFlags,
+    output::{StdoutWriter, cut, table},
     terminal::Terminal,
 };
 use crate::{
-    composition_root::{RunningApp, Servers, SessionLifetime},
-    shutdown::Shutdown,
+    composition_root::{RunningApp, ServerSelection, SessionLifetime},
+    shutdown::ShutdownListener,
 };
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
@@ -97,13 +97,13 @@ enum StoreCommand {
         id: String,
         /// Format of the lines
         #[arg(long, value_enum, default_value_t)]
-        format: Format,
+        format: ExportFormat,
     },
 }
 
 /// The form of exported lines.
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
-enum Format {
+enum ExportFormat {
     /// The events as they are stored
     #[default]
     Events,
@@ -112,7 +112,7 @@ enum Format {
 }
 
 impl Conversations {
-    pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
+    pub(super) async fn run(self, global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
         let command = match self.command {
             Command::Resume { id, agent } => {
                 let id = if id == LAST { String::new() } else { id };
@@ -125,7 +125,7 @@ impl Conversations {
             StoreCommand::Undo { .. } => {
                 global.compose_for_call(UNDO, None, SessionLifetime::EndsWithCall, Terminal::of_process()).await?
             }
-            _ => global.compose(Servers::None).await?,
+            _ => global.compose(ServerSelection::None).await?,
         };
         let outcome = command.run(&composition, global.json, output).await;
         composition.close().await;
@@ -134,7 +134,7 @@ impl Conversations {
 }
 
 impl StoreCommand {
-    async fn run(self, composition: &RunningApp, as_json: bool, output: &mut Output) -> Result<(), CommandError> {
+    async fn run(self, composition: &RunningApp, as_json: bool, output: &mut StdoutWriter) -> Result<(), CommandError> {
         let (app, me) = (&composition.app, Principal::local());
         let store = &*app.conversations;
         match self {
@@ -195,8 +195,8 @@ impl StoreCommand {
                 let conversation = find_conversation(store, &parse_selector(&id)).await?;
                 let events = store.events(&me, conversation.id).await?;
                 let lines: Vec<Value> = match format {
-                    Format::Events => events.iter().map(|event| json!(event)).collect(),
-                    Format::Chorus => export::chorus(conversation.id, &events),
+                    ExportFormat::Events => events.iter().map(|event| json!(event)).collect(),
+                    ExportFormat::Chorus => export::chorus(conversation.id, &events),
                 };
                 for line in &lines {
                     output.json_line(line)?;
@@ -221,7 +221,7 @@ async fn undo(
     to: u64,
     force: bool,
 ) -> Result<UndoneConversation, CommandError> {
-    let (mut shutdown, cancel) = (Shutdown::listen()?, CancelSignal::new());
+    let (mut shutdown, cancel) = (ShutdownListener::listen()?, CancelSignal::new());
     let undoing = composition.app.undo_conversation.handle(UndoConversationCommand {
         conversation: conversation.id,
         to,

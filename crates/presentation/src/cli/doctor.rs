@@ -1,14 +1,14 @@
 //! `toolstead doctor`.
 
 use super::{
-    Outcome,
+    CommandResult,
     exit::{CommandError, Exit, chain},
-    global::Global,
-    output::{Output, on_one_line},
+    global::GlobalFlags,
+    output::{StdoutWriter, on_one_line},
     servers::foreign_servers,
 };
 use crate::{
-    composition_root::{RunningApp, Servers},
+    composition_root::{RunningApp, ServerSelection},
     config::{
         Config,
         sections::{idle_rules, models::NoSuchModel},
@@ -24,9 +24,9 @@ use toolstead_infrastructure::{
     sandbox::{
         control_group, kernel,
         launcher::Launcher,
-        self_test::{self, Tier},
+        self_test::{self, SandboxTier},
     },
-    services::settings::Services,
+    services::settings::ServiceSettings,
 };
 
 /// Checks the surroundings.
@@ -37,22 +37,22 @@ pub struct Doctor {}
 const BROWSER_LIMIT: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verdict {
+enum CheckVerdict {
     Good,
     Worth,
     Bad,
 }
 
 struct Finding {
-    verdict: Verdict,
+    verdict: CheckVerdict,
     what: &'static str,
     said: String,
 }
 
 impl Doctor {
-    pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
+    pub(super) async fn run(self, global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
         let mut findings = kernel_findings();
-        let composition = global.compose_and_print_notes(Servers::All).await;
+        let composition = global.compose_and_print_notes(ServerSelection::All).await;
         let allows_tier_2 = composition.as_ref().is_ok_and(|one| one.config.sandbox.allows_tier_2());
         findings.push(sandbox_finding(allows_tier_2).await);
         findings.push(groups_finding());
@@ -61,36 +61,36 @@ impl Doctor {
                 findings.extend(application_findings(&composition).await);
                 composition.close().await;
             }
-            Err(failed) => findings.push(Finding { verdict: Verdict::Bad, what: "start", said: chain(&failed) }),
+            Err(failed) => findings.push(Finding { verdict: CheckVerdict::Bad, what: "start", said: chain(&failed) }),
         }
         show(&findings, global.json, output)?;
-        Ok(if findings.iter().any(|one| one.verdict == Verdict::Bad) { Exit::Problems } else { Exit::Done })
+        Ok(if findings.iter().any(|one| one.verdict == CheckVerdict::Bad) { Exit::Problems } else { Exit::Done })
     }
 }
 
 fn kernel_findings() -> Vec<Finding> {
-    let feature = |what, present: bool, needed: Verdict, missing: &str| match present {
-        true => Finding { verdict: Verdict::Good, what, said: "available".into() },
+    let feature = |what, present: bool, needed: CheckVerdict, missing: &str| match present {
+        true => Finding { verdict: CheckVerdict::Good, what, said: "available".into() },
         false => Finding { verdict: needed, what, said: missing.into() },
     };
     let features = kernel::features();
     let landlock = match features.landlock_abi {
         Some(version) => {
-            Finding { verdict: Verdict::Good, what: "Landlock", said: format!("available, ABI {version}") }
+            Finding { verdict: CheckVerdict::Good, what: "Landlock", said: format!("available, ABI {version}") }
         }
         None => Finding {
-            verdict: Verdict::Worth,
+            verdict: CheckVerdict::Worth,
             what: "Landlock",
             said: "missing: the mounts alone keep files closed".into(),
         },
     };
     vec![
-        feature("openat2", features.openat2, Verdict::Bad, "missing: file tools need Linux 5.6 or later"),
+        feature("openat2", features.openat2, CheckVerdict::Bad, "missing: file tools need Linux 5.6 or later"),
         landlock,
         feature(
             "user namespaces",
             features.user_namespaces,
-            Verdict::Worth,
+            CheckVerdict::Worth,
             "missing: they are needed to confine commands",
         ),
     ]
@@ -100,20 +100,21 @@ async fn sandbox_finding(allows_tier_2: bool) -> Finding {
     let what = "sandbox";
     let launcher = match Launcher::start() {
         Ok(launcher) => launcher.allowing_tier_2(allows_tier_2),
-        Err(error) => return Finding { verdict: Verdict::Bad, what, said: chain(&error) },
+        Err(error) => return Finding { verdict: CheckVerdict::Bad, what, said: chain(&error) },
     };
     let tier = self_test::tier(&launcher).await;
     let verdict = match &tier {
-        Tier::First { notes } if notes.is_empty() => Verdict::Good,
-        Tier::First { .. } | Tier::Second { .. } => Verdict::Worth,
-        Tier::Third { .. } => Verdict::Bad,
+        SandboxTier::First { notes } if notes.is_empty() => CheckVerdict::Good,
+        SandboxTier::First { .. } | SandboxTier::Second { .. } => CheckVerdict::Worth,
+        SandboxTier::Third { .. } => CheckVerdict::Bad,
     };
     Finding { verdict, what, said: tier.to_string() }
 }
 
 fn groups_finding() -> Finding {
     let bounds = control_group::tried();
-    let verdict = if bounds.as_ref().is_ok_and(|bounds| bounds.memory) { Verdict::Good } else { Verdict::Worth };
+    let verdict =
+        if bounds.as_ref().is_ok_and(|bounds| bounds.memory) { CheckVerdict::Good } else { CheckVerdict::Worth };
     let said = match bounds {
         Ok(bounds) => bounds.to_string(),
         Err(reason) => {
@@ -125,19 +126,19 @@ fn groups_finding() -> Finding {
 
 async fn application_findings(composition: &RunningApp) -> Vec<Finding> {
     let config = &composition.config;
-    let good = |what, said| Finding { verdict: Verdict::Good, what, said };
+    let good = |what, said| Finding { verdict: CheckVerdict::Good, what, said };
     let mut findings =
         vec![good("configuration", format!("{} files, {} rules", config.files.len(), config.permissions.rules.len()))];
     let waiting = config.waiting_permissions().into_iter();
-    findings.extend(waiting.map(|said| Finding { verdict: Verdict::Worth, what: "trust", said }));
+    findings.extend(waiting.map(|said| Finding { verdict: CheckVerdict::Worth, what: "trust", said }));
     let idle = idle_rules::of_commands(config).into_iter().map(|problem| problem.to_string());
-    findings.extend(idle.map(|said| Finding { verdict: Verdict::Worth, what: "rules", said }));
+    findings.extend(idle.map(|said| Finding { verdict: CheckVerdict::Worth, what: "rules", said }));
     findings.push(match config.roots.start() {
         Some(_) => {
             good("roots", config.roots.all().map(|root| root.display().to_string()).collect::<Vec<_>>().join(", "))
         }
         None => Finding {
-            verdict: Verdict::Worth,
+            verdict: CheckVerdict::Worth,
             what: "roots",
             said: "none: start in a project's folder or with `--root DIR`".into(),
         },
@@ -146,12 +147,12 @@ async fn application_findings(composition: &RunningApp) -> Vec<Finding> {
     findings.push(services_finding(config));
     if config.sandbox.requires_landlock && kernel::features().landlock_abi.is_none() {
         let said = "`sandbox.require` names Landlock, which this kernel does not have: nothing is run confined".into();
-        findings.push(Finding { verdict: Verdict::Bad, what: "sandbox", said });
+        findings.push(Finding { verdict: CheckVerdict::Bad, what: "sandbox", said });
     }
     let trail = composition.app.list_executions.list(&ExecutionFilter { limit: 1, ..Default::default() }).await;
     findings.push(match trail {
         Ok(_) => good("database", config.database.url.place()),
-        Err(error) => Finding { verdict: Verdict::Bad, what: "database", said: chain(&error) },
+        Err(error) => Finding { verdict: CheckVerdict::Bad, what: "database", said: chain(&error) },
     });
     composition.reached().await;
     findings.push(good("tools", format!("{}", composition.app.registry.snapshot().tools().len())));
@@ -162,7 +163,9 @@ async fn application_findings(composition: &RunningApp) -> Vec<Finding> {
             ProviderState::Ready => {
                 good("MCP server", format!("{}: ready, {} tools", status.name, status.tools.unwrap_or(0)))
             }
-            other => Finding { verdict: Verdict::Bad, what: "MCP server", said: format!("{}: {other}", status.name) },
+            other => {
+                Finding { verdict: CheckVerdict::Bad, what: "MCP server", said: format!("{}: {other}", status.name) }
+            }
         });
     }
     if let count @ 1.. = foreign_servers::importable(config) {
@@ -172,7 +175,7 @@ async fn application_findings(composition: &RunningApp) -> Vec<Finding> {
     for server in config.mcp_servers.iter().filter(|server| !server.disabled) {
         if let Err(reason) = &server.transport {
             findings.push(Finding {
-                verdict: Verdict::Bad,
+                verdict: CheckVerdict::Bad,
                 what: "MCP server",
                 said: format!("{}: {reason}", server.name),
             });
@@ -183,7 +186,7 @@ async fn application_findings(composition: &RunningApp) -> Vec<Finding> {
 
 /// Checks the default model. Returns `None` if no model is configured.
 fn model_finding(config: &Config) -> Option<Finding> {
-    let worth = |said: String| Some(Finding { verdict: Verdict::Worth, what: "model", said });
+    let worth = |said: String| Some(Finding { verdict: CheckVerdict::Worth, what: "model", said });
     match config.model(None) {
         Err(NoSuchModel::NoneConfigured { .. }) => None,
         Err(error) => worth(error.to_string()),
@@ -191,7 +194,7 @@ fn model_finding(config: &Config) -> Option<Finding> {
             KeySource::Missing(what_to_do) => worth(format!("`{}` has no key: {what_to_do}", model.name)),
             _ => {
                 let said = format!("{} ({}); `toolstead models --check` tries it", model.name, model.model);
-                Some(Finding { verdict: Verdict::Good, what: "model", said })
+                Some(Finding { verdict: CheckVerdict::Good, what: "model", said })
             }
         },
     }
@@ -203,17 +206,19 @@ async fn browser_finding(composition: &RunningApp) -> Option<Finding> {
     let tool = &snapshot.tools().iter().find(|one| one.own.name().as_str() == "browser_navigate")?.own;
     let (verdict, said) = match &tool.availability {
         _ if !tool.enabled => return None,
-        Availability::Unavailable(reason) => (Verdict::Worth, format!("pages are unavailable: {reason}")),
+        Availability::Unavailable(reason) => (CheckVerdict::Worth, format!("pages are unavailable: {reason}")),
         Availability::Available => match composition.check_browser(BROWSER_LIMIT).await {
-            Ok(CheckedBrowser { program, product }) => (Verdict::Good, format!("{}, {product}", program.display())),
-            Err(failure) if failure.kind == ErrorKind::Unavailable => (Verdict::Worth, failure.message),
+            Ok(CheckedBrowser { program, product }) => {
+                (CheckVerdict::Good, format!("{}, {product}", program.display()))
+            }
+            Err(failure) if failure.kind == ErrorKind::Unavailable => (CheckVerdict::Worth, failure.message),
             Err(failure) => {
                 let said = format!(
                     "{}. Install `chromium-headless-shell` or `chromium` anew, or name another program in `[browser] \
                      program`",
                     failure.message
                 );
-                (Verdict::Bad, said)
+                (CheckVerdict::Bad, said)
             }
         },
     };
@@ -222,7 +227,7 @@ async fn browser_finding(composition: &RunningApp) -> Option<Finding> {
 
 /// Lists the usable services. A configured service that is unusable is reported by a note of the configuration.
 fn services_finding(config: &Config) -> Finding {
-    let Services { search, gmail, calendar, linkedin, anthropic_admin } = &config.outside.services;
+    let ServiceSettings { search, gmail, calendar, linkedin, anthropic_admin } = &config.outside.services;
     let all = [
         ("search", search.is_ok()),
         ("Gmail", gmail.is_ok()),
@@ -236,14 +241,14 @@ fn services_finding(config: &Config) -> Finding {
     };
     let missing = named(false).map(|names| format!("not set up: {names} (`toolstead tools --all` says why)"));
     let said = named(true).into_iter().chain(missing).collect::<Vec<_>>().join("; ");
-    Finding { verdict: Verdict::Good, what: "services", said }
+    Finding { verdict: CheckVerdict::Good, what: "services", said }
 }
 
-fn show(findings: &[Finding], as_json: bool, output: &mut Output) -> Result<(), CommandError> {
+fn show(findings: &[Finding], as_json: bool, output: &mut StdoutWriter) -> Result<(), CommandError> {
     let word = |verdict| match verdict {
-        Verdict::Good => "ok",
-        Verdict::Worth => "note",
-        Verdict::Bad => "bad",
+        CheckVerdict::Good => "ok",
+        CheckVerdict::Worth => "note",
+        CheckVerdict::Bad => "bad",
     };
     if as_json {
         let all = findings.iter().map(|one| json!({"verdict": word(one.verdict), "what": one.what, "said": one.said}));

@@ -1,7 +1,7 @@
 //! The `main` function of an embedding application that is an MCP server.
 
 use super::{
-    Outcome,
+    CommandResult,
     exit::{Exit, conclude},
     output::note,
 };
@@ -11,7 +11,7 @@ use crate::{
     config::{Config, layers::request::ConfigRequest},
     mcp_server::stdio::{StdioSettings, process_streams::claim_process_streams, serve_stdio},
     runtime,
-    shutdown::Shutdown,
+    shutdown::ShutdownListener,
 };
 use std::{pin::pin, process::ExitCode};
 use tokio_util::sync::CancellationToken;
@@ -26,10 +26,10 @@ pub fn mcp_server(add: impl FnOnce(AppBuilder) -> AppBuilder) -> ExitCode {
     runtime::run(async { conclude(served(add).await, false) }, || {})
 }
 
-async fn served(add: impl FnOnce(AppBuilder) -> AppBuilder) -> Outcome {
+async fn served(add: impl FnOnce(AppBuilder) -> AppBuilder) -> CommandResult {
     // Claimed before anything else can print: from here on, standard output carries only the protocol.
     let streams = claim_process_streams()?;
-    let mut shutdown = Shutdown::listen()?;
+    let mut shutdown = ShutdownListener::listen()?;
     let config = Config::load(&ConfigRequest::of_process()?).map_err(StartupError::from)?;
     for problem in &config.notes {
         note(&format!("note: {problem}"));

@@ -6,19 +6,19 @@ mod record;
 mod tree;
 
 use super::{
-    Outcome,
+    CommandResult,
     exit::{CommandError, Exit},
-    global::Global,
-    output::{Output, note},
+    global::GlobalFlags,
+    output::{StdoutWriter, note},
 };
-use crate::composition_root::{RunningApp, Servers, StartupError, open_audit_log_read_only};
+use crate::composition_root::{RunningApp, ServerSelection, StartupError, open_audit_log_read_only};
 use chrono::{DateTime, NaiveDate, SecondsFormat, Utc};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use toolstead_application::ListExecutionsHandler;
 use toolstead_domain::{CallId, ExecutionFilter, OutcomeKind, RequestKind, Timestamp, labels::check_name};
-use tree::Tree;
+use tree::CallTree;
 
 /// Maximum number of calls to list if the prefix of an id is ambiguous.
 const NAMED_CALLS: u32 = 5;
@@ -77,8 +77,8 @@ struct AuditLog {
 
 impl AuditLog {
     /// Opens the audit log of the database, or read-only if the database cannot be written.
-    async fn open(global: &Global) -> Result<Self, CommandError> {
-        let why = match global.compose(Servers::None).await {
+    async fn open(global: &GlobalFlags) -> Result<Self, CommandError> {
+        let why = match global.compose(ServerSelection::None).await {
             Ok(composition) => {
                 let executions = composition.app.list_executions.clone();
                 return Ok(Self { executions, composition: Some(composition) });
@@ -138,7 +138,7 @@ impl AuditLog {
 }
 
 impl Executions {
-    pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
+    pub(super) async fn run(self, global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
         let audit_log = AuditLog::open(global).await?;
         let outcome = self.command.run(&audit_log, global.json, output).await;
         audit_log.close().await;
@@ -147,7 +147,7 @@ impl Executions {
 }
 
 impl Command {
-    async fn run(self, audit_log: &AuditLog, as_json: bool, output: &mut Output) -> Result<(), CommandError> {
+    async fn run(self, audit_log: &AuditLog, as_json: bool, output: &mut StdoutWriter) -> Result<(), CommandError> {
         match self {
             Self::List { tool, kind, client, label, parent, since, outcome, limit, before } => {
                 let outcome =
@@ -188,7 +188,7 @@ impl Command {
                 let execution = audit_log.executions.get(id).await?;
                 let execution =
                     execution.ok_or_else(|| CommandError::NotFound(format!("no call with the id {id} is recorded")))?;
-                let tree = Tree::below(id, &audit_log.executions).await?;
+                let tree = CallTree::below(id, &audit_log.executions).await?;
                 match as_json {
                     true => {
                         let mut record = record::with_kodelets_names(&execution);

@@ -1,6 +1,6 @@
 //! Exit codes of the command line, and the error object of `--json`.
 
-use super::output::{Output, note};
+use super::output::{StdoutWriter, note};
 use crate::{composition_root::StartupError, config::tree::problem::Problem, suggestions::CommandLineSuggestions};
 use serde_json::{Value, json};
 use std::{error::Error, io, process::ExitCode};
@@ -69,12 +69,12 @@ pub const EXIT_CODES: &str = "Exit codes: 0 done; 1 the tool answered with an er
     {\"error\": {\"kind\", \"message\"}} on standard output.";
 
 /// Prints a failure to standard error, and as an object to standard output with `--json`. Returns the exit code.
-pub(super) fn conclude(outcome: super::Outcome, as_json: bool) -> ExitCode {
+pub(super) fn conclude(outcome: super::CommandResult, as_json: bool) -> ExitCode {
     ExitCode::from(report_outcome(outcome, as_json))
 }
 
 /// Does the same as [`conclude`] and returns the exit code as a number.
-pub(super) fn report_outcome(outcome: super::Outcome, as_json: bool) -> u8 {
+pub(super) fn report_outcome(outcome: super::CommandResult, as_json: bool) -> u8 {
     let failed = match outcome {
         Ok(exit) => return exit.code(),
         Err(failed) => failed,
@@ -86,7 +86,7 @@ pub(super) fn report_outcome(outcome: super::Outcome, as_json: bool) -> u8 {
     note(&report(&failed));
     if as_json {
         // On one line, like the events before it. Errors are ignored: there is no reader left to report them to.
-        let _ = Output::new().json_line(&failed.to_json());
+        let _ = StdoutWriter::new().json_line(&failed.to_json());
     }
     failed.code()
 }
@@ -106,12 +106,12 @@ pub fn parsed<C: clap::Parser>() -> C {
         // The flag could not be parsed, because the arguments are invalid.
         let as_json = error.use_stderr() && std::env::args_os().any(|word| word == "--json");
         if as_json {
-            let _ = Output::new().json_line(&error_object(ErrorKind::InvalidInput, text.trim_end()));
+            let _ = StdoutWriter::new().json_line(&error_object(ErrorKind::InvalidInput, text.trim_end()));
         }
         match error.use_stderr() {
             true => note(text.trim_end()),
             // If writing fails, the reader has closed its end.
-            false => drop(Output::new().line(text.trim_end())),
+            false => drop(StdoutWriter::new().line(text.trim_end())),
         }
         std::process::exit(error.exit_code())
     })

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     app::App,
-    composition_root::{AppBuilder, RunningApp, Servers, SessionLifetime, StartupError},
+    composition_root::{AppBuilder, RunningApp, ServerSelection, SessionLifetime, StartupError},
     config::{
         Config, ConfigFile,
         hooks::choosing,
@@ -27,7 +27,7 @@ use toolstead_infrastructure::builtin;
 
 /// The global flags.
 #[derive(Debug, Clone, Args)]
-pub struct Global {
+pub struct GlobalFlags {
     /// Tools to offer: `a,b` only these, `+a,-b` relative to the configuration, an empty list for none
     #[arg(short, long, global = true, value_name = "LIST", allow_hyphen_values = true, value_parser = chosen_tools)]
     tools: Option<String>,
@@ -60,7 +60,7 @@ pub struct Global {
     log_format: LogFormat,
 }
 
-impl Global {
+impl GlobalFlags {
     pub(super) fn verbosity(&self) -> Verbosity {
         match (self.quiet, self.verbose) {
             (true, _) => Verbosity::Quiet,
@@ -168,13 +168,13 @@ impl Global {
     }
 
     /// Builds the application with these servers.
-    pub(super) async fn compose(&self, servers: Servers) -> Result<RunningApp, CommandError> {
+    pub(super) async fn compose(&self, servers: ServerSelection) -> Result<RunningApp, CommandError> {
         self.watched(builder(self.load()?).servers(servers).build().await?).await
     }
 
     /// Builds the application like [`compose`](Self::compose), and prints all notes, for commands that show the
     /// configuration.
-    pub(super) async fn compose_and_print_notes(&self, servers: Servers) -> Result<RunningApp, CommandError> {
+    pub(super) async fn compose_and_print_notes(&self, servers: ServerSelection) -> Result<RunningApp, CommandError> {
         self.watched(builder(self.load_and_print_notes()?).servers(servers).build().await?).await
     }
 
@@ -212,7 +212,7 @@ impl Global {
         config: Config,
         terminal: Option<Arc<Terminal>>,
     ) -> Result<RunningApp, CommandError> {
-        self.compose_with_approver(config, Servers::All, SessionLifetime::EndsWithConversation, terminal).await
+        self.compose_with_approver(config, ServerSelection::All, SessionLifetime::EndsWithConversation, terminal).await
     }
 
     /// Returns the tool selection of `--tools`.
@@ -223,7 +223,7 @@ impl Global {
     async fn compose_with_approver(
         &self,
         config: Config,
-        servers: Servers,
+        servers: ServerSelection,
         session_lifetime: SessionLifetime,
         terminal: Option<Arc<Terminal>>,
     ) -> Result<RunningApp, CommandError> {
@@ -249,11 +249,11 @@ impl Global {
         });
         let is_configured = |server: &&str| config.mcp_servers.iter().any(|one| one.name.as_str() == *server);
         let servers = match server.filter(is_configured) {
-            Some(server) => Servers::Only(server.into()),
+            Some(server) => ServerSelection::Only(server.into()),
             None if subject.is_some_and(|subject| OWN_SCHEMES.iter().any(|scheme| subject.starts_with(scheme))) => {
-                Servers::None
+                ServerSelection::None
             }
-            None => Servers::All,
+            None => ServerSelection::All,
         };
         let is_list = subject.is_none();
         let composition =
@@ -286,21 +286,23 @@ fn chosen_tools(text: &str) -> Result<String, Infallible> {
 }
 
 /// Returns the servers that are required for all of these tools.
-fn needed_for_all<'a>(mut tools: impl Iterator<Item = &'a str>, config: &Config) -> Servers {
-    let Some(first) = tools.next().map(|tool| needed_for(tool, config)) else { return Servers::None };
-    tools.map(|tool| needed_for(tool, config)).fold(first, |all, one| if all == one { all } else { Servers::All })
+fn needed_for_all<'a>(mut tools: impl Iterator<Item = &'a str>, config: &Config) -> ServerSelection {
+    let Some(first) = tools.next().map(|tool| needed_for(tool, config)) else { return ServerSelection::None };
+    tools
+        .map(|tool| needed_for(tool, config))
+        .fold(first, |all, one| if all == one { all } else { ServerSelection::All })
 }
 
 /// Returns the servers that a tool requires: none for a built-in tool, and one for a tool whose name contains the name
 /// of a server. A tool that calls other tools may require any server.
-pub(super) fn needed_for(tool: &str, config: &Config) -> Servers {
+pub(super) fn needed_for(tool: &str, config: &Config) -> ServerSelection {
     let named = tool.strip_prefix("mcp__").unwrap_or(tool).split_once("__").map(|(server, _)| server);
     match named {
         Some(server) if config.mcp_servers.iter().any(|one| one.name.as_str() == server) => {
-            Servers::Only(server.into())
+            ServerSelection::Only(server.into())
         }
-        _ if builtin::names_and_aliases().contains(&tool) => Servers::None,
-        _ => Servers::All,
+        _ if builtin::names_and_aliases().contains(&tool) => ServerSelection::None,
+        _ => ServerSelection::All,
     }
 }
 

@@ -1,18 +1,19 @@
 //! `toolstead hooks list|test`.
 
 use super::{
-    Outcome,
+    CommandResult,
     call::read_arguments,
     exit::{CommandError, Exit},
-    global::{Global, builder, needed_for},
-    output::{Output, table, visible},
+    global::{GlobalFlags, builder, needed_for},
+    output::{StdoutWriter, table, visible},
 };
-use crate::composition_root::{RunningApp, Servers};
+use crate::composition_root::{RunningApp, ServerSelection};
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 use toolstead_domain::{
-    Access, AgentHookEvent, CallId, ConversationId, Delegation, EndedCall, HookVerdict, Labels, Outcome as Ended,
-    Principal, RecordedDecision, RequestKind, Timestamp, ToolCall, ToolExecution, ToolResult, error_kind::ErrorKind,
+    Access, AgentHookEvent, CallId, ConversationId, Delegation, EndedCall, ExecutionOutcome as Ended, HookVerdict,
+    Labels, Principal, RecordedDecision, RequestKind, Timestamp, ToolCall, ToolExecution, ToolResult,
+    error_kind::ErrorKind,
 };
 use toolstead_infrastructure::hooks::{
     command_hooks::{HookDryRun, HookOutcome, HookReport},
@@ -46,7 +47,7 @@ enum Command {
 }
 
 impl HooksCommand {
-    pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
+    pub(super) async fn run(self, global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
         match self.command {
             Command::List => list(global, output),
             Command::Test { event, tool, arguments } => {
@@ -55,7 +56,7 @@ impl HooksCommand {
                     CommandError::Usage(format!("`{event}` never occurs here; use one of {}", known.join(", ")))
                 })?;
                 if event.is_of_agent() {
-                    let composition = builder(global.load()?).servers(Servers::None).build().await?;
+                    let composition = builder(global.load()?).servers(ServerSelection::None).build().await?;
                     let outcome = test_moment(&composition, event, tool.as_deref(), global.json, output).await;
                     composition.close().await;
                     return outcome;
@@ -73,7 +74,7 @@ impl HooksCommand {
     }
 }
 
-fn list(global: &Global, output: &mut Output) -> Outcome {
+fn list(global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
     let config = global.load_and_print_notes()?;
     let hooks = &config.hooks;
     if global.json {
@@ -120,8 +121,8 @@ async fn test(
     tool: &str,
     arguments: Value,
     as_json: bool,
-    output: &mut Output,
-) -> Outcome {
+    output: &mut StdoutWriter,
+) -> CommandResult {
     let Some(hooks) = &composition.hooks else { return show_none(event, as_json, output) };
     let (call, accesses) = made_up(composition, tool, arguments).await?;
     let (execution, result) = (row(event, &call), ToolResult::text("(the call was not made)"));
@@ -143,8 +144,8 @@ async fn test_moment(
     event: HookEvent,
     text: Option<&str>,
     as_json: bool,
-    output: &mut Output,
-) -> Outcome {
+    output: &mut StdoutWriter,
+) -> CommandResult {
     let Some(hooks) = &composition.hooks else { return show_none(event, as_json, output) };
     let text = text.unwrap_or(match event {
         HookEvent::PreCompact => "auto",
@@ -173,7 +174,7 @@ async fn test_moment(
     Ok(exit)
 }
 
-fn show_none(event: HookEvent, as_json: bool, output: &mut Output) -> Outcome {
+fn show_none(event: HookEvent, as_json: bool, output: &mut StdoutWriter) -> CommandResult {
     match as_json {
         true => output.json(&json!({"event": event.as_str(), "hooks": [], "together": "nothing"}))?,
         false => output.line("no hooks run here")?,
@@ -186,7 +187,7 @@ fn show_reports(
     reports: &[HookReport],
     together: &str,
     as_json: bool,
-    output: &mut Output,
+    output: &mut StdoutWriter,
 ) -> Result<(), CommandError> {
     if as_json {
         let reports: Vec<Value> = reports.iter().map(report_json).collect();

@@ -3,9 +3,9 @@
 mod rootless;
 
 use super::{
-    Outcome,
+    CommandResult,
     exit::{CommandError, Exit},
-    global::Global,
+    global::GlobalFlags,
 };
 use crate::{
     app::App,
@@ -13,11 +13,11 @@ use crate::{
     mcp_server::stdio::{
         StdioSettings, first_message, process_streams::claim_process_streams, serve_stdio, serve_stdio_in,
     },
-    shutdown::Shutdown,
+    shutdown::ShutdownListener,
     suggestions::McpSuggestions,
 };
 use clap::Args;
-use rootless::RootlessAppHost;
+use rootless::RootlessAppLauncher;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -31,14 +31,14 @@ pub struct Mcp {
 }
 
 impl Mcp {
-    pub(super) async fn run(self, global: &Global) -> Outcome {
+    pub(super) async fn run(self, global: &GlobalFlags) -> CommandResult {
         if global.events == Some(EventTarget::Stdout) {
             let message = "standard output carries MCP here: give `--events` a file";
             return Err(CommandError::Usage(message.into()));
         }
         // Claimed before anything else can print: from here on, standard output carries only the protocol.
         let streams = claim_process_streams()?;
-        let mut shutdown = Shutdown::listen()?;
+        let mut shutdown = ShutdownListener::listen()?;
         let config = global.load()?;
         if let Some(name) = &self.view {
             config.view(name).map_err(|error| CommandError::Usage(error.to_string()))?;
@@ -73,7 +73,7 @@ impl Mcp {
         } else {
             let patience = config.permissions.approval_timeout;
             let (client, input) = first_message::read_capabilities(streams.input, &stop).await;
-            let workplace = RootlessAppHost::new(global.clone(), config, client);
+            let workplace = RootlessAppLauncher::new(global.clone(), config, client);
             let served = serve_stdio_in(&workplace, settings, patience, input, streams.output, stop).await;
             workplace.close().await.and(served.map_err(CommandError::from))
         };

@@ -1,14 +1,14 @@
 //! `toolstead models`.
 
 use super::{
-    Outcome,
+    CommandResult,
     exit::{CommandError, Exit},
-    global::Global,
-    output::{Output, table, visible},
+    global::GlobalFlags,
+    output::{StdoutWriter, table, visible},
 };
 use crate::{
-    agent_parts::Models as Answering,
-    composition_root::Servers,
+    agent_parts::AgentModels as Answering,
+    composition_root::ServerSelection,
     config::{
         Config,
         model_places::{ModelOrigins, places},
@@ -44,11 +44,11 @@ pub struct Models {
 type CheckResult = Result<Duration, ModelError>;
 
 impl Models {
-    pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
+    pub(super) async fn run(self, global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
         let (config, tried) = match self.check {
             false => (global.load_and_print_notes()?, None),
             true => {
-                let composition = global.compose_and_print_notes(Servers::None).await?;
+                let composition = global.compose_and_print_notes(ServerSelection::None).await?;
                 let tried = self.check_all(&composition.app.models, &composition.config).await;
                 let config = (*composition.config).clone();
                 composition.close().await;
@@ -116,7 +116,7 @@ fn show(
     unusable: &[(&str, &str)],
     config: &Config,
     tried: Option<&BTreeMap<String, CheckResult>>,
-    output: &mut Output,
+    output: &mut StdoutWriter,
 ) -> Result<(), CommandError> {
     if usable.is_empty() && unusable.is_empty() {
         if let Err(error) = config.model(None) {

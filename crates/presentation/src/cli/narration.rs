@@ -22,7 +22,7 @@ const CALL_MARK: &str = "• ";
 
 /// A piece to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(super) enum NarrationPiece {
     /// Text of the model, unchanged.
     Text(String),
     /// Whole lines in addition to the answer. Only the first one begins at the left edge.
@@ -35,7 +35,7 @@ pub(super) enum Piece {
 #[derive(Debug)]
 pub(super) struct RunRenderer {
     /// `true` if the text of the model is shown as it arrives. Otherwise the last answer is shown at the end, and text
-    /// between calls is shown as [`Piece::Note`].
+    /// between calls is shown as [`NarrationPiece::Note`].
     streams: bool,
     /// `true` if outputs of calls are shown in full.
     is_verbose: bool,
@@ -76,7 +76,7 @@ impl RunRenderer {
     }
 
     /// Returns the pieces that show an event.
-    pub(super) fn narrate(&mut self, event: &AgentEvent) -> Vec<Piece> {
+    pub(super) fn narrate(&mut self, event: &AgentEvent) -> Vec<NarrationPiece> {
         let mut pieces = Vec::new();
         match event {
             AgentEvent::Text(text) => self.push_text(text, &mut pieces),
@@ -135,7 +135,7 @@ impl RunRenderer {
     }
 
     /// Returns the running calls with the time that has passed by now, if there are any.
-    pub(super) fn running_status(&mut self) -> Option<Piece> {
+    pub(super) fn running_status(&mut self) -> Option<NarrationPiece> {
         let mut pieces = Vec::new();
         if !self.running.is_empty() {
             self.show_calls(&mut pieces);
@@ -173,7 +173,7 @@ impl RunRenderer {
         }
     }
 
-    fn push_text(&mut self, text: &str, pieces: &mut Vec<Piece>) {
+    fn push_text(&mut self, text: &str, pieces: &mut Vec<NarrationPiece>) {
         // Models often start with blank lines, especially after calls.
         let is_continuation = if self.streams { self.is_speaking } else { !self.pending_text.is_empty() };
         let text = if is_continuation { text } else { text.trim_start_matches(['\n', '\r']) };
@@ -184,37 +184,37 @@ impl RunRenderer {
         if self.streams {
             self.status.clear();
             self.is_line_open = !text.ends_with('\n');
-            pieces.push(Piece::Text(text.to_owned()));
+            pieces.push(NarrationPiece::Text(text.to_owned()));
         } else {
             self.pending_text.push_str(text);
         }
     }
 
     /// Ends a text that is not the answer: something follows it.
-    fn end_text(&mut self, pieces: &mut Vec<Piece>) {
+    fn end_text(&mut self, pieces: &mut Vec<NarrationPiece>) {
         self.close_line(pieces);
         let said = std::mem::take(&mut self.pending_text);
         if !said.trim().is_empty() {
             self.status.clear();
-            pieces.push(Piece::Note(quoted(said.trim_end())));
+            pieces.push(NarrationPiece::Note(quoted(said.trim_end())));
         }
     }
 
-    fn close_line(&mut self, pieces: &mut Vec<Piece>) {
+    fn close_line(&mut self, pieces: &mut Vec<NarrationPiece>) {
         self.is_speaking = false;
         if std::mem::take(&mut self.is_line_open) {
-            pieces.push(Piece::Text("\n".into()));
+            pieces.push(NarrationPiece::Text("\n".into()));
         }
     }
 
-    fn push_note(&mut self, line: String, pieces: &mut Vec<Piece>) {
+    fn push_note(&mut self, line: String, pieces: &mut Vec<NarrationPiece>) {
         // The answer may continue after a notice, so its text is not ended.
         self.close_line(pieces);
         self.status.clear();
-        pieces.push(Piece::Note(line));
+        pieces.push(NarrationPiece::Note(line));
     }
 
-    fn show_calls(&mut self, pieces: &mut Vec<Piece>) {
+    fn show_calls(&mut self, pieces: &mut Vec<NarrationPiece>) {
         // The call with the most recent output is the most informative one.
         let newest = self.running.iter().rfind(|call| !call.newest.is_empty()).or(self.running.last());
         let now = match newest {
@@ -232,21 +232,21 @@ impl RunRenderer {
         self.show(now, pieces);
     }
 
-    fn show(&mut self, now: String, pieces: &mut Vec<Piece>) {
+    fn show(&mut self, now: String, pieces: &mut Vec<NarrationPiece>) {
         // The state cannot be shown in the middle of a line.
         if now != self.status && !self.is_line_open {
             self.status.clone_from(&now);
-            pieces.push(Piece::Status(now));
+            pieces.push(NarrationPiece::Status(now));
         }
     }
 
-    fn end(&mut self, outcome: &AgentOutcome, text: &str, pieces: &mut Vec<Piece>) {
+    fn end(&mut self, outcome: &AgentOutcome, text: &str, pieces: &mut Vec<NarrationPiece>) {
         if !self.streams {
             let said = std::mem::take(&mut self.pending_text);
             let answer = if said.trim().is_empty() { text } else { &said };
             let answer = answer.trim_matches(['\n', '\r']);
             if !answer.is_empty() {
-                pieces.push(Piece::Text(format!("{answer}\n")));
+                pieces.push(NarrationPiece::Text(format!("{answer}\n")));
             }
         }
         self.running.clear();
@@ -255,7 +255,7 @@ impl RunRenderer {
             self.push_note(line, pieces);
         }
         if !std::mem::take(&mut self.status).is_empty() {
-            pieces.push(Piece::Status(String::new()));
+            pieces.push(NarrationPiece::Status(String::new()));
         }
     }
 }

@@ -8,11 +8,11 @@ pub(crate) use crate::escaping_writer::{escaped as visible, on_one_line};
 
 /// Standard output, buffered.
 #[derive(Debug)]
-pub struct Output {
+pub struct StdoutWriter {
     writer: io::BufWriter<io::Stdout>,
 }
 
-impl Output {
+impl StdoutWriter {
     /// Creates a buffer for standard output.
     pub fn new() -> Self {
         Self { writer: io::BufWriter::new(io::stdout()) }
@@ -81,7 +81,7 @@ impl Output {
     }
 }
 
-impl Default for Output {
+impl Default for StdoutWriter {
     fn default() -> Self {
         Self::new()
     }

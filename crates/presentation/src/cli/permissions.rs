@@ -1,11 +1,11 @@
 //! `toolstead permissions explain|test|allow|list`.
 
 use super::{
-    Outcome,
+    CommandResult,
     call::read_arguments,
     exit::{CommandError, Exit, chain},
-    global::Global,
-    output::{Output, note, visible},
+    global::GlobalFlags,
+    output::{StdoutWriter, note, visible},
 };
 use crate::{
     composition_root::RunningApp,
@@ -62,7 +62,7 @@ enum Command {
 }
 
 impl Permissions {
-    pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
+    pub(super) async fn run(self, global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
         match self.command {
             Command::Explain { name, arguments } => {
                 let arguments = read_arguments(&arguments)?;
@@ -138,7 +138,7 @@ async fn requested(
     Some(request)
 }
 
-fn show(explained: &ExplainedCall, waiting: &[String], as_json: bool, output: &mut Output) -> Outcome {
+fn show(explained: &ExplainedCall, waiting: &[String], as_json: bool, output: &mut StdoutWriter) -> CommandResult {
     let ExplainedCall { tool, arguments, decision } = explained;
     let rule_name = tool.rule_name().as_str();
     let exit = match decision.verdict {
@@ -180,7 +180,12 @@ fn show(explained: &ExplainedCall, waiting: &[String], as_json: bool, output: &m
 }
 
 /// Runs a table of calls and prints the failures and the number of calls.
-async fn test(composition: &RunningApp, calls: &[ExpectedCall], as_json: bool, output: &mut Output) -> Outcome {
+async fn test(
+    composition: &RunningApp,
+    calls: &[ExpectedCall],
+    as_json: bool,
+    output: &mut StdoutWriter,
+) -> CommandResult {
     let mut failures = Vec::new();
     for call in calls {
         let got = explain(composition, &call.tool, call.arguments.clone()).await;
@@ -222,7 +227,7 @@ async fn test(composition: &RunningApp, calls: &[ExpectedCall], as_json: bool, o
     Ok(if failures.is_empty() { Exit::Done } else { Exit::Unmet })
 }
 
-fn allow(global: &Global, rules: &[String], output: &mut Output) -> Outcome {
+fn allow(global: &GlobalFlags, rules: &[String], output: &mut StdoutWriter) -> CommandResult {
     let config = global.load()?;
     let wrong = |problem: Problem| match problem.origin {
         // The error is in the arguments, which have no origin.
@@ -231,7 +236,7 @@ fn allow(global: &Global, rules: &[String], output: &mut Output) -> Outcome {
     };
     let written = add_allow_rules(&config, rules).map_err(wrong)?;
     if global.json {
-        let one = |(rule, written): (&String, &crate::config::rule_files::WrittenRule)| json!({"rule": rule, "path": written.path, "new": written.is_new});
+        let one = |(rule, written): (&String, &crate::config::rule_files::RuleWriteResult)| json!({"rule": rule, "path": written.path, "new": written.is_new});
         output.json(&json!({"written": rules.iter().zip(&written).map(one).collect::<Vec<_>>()}))?;
         return Ok(Exit::Done);
     }
@@ -245,7 +250,7 @@ fn allow(global: &Global, rules: &[String], output: &mut Output) -> Outcome {
     Ok(Exit::Done)
 }
 
-fn list(config: &Config, as_json: bool, output: &mut Output) -> Outcome {
+fn list(config: &Config, as_json: bool, output: &mut StdoutWriter) -> CommandResult {
     let order = [Effect::Deny, Effect::Ask, Effect::Allow];
     let rules =
         order.iter().flat_map(|effect| config.permissions.rules.iter().filter(move |rule| rule.effect == *effect));

@@ -1,11 +1,11 @@
 //! `toolstead prompts [list|get NAME --argument NAME=VALUE]`.
 
 use super::{
-    Outcome,
+    CommandResult,
     context_requests::{answered, listed, offered_by},
     exit::{CommandError, Exit},
-    global::Global,
-    output::{Output, cut, visible},
+    global::GlobalFlags,
+    output::{StdoutWriter, cut, visible},
 };
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
@@ -43,7 +43,7 @@ impl Command {
 }
 
 impl Prompts {
-    pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
+    pub(super) async fn run(self, global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
         let composition = global.compose_to_forward(self.command.as_ref().and_then(Command::subject)).await?;
         let done = match self.command.unwrap_or(Command::List) {
             Command::List => list(&composition.app, global.json, output),
@@ -65,7 +65,7 @@ fn pair(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-fn list(app: &crate::app::App, as_json: bool, output: &mut Output) -> Result<(), CommandError> {
+fn list(app: &crate::app::App, as_json: bool, output: &mut StdoutWriter) -> Result<(), CommandError> {
     let prompts = listed(app, ContextList::Prompts)?;
     if as_json {
         return Ok(output.json(&json!({"prompts": prompts}))?);
@@ -85,7 +85,7 @@ fn list(app: &crate::app::App, as_json: bool, output: &mut Output) -> Result<(),
     Ok(())
 }
 
-fn print(answer: &Map<String, Value>, as_json: bool, output: &mut Output) -> Result<(), CommandError> {
+fn print(answer: &Map<String, Value>, as_json: bool, output: &mut StdoutWriter) -> Result<(), CommandError> {
     if as_json {
         return Ok(output.json(answer)?);
     }

@@ -1,17 +1,17 @@
 //! `toolstead query TEXT`.
 
 use super::{
-    Outcome,
-    agent::{Agent, AgentFlags, exit, summary},
+    CommandResult,
+    agent::{AgentFlags, PreparedAgent, exit, summary},
     asked_prompt::PromptArgs,
     conversation_choice::{ConversationSelector, find_conversation},
     exit::{CommandError, Exit},
-    global::Global,
-    output::Output,
+    global::GlobalFlags,
+    output::StdoutWriter,
     screen::Screen,
     typed_command,
 };
-use crate::shutdown::Shutdown;
+use crate::shutdown::ShutdownListener;
 use clap::Args;
 use toolstead_domain::{AgentEvent, Block, ConversationId, error_kind::ErrorKind};
 use uuid::Uuid;
@@ -32,7 +32,7 @@ pub struct Query {
 }
 
 impl Query {
-    pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
+    pub(super) async fn run(self, global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
         let prompt = self.prompt.read()?;
         let wanted = match &self.conversation {
             Some(id) => Some(ConversationSelector::Named(id.clone())),
@@ -42,8 +42,8 @@ impl Query {
             let message = "there is no prompt: give a text, `-` for standard input or `@FILE`, or pipe one in";
             return Err(CommandError::Usage(message.into()));
         }
-        let mut shutdown = Shutdown::listen()?;
-        let mut agent = Agent::build(&self.agent, global, &mut shutdown).await?;
+        let mut shutdown = ShutdownListener::listen()?;
+        let mut agent = PreparedAgent::build(&self.agent, global, &mut shutdown).await?;
         let outcome = match typed_command::in_prompt(prompt, &agent.composition.agent_files) {
             Ok(prompt) => self.asked(&mut agent, prompt, wanted, global, output, &mut shutdown).await,
             Err(error) => Err(error),
@@ -54,13 +54,13 @@ impl Query {
 
     async fn asked(
         &self,
-        agent: &mut Agent,
+        agent: &mut PreparedAgent,
         prompt: Vec<Block>,
         wanted: Option<ConversationSelector>,
-        global: &Global,
-        output: &mut Output,
-        shutdown: &mut Shutdown,
-    ) -> Outcome {
+        global: &GlobalFlags,
+        output: &mut StdoutWriter,
+        shutdown: &mut ShutdownListener,
+    ) -> CommandResult {
         let conversation = match &wanted {
             Some(wanted) => {
                 let conversation = find_conversation(&*agent.composition.app.conversations, wanted).await?;

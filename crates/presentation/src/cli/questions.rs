@@ -1,20 +1,20 @@
 //! `toolstead questions list|show|answer`: questions of agents that were deferred because no one was available.
 
 use super::{
-    Outcome,
+    CommandResult,
     exit::{CommandError, Exit},
-    global::Global,
+    global::GlobalFlags,
     named_principal::principal,
-    output::{Output, cut, table, visible},
+    output::{StdoutWriter, cut, table, visible},
     terminal::Terminal,
     terminal_questions::TerminalQuestions,
 };
-use crate::composition_root::Servers;
+use crate::composition_root::ServerSelection;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use std::time::Duration;
 use toolstead_domain::{DeferredQuestions, NotAnswered, Principal, Question, QuestionError, QuestionId, QuestionStore};
-use toolstead_infrastructure::builtin::question_form::{Reply, elicitation_request, reply};
+use toolstead_infrastructure::builtin::question_form::{QuestionFormReply, elicitation_request, reply};
 
 /// Maximum length in characters of a question in a list on a terminal.
 const SHOWN: usize = 60;
@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(3600);
 
 /// Shows the questions that wait for an answer, or answers one.
 #[derive(Debug, Args)]
-pub struct Questions {
+pub struct QuestionsCommand {
     #[command(subcommand)]
     command: Option<Command>,
     /// The principal of the questions: `token:NAME` for the client of a server token. Default: the local user
@@ -49,10 +49,10 @@ enum Command {
     },
 }
 
-impl Questions {
-    pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
+impl QuestionsCommand {
+    pub(super) async fn run(self, global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
         let principal = principal(self.principal.as_deref())?;
-        let composition = global.compose(Servers::None).await?;
+        let composition = global.compose(ServerSelection::None).await?;
         let outcome = match composition.questions.0.as_deref() {
             Some(store) => self.command.unwrap_or(Command::List).run(store, &principal, global.json, output).await,
             None => Err(CommandError::NotFound("no questions are stored here".into())),
@@ -68,7 +68,7 @@ impl Command {
         store: &dyn QuestionStore,
         principal: &Principal,
         as_json: bool,
-        output: &mut Output,
+        output: &mut StdoutWriter,
     ) -> Result<(), CommandError> {
         match self {
             Self::List => {
@@ -139,7 +139,7 @@ async fn ask_user(questions: &[Question]) -> Result<Vec<String>, CommandError> {
     let said = TerminalQuestions::new(terminal, PATIENCE).ask(elicitation_request(questions, &client)).await;
     let said = said.map_err(|why: NotAnswered| CommandError::Usage(format!("the questions have no answer: {why}")))?;
     match reply(questions, &said.0) {
-        Reply::Answers(answers) if answers.iter().any(Option::is_some) => {
+        QuestionFormReply::Answers(answers) if answers.iter().any(Option::is_some) => {
             Ok(answers.into_iter().map(Option::unwrap_or_default).collect())
         }
         _ => Err(usage("no question was answered, and all stay pending")),

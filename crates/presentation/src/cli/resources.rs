@@ -1,11 +1,11 @@
 //! `toolstead resources [list|read URI]`.
 
 use super::{
-    Outcome,
+    CommandResult,
     context_requests::{answered, listed, offered_by},
     exit::{CommandError, Exit},
-    global::Global,
-    output::{Output, cut, visible},
+    global::GlobalFlags,
+    output::{StdoutWriter, cut, visible},
 };
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
@@ -41,7 +41,7 @@ impl Command {
 }
 
 impl Resources {
-    pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
+    pub(super) async fn run(self, global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
         let composition = global.compose_to_forward(self.command.as_ref().and_then(Command::subject)).await?;
         let done = match self.command.unwrap_or(Command::List) {
             Command::List => list(&composition.app, global.json, output),
@@ -55,7 +55,7 @@ impl Resources {
     }
 }
 
-fn list(app: &crate::app::App, as_json: bool, output: &mut Output) -> Result<(), CommandError> {
+fn list(app: &crate::app::App, as_json: bool, output: &mut StdoutWriter) -> Result<(), CommandError> {
     let (resources, templates) = (listed(app, ContextList::Resources)?, listed(app, ContextList::Templates)?);
     if as_json {
         return Ok(output.json(&json!({"resources": resources, "resourceTemplates": templates}))?);
@@ -75,7 +75,7 @@ fn list(app: &crate::app::App, as_json: bool, output: &mut Output) -> Result<(),
 }
 
 /// Prints the contents. Text is printed as it is; other content is only named, unless `--json` is set.
-fn print(answer: &Map<String, Value>, as_json: bool, output: &mut Output) -> Result<(), CommandError> {
+fn print(answer: &Map<String, Value>, as_json: bool, output: &mut StdoutWriter) -> Result<(), CommandError> {
     if as_json {
         return Ok(output.json(answer)?);
     }

@@ -2,12 +2,12 @@
 
 use super::{
     columns::{beginning, columns, end, folded},
-    global::Global,
+    global::GlobalFlags,
     keyboard::Keyboard,
-    narration::{Piece, RunRenderer, ending},
-    output::{Output, note, passing, visible},
+    narration::{NarrationPiece, RunRenderer, ending},
+    output::{StdoutWriter, note, passing, visible},
     terminal::Terminal,
-    typed_ahead::TypedAhead,
+    typed_ahead::TypeAheadBuffer,
 };
 use crate::telemetry::Verbosity;
 use std::{
@@ -31,21 +31,21 @@ const TIME_TO_CLOSE: Duration = Duration::from_secs(1);
 
 /// Display of runs.
 pub(super) struct Screen<'a> {
-    output: &'a mut Output,
+    output: &'a mut StdoutWriter,
     narration: RunRenderer,
     as_json: bool,
     is_quiet: bool,
     /// `true` if a line is shown that the next one replaces.
     is_passing: bool,
     /// `None` if the user does not type while a turn runs.
-    input: Option<InputLine>,
+    input: Option<ScreenFooter>,
 }
 
 /// The rows below all other output: the line that the model is writing, the state of the run, the queued texts, and the
 /// line in which the user types.
-struct InputLine {
+struct ScreenFooter {
     terminal: Arc<Terminal>,
-    typed: TypedAhead,
+    typed: TypeAheadBuffer,
     /// Text of the model after its last line break.
     open_line: String,
     state: String,
@@ -55,7 +55,7 @@ struct InputLine {
 
 impl<'a> Screen<'a> {
     /// Shows answers on standard output and everything else on standard error.
-    pub(super) fn new(output: &'a mut Output, global: &Global) -> Self {
+    pub(super) fn new(output: &'a mut StdoutWriter, global: &GlobalFlags) -> Self {
         let is_verbose = matches!(global.verbosity(), Verbosity::Verbose | Verbosity::Debug);
         Self {
             output,
@@ -69,9 +69,9 @@ impl<'a> Screen<'a> {
 
     /// Lets the user type on this terminal while a turn runs.
     pub(super) fn with_input(self, terminal: Arc<Terminal>) -> Self {
-        let input = InputLine {
+        let input = ScreenFooter {
             terminal,
-            typed: TypedAhead::default(),
+            typed: TypeAheadBuffer::default(),
             open_line: String::new(),
             state: String::new(),
             keyboard: None,
@@ -118,10 +118,10 @@ impl<'a> Screen<'a> {
         Ok(())
     }
 
-    fn show(&mut self, piece: Piece) -> io::Result<()> {
+    fn show(&mut self, piece: NarrationPiece) -> io::Result<()> {
         let is_quiet = self.is_quiet;
         match (piece, self.live_input()) {
-            (Piece::Text(text), Some(input)) => {
+            (NarrationPiece::Text(text), Some(input)) => {
                 input.state.clear();
                 // The open line has no line break yet. It may be long and arrive in small pieces.
                 let end = text.rfind('\n').map(|end| input.open_line.len() + end);
@@ -132,23 +132,23 @@ impl<'a> Screen<'a> {
                     self.output.text(&lines)?;
                 }
             }
-            (Piece::Text(text), None) => {
+            (NarrationPiece::Text(text), None) => {
                 self.clear();
                 self.output.text(&text)?;
             }
-            (Piece::Note(line), input) if !is_quiet => {
+            (NarrationPiece::Note(line), input) if !is_quiet => {
                 if let Some(input) = input {
                     input.state.clear();
                 }
                 self.clear();
                 note(&line);
             }
-            (Piece::Status(now), Some(input)) if !is_quiet => input.state = now,
-            (Piece::Status(now), None) if !is_quiet => {
+            (NarrationPiece::Status(now), Some(input)) if !is_quiet => input.state = now,
+            (NarrationPiece::Status(now), None) if !is_quiet => {
                 passing(&now);
                 self.is_passing = !now.is_empty();
             }
-            (Piece::Note(_) | Piece::Status(_), _) => {}
+            (NarrationPiece::Note(_) | NarrationPiece::Status(_), _) => {}
         }
         Ok(())
     }
@@ -170,7 +170,7 @@ impl<'a> Screen<'a> {
         }
     }
 
-    fn live_input(&mut self) -> Option<&mut InputLine> {
+    fn live_input(&mut self) -> Option<&mut ScreenFooter> {
         self.input.as_mut().filter(|input| input.keyboard.is_some())
     }
 
@@ -251,7 +251,7 @@ impl<'a> Screen<'a> {
     }
 }
 
-impl InputLine {
+impl ScreenFooter {
     fn rows(&self, width: usize) -> Vec<String> {
         // The last column is left free, because a full row would start another one.
         let width = width.saturating_sub(1);
@@ -290,11 +290,11 @@ mod tests {
 
     fn rows(typed: &str, open_line: &str, state: &str) -> Vec<String> {
         let terminal = Arc::new(Terminal::new(File::open("/dev/null").unwrap()));
-        let mut typed_ahead = TypedAhead::default();
+        let mut typed_ahead = TypeAheadBuffer::default();
         for line in typed.split_inclusive('\r') {
             typed_ahead.take(line.as_bytes());
         }
-        InputLine { terminal, typed: typed_ahead, open_line: open_line.into(), state: state.into(), keyboard: None }
+        ScreenFooter { terminal, typed: typed_ahead, open_line: open_line.into(), state: state.into(), keyboard: None }
             .rows(21)
     }
 

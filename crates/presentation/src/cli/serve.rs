@@ -1,10 +1,10 @@
 //! `toolstead-server`: serves the tools over streamable HTTP.
 
 use super::{
-    Outcome,
+    CommandResult,
     exit::{self, CommandError, Exit},
-    global::Global,
-    output::Output,
+    global::GlobalFlags,
+    output::StdoutWriter,
     server_log,
 };
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
     composition_root::{RunningApp, StartupError},
     config::{
         Config,
-        layers::environment::Environment,
+        layers::environment::EnvironmentVariables,
         sections::token::{ServerToken, server_token},
     },
     cores::RuntimePool,
@@ -20,7 +20,7 @@ use crate::{
         HttpServer,
         settings::{BearerToken, HttpSettings},
     },
-    shutdown::Shutdown,
+    shutdown::ShutdownListener,
     suggestions::HttpSuggestions,
     telemetry::{self, SERVER},
 };
@@ -45,7 +45,7 @@ const NO_ROOT: &str = "no root: tools for files and commands cannot work; name a
 #[command(name = "toolstead-server", version, max_term_width = 120, after_help = exit::EXIT_CODES)]
 pub struct Serve {
     #[command(flatten)]
-    global: Global,
+    global: GlobalFlags,
     /// Address to listen on; port 0 selects a free port, which is printed
     #[arg(long, value_name = "IP:PORT")]
     listen: Option<String>,
@@ -58,9 +58,9 @@ impl Serve {
         exit::conclude(self.serve(cores).await, as_json)
     }
 
-    async fn serve(self, cores: RuntimePool) -> Outcome {
-        let mut shutdown = Shutdown::of_server()?;
-        let environment = Environment::of_process();
+    async fn serve(self, cores: RuntimePool) -> CommandResult {
+        let mut shutdown = ShutdownListener::of_server()?;
+        let environment = EnvironmentVariables::of_process();
         let (config, notes) = self.global.load_for_server(self.listen.clone())?;
         telemetry::start(self.global.log_of_server(config.server.log_calls), &environment);
         let token = server_token(&config, &environment).map_err(|problem| StartupError::Config(problem.into()))?;
@@ -92,7 +92,7 @@ impl Serve {
         )));
         warn_of_network(server.address());
         warn_of_missing_root(&composition.config);
-        announce(server.address(), &token, self.global.json, &mut Output::new())?;
+        announce(server.address(), &token, self.global.json, &mut StdoutWriter::new())?;
         shutdown.requested().await;
         drop(ready);
         close(server, composition, &mut shutdown).await;
@@ -102,7 +102,7 @@ impl Serve {
 
 /// Drains the server, closes the application, and closes the listener last. A second shutdown request cancels the calls
 /// that are still running.
-async fn close(server: HttpServer, composition: RunningApp, shutdown: &mut Shutdown) {
+async fn close(server: HttpServer, composition: RunningApp, shutdown: &mut ShutdownListener) {
     let drain = Duration::from_secs(composition.config.server.drain_seconds);
     let open_calls = composition.app.open_calls.clone();
     let closing = async {
@@ -164,7 +164,7 @@ fn warn_of_missing_root(config: &Config) {
 }
 
 /// Prints the address, the location of the token, and a client configuration.
-fn announce(address: SocketAddr, token: &ServerToken, as_json: bool, output: &mut Output) -> std::io::Result<()> {
+fn announce(address: SocketAddr, token: &ServerToken, as_json: bool, output: &mut StdoutWriter) -> std::io::Result<()> {
     let url = format!("http://{address}/mcp");
     if as_json {
         let (origin, file) = (token.origin.to_string(), token.file.as_ref().map(|file| file.display().to_string()));
@@ -192,10 +192,10 @@ mod tests {
     use crate::config::layers::request::{ConfigFlags, ConfigRequest};
     use std::path::Path;
 
-    fn loaded(home: &Path, text: &str) -> (Config, Environment) {
+    fn loaded(home: &Path, text: &str) -> (Config, EnvironmentVariables) {
         let file = home.join("config.toml");
         std::fs::write(&file, text).unwrap();
-        let environment = Environment::new([
+        let environment = EnvironmentVariables::new([
             ("HOME", home.to_str().unwrap()),
             ("TOOLSTEAD_SERVER_TOKEN", "a-token-that-is-long-enough-for-any-server"),
         ]);

@@ -5,15 +5,15 @@ pub(super) mod foreign_servers;
 mod import;
 
 use super::{
-    Outcome,
+    CommandResult,
     config::trusting,
     executions::time,
     exit::{CommandError, Exit},
-    global::Global,
-    output::{Output, on_one_line, table},
+    global::GlobalFlags,
+    output::{StdoutWriter, on_one_line, table},
 };
 use crate::{
-    composition_root::{RunningApp, Servers as Started, upstream_accounts_alone},
+    composition_root::{RunningApp, ServerSelection as Started, upstream_accounts_alone},
     config::{Config, servers::untrusted_server::UntrustedServer, tree::origin::Origin},
 };
 use clap::{Args, Subcommand};
@@ -44,7 +44,7 @@ enum Command {
 }
 
 impl Servers {
-    pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
+    pub(super) async fn run(self, global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
         match self.command {
             Some(Command::Found(command)) => return command.run(global, output),
             Some(Command::Import(command)) => return command.run(global, output).await,
@@ -63,7 +63,7 @@ impl Servers {
     }
 }
 
-fn show(composition: &RunningApp, as_json: bool, output: &mut Output) -> Result<(), CommandError> {
+fn show(composition: &RunningApp, as_json: bool, output: &mut StdoutWriter) -> Result<(), CommandError> {
     let running: Vec<UpstreamStatus> = composition.servers.iter().map(|server| server.status()).collect();
     let idle: Vec<(&str, String)> = composition
         .config

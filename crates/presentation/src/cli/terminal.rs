@@ -52,7 +52,7 @@ pub struct Terminal {
 
 /// Mode of input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Input {
+pub(super) enum InputMode {
     /// Single keys, which are not echoed.
     Keys,
     /// Lines, which can be edited before they are sent.
@@ -128,7 +128,7 @@ impl Terminal {
     /// the question.
     pub(super) async fn ask<T: Send + 'static>(
         &self,
-        input: Input,
+        input: InputMode,
         patience: Duration,
         put: impl FnOnce(&File, &AtomicBool) -> io::Result<T> + Send + 'static,
     ) -> Result<T, TerminalQuestionError> {
@@ -144,7 +144,7 @@ impl Terminal {
     pub(super) async fn ask_in<T: Send + 'static>(
         &self,
         _turn: &MutexGuard<'_, ()>,
-        input: Input,
+        input: InputMode,
         put: impl FnOnce(&File, &AtomicBool) -> io::Result<T> + Send + 'static,
     ) -> Result<T, TerminalQuestionError> {
         let answer = async {
@@ -171,7 +171,7 @@ struct InputModeGuard {
 }
 
 impl InputModeGuard {
-    fn of(terminal: Arc<File>, input: Input) -> io::Result<Self> {
+    fn of(terminal: Arc<File>, input: InputMode) -> io::Result<Self> {
         // The system would stop a background process that changes the terminal, and the user is looking at another
         // program.
         if tcgetpgrp(&terminal).is_ok_and(|in_front| in_front != getpgrp()) {
@@ -182,12 +182,12 @@ impl InputModeGuard {
         // Ctrl-C declines the question and does not end the process.
         keys.local_modes.remove(LocalModes::ISIG);
         match input {
-            Input::Keys => {
+            InputMode::Keys => {
                 keys.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
                 keys.special_codes[SpecialCodeIndex::VMIN] = 1;
                 keys.special_codes[SpecialCodeIndex::VTIME] = 0;
             }
-            Input::Lines => {
+            InputMode::Lines => {
                 // While a turn runs, the input line has disabled these modes.
                 keys.local_modes.insert(LocalModes::ICANON | LocalModes::ECHO);
                 // Ctrl-C ends a line, so that it is read immediately.

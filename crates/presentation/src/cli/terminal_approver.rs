@@ -3,15 +3,15 @@
 mod answers;
 mod rule_edit;
 
-use self::{answers::Grants, rule_edit::EditableRule};
+use self::{answers::PartApprovals, rule_edit::EditableRule};
 use super::{
     pager::{Pager, ReadingOutcome},
     terminal::{
-        CTRL_C, CTRL_D, Input, Terminal, TerminalQuestionError, TypedLine, fitted, forget_typed, typed_line, wrapped,
-        write_escaped,
+        CTRL_C, CTRL_D, InputMode, Terminal, TerminalQuestionError, TypedLine, fitted, forget_typed, typed_line,
+        wrapped, write_escaped,
     },
 };
-use crate::approval_question::{ApprovalQuestion, Row};
+use crate::approval_question::{ApprovalQuestion, ApprovalQuestionPart};
 use async_trait::async_trait;
 use std::{
     fs::File,
@@ -69,9 +69,9 @@ impl Approver for TerminalApprover {
             answer = self.answer(put) => answer,
         };
         match answer {
-            Ok(Answer::Granted(grants)) => grants.into_approval(PERSON.into()),
-            Ok(Answer::Denied(message)) => Approval::Denied { by: PERSON.into(), message },
-            Ok(Answer::Interrupted) => {
+            Ok(ApprovalAnswer::Granted(grants)) => grants.into_approval(PERSON.into()),
+            Ok(ApprovalAnswer::Denied(message)) => Approval::Denied { by: PERSON.into(), message },
+            Ok(ApprovalAnswer::Interrupted) => {
                 if self.terminal.interrupt() {
                     // The signal cancels the turn of which this call is a part, before the model can be asked again.
                     tokio::time::sleep(TIME_TO_INTERRUPT).await;
@@ -89,24 +89,24 @@ impl TerminalApprover {
     async fn answer(
         &self,
         put: impl FnOnce(&File, &AtomicBool) -> io::Result<KeyAnswer> + Send + 'static,
-    ) -> Result<Answer, TerminalQuestionError> {
+    ) -> Result<ApprovalAnswer, TerminalQuestionError> {
         let deadline = Instant::now() + self.patience;
         let by_keys = async {
             let turn = self.terminal.quiet().await;
-            let answer = self.terminal.ask_in(&turn, Input::Keys, put).await?;
+            let answer = self.terminal.ask_in(&turn, InputMode::Keys, put).await?;
             Ok((turn, answer))
         };
         let (turn, answer) = timeout_at(deadline, by_keys).await.unwrap_or(Err(TerminalQuestionError::Late))?;
         Ok(match answer {
-            KeyAnswer::Granted(grants) => Answer::Granted(grants),
-            KeyAnswer::Denied => Answer::Denied(None),
-            KeyAnswer::Interrupted => Answer::Interrupted,
+            KeyAnswer::Granted(grants) => ApprovalAnswer::Granted(grants),
+            KeyAnswer::Denied => ApprovalAnswer::Denied(None),
+            KeyAnswer::Interrupted => ApprovalAnswer::Interrupted,
             KeyAnswer::DeniedWithMessage => {
-                let message = self.terminal.ask_in(&turn, Input::Lines, denial_message);
+                let message = self.terminal.ask_in(&turn, InputMode::Lines, denial_message);
                 match timeout_at(deadline, message).await {
-                    Ok(Ok(TypedLine::Text(message))) => Answer::Denied(Some(message)),
-                    Ok(Ok(TypedLine::Interrupt)) => Answer::Interrupted,
-                    Ok(Ok(TypedLine::End) | Err(_)) | Err(_) => Answer::Denied(None),
+                    Ok(Ok(TypedLine::Text(message))) => ApprovalAnswer::Denied(Some(message)),
+                    Ok(Ok(TypedLine::Interrupt)) => ApprovalAnswer::Interrupted,
+                    Ok(Ok(TypedLine::End) | Err(_)) | Err(_) => ApprovalAnswer::Denied(None),
                 }
             }
         })
@@ -114,8 +114,8 @@ impl TerminalApprover {
 }
 
 /// The answer to a question.
-enum Answer {
-    Granted(Grants),
+enum ApprovalAnswer {
+    Granted(PartApprovals),
     /// Denied, with a message for the model.
     Denied(Option<String>),
     /// Interrupted with Ctrl-C.
@@ -124,7 +124,7 @@ enum Answer {
 
 /// Answer given by the keys of a question.
 enum KeyAnswer {
-    Granted(Grants),
+    Granted(PartApprovals),
     Denied,
     DeniedWithMessage,
     Interrupted,
@@ -145,7 +145,7 @@ fn denial_message(terminal: &File, given_up: &AtomicBool) -> io::Result<TypedLin
 
 /// Meaning of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Choice {
+enum KeyAction {
     Approve(ApprovalScope),
     /// Deny, then read a message.
     Deny,
@@ -195,14 +195,16 @@ fn ask_once(
 }
 
 /// Returns the meaning of a key; `None` for one that has none here. Enter denies.
-fn chosen(key: u8, scopes: &[ApprovalScope], can_view: bool) -> Option<Choice> {
+fn chosen(key: u8, scopes: &[ApprovalScope], can_view: bool) -> Option<KeyAction> {
     match key.to_ascii_lowercase() {
-        b'd' => Some(Choice::Deny),
-        b'n' | b'\r' | b'\n' | CTRL_D => Some(Choice::DenyWithoutMessage),
-        CTRL_C => Some(Choice::Interrupt),
-        b'y' if scopes.contains(&ApprovalScope::Once) => Some(Choice::Approve(ApprovalScope::Once)),
-        b'v' if can_view => Some(Choice::View),
-        key => scopes.iter().copied().find(|scope| words(*scope).as_bytes().first() == Some(&key)).map(Choice::Approve),
+        b'd' => Some(KeyAction::Deny),
+        b'n' | b'\r' | b'\n' | CTRL_D => Some(KeyAction::DenyWithoutMessage),
+        CTRL_C => Some(KeyAction::Interrupt),
+        b'y' if scopes.contains(&ApprovalScope::Once) => Some(KeyAction::Approve(ApprovalScope::Once)),
+        b'v' if can_view => Some(KeyAction::View),
+        key => {
+            scopes.iter().copied().find(|scope| words(*scope).as_bytes().first() == Some(&key)).map(KeyAction::Approve)
+        }
     }
 }
 
@@ -223,7 +225,7 @@ fn shown(question: &ApprovalQuestion) -> String {
         wrapped(&mut text, "", line);
     }
     wrapped(&mut text, "", &question.heading);
-    for (index, Row { what, why, covers, .. }) in question.rows.iter().enumerate() {
+    for (index, ApprovalQuestionPart { what, why, covers, .. }) in question.rows.iter().enumerate() {
         wrapped(&mut text, &format!("{}. ", index + 1), what);
         wrapped(&mut text, "   Why: ", why);
         if let Some(covers) = covers {

@@ -3,10 +3,10 @@
 mod form;
 
 use super::terminal::{
-    CTRL_C, CTRL_D, Input, Terminal, TerminalQuestionError, bell, fitted, forget_typed, key, line, wrapped,
+    CTRL_C, CTRL_D, InputMode, Terminal, TerminalQuestionError, bell, fitted, forget_typed, key, line, wrapped,
 };
 use crate::{cli::output::visible, escaping_writer::EscapingWriter};
-use form::{Field, Form};
+use form::{Form, FormField};
 use serde_json::{Map, Value, json};
 use std::{
     fs::File,
@@ -14,8 +14,8 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
-use toolstead_domain::{Capability, InputRequest, InputResponse, NotAnswered};
-use toolstead_infrastructure::{builtin::question_form::INTRODUCTION, sandbox::browser::Browser};
+use toolstead_domain::{ClientCapability, InputRequest, InputResponse, NotAnswered};
+use toolstead_infrastructure::{builtin::question_form::INTRODUCTION, sandbox::browser::BrowserProgram};
 
 /// Maximum number of characters shown of any text in a question.
 const SHOWN: usize = 4_000;
@@ -29,7 +29,7 @@ pub(super) struct TerminalQuestions {
     terminal: Arc<Terminal>,
     patience: Duration,
     /// Browser that opens the pages of built-in tools.
-    browser: Option<Arc<Browser>>,
+    browser: Option<Arc<BrowserProgram>>,
 }
 
 /// Response of the user to a question (MCP's `ElicitResult`).
@@ -48,7 +48,7 @@ impl TerminalQuestions {
     }
 
     /// Sets the browser in which pages that are not from a server may be opened, after confirmation.
-    pub(super) fn opening(self, browser: Option<Browser>) -> Self {
+    pub(super) fn opening(self, browser: Option<BrowserProgram>) -> Self {
         Self { browser: browser.map(Arc::new), ..self }
     }
 
@@ -63,26 +63,26 @@ impl TerminalQuestions {
     /// [`NotAnswered`] if the request is not a question for the user, cannot be shown, or is not answered.
     pub(super) async fn ask(&self, request: InputRequest) -> Result<InputResponse, NotAnswered> {
         let lines = asked_by(&request.params);
-        let answer = match Capability::of(&request) {
-            Some(Capability::UrlElicitation) => {
+        let answer = match ClientCapability::of(&request) {
+            Some(ClientCapability::UrlElicitation) => {
                 let url = request.params["url"].as_str().unwrap_or_default().to_owned();
                 let is_ours = request.params["_meta"]["toolstead/server"].is_null();
                 let browser = self.browser.clone().filter(|_| is_ours);
                 let put = move |terminal: &File, given_up: &AtomicBool| {
                     page(terminal, &lines, &url, browser.as_deref(), given_up)
                 };
-                self.terminal.ask(Input::Keys, self.patience, put).await
+                self.terminal.ask(InputMode::Keys, self.patience, put).await
             }
-            Some(Capability::Elicitation) => {
+            Some(ClientCapability::Elicitation) => {
                 let form = Form::read(&request.params["requestedSchema"]).map_err(NotAnswered::Unfit)?;
-                let input = if form.fields.is_empty() { Input::Keys } else { Input::Lines };
+                let input = if form.fields.is_empty() { InputMode::Keys } else { InputMode::Lines };
                 let put = move |terminal: &File, given_up: &AtomicBool| match form.fields.is_empty() {
                     true => plain(terminal, &lines, given_up),
                     false => fields(terminal, &lines, &form, given_up),
                 };
                 self.terminal.ask(input, self.patience, put).await
             }
-            Some(Capability::Sampling | Capability::SamplingWithTools | Capability::Roots) | None => {
+            Some(ClientCapability::Sampling | ClientCapability::SamplingWithTools | ClientCapability::Roots) | None => {
                 return Err(NotAnswered::Unsupported);
             }
         };
@@ -130,7 +130,7 @@ fn page(
     terminal: &File,
     lines: &str,
     url: &str,
-    browser: Option<&Browser>,
+    browser: Option<&BrowserProgram>,
     given_up: &AtomicBool,
 ) -> io::Result<Answer> {
     let mut output = EscapingWriter(terminal);
@@ -217,7 +217,7 @@ fn fields(terminal: &File, lines: &str, form: &Form, given_up: &AtomicBool) -> i
 }
 
 /// Returns the description of a field, with its choices and its default.
-fn shown(index: usize, field: &Field) -> String {
+fn shown(index: usize, field: &FormField) -> String {
     let mut text = String::new();
     let title = cut(&field.title);
     let optional = if field.is_required { "" } else { ", may be left out" };

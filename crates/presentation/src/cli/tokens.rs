@@ -1,14 +1,14 @@
 //! `toolstead tokens rotate`.
 
 use super::{
-    Outcome,
+    CommandResult,
     exit::Exit,
-    global::Global,
-    output::{Output, note},
+    global::GlobalFlags,
+    output::{StdoutWriter, note},
 };
 use crate::{
     composition_root::StartupError,
-    config::{layers::environment::Environment, sections::token::rotate_server_token},
+    config::{layers::environment::EnvironmentVariables, sections::token::rotate_server_token},
 };
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -27,15 +27,15 @@ enum Command {
 }
 
 impl Tokens {
-    pub(super) fn run(self, global: &Global, output: &mut Output) -> Outcome {
+    pub(super) fn run(self, global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
         match self.command {
             Command::Rotate => rotate(global, output),
         }
     }
 }
 
-fn rotate(global: &Global, output: &mut Output) -> Outcome {
-    let token = rotate_server_token(&global.load()?, &Environment::of_process())
+fn rotate(global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
+    let token = rotate_server_token(&global.load()?, &EnvironmentVariables::of_process())
         .map_err(|problem| StartupError::Config(problem.into()))?;
     if global.json {
         output.json(&json!({"token_file": token.file.as_ref().map(|file| file.display().to_string())}))?;

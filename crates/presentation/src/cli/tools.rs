@@ -1,13 +1,13 @@
 //! `toolstead tools [NAME]`.
 
 use super::{
-    Outcome,
+    CommandResult,
     exit::{CommandError, Exit},
-    global::Global,
-    output::{Output, cut, note, on_one_line, quoted},
+    global::GlobalFlags,
+    output::{StdoutWriter, cut, note, on_one_line, quoted},
     views::scope_in,
 };
-use crate::composition_root::{RunningApp, Servers};
+use crate::composition_root::{RunningApp, ServerSelection};
 use clap::Args;
 use serde_json::{Value, json};
 use toolstead_application::{
@@ -46,12 +46,12 @@ pub struct Tools {
 }
 
 impl Tools {
-    pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
+    pub(super) async fn run(self, global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
         if let Some(name) = &self.view {
             // Checked before servers start.
             global.load()?.view(name).map_err(|error| CommandError::Usage(error.to_string()))?;
         }
-        let composition = global.compose(Servers::All).await?;
+        let composition = global.compose(ServerSelection::All).await?;
         composition.settled().await;
         if !global.is_quiet() {
             print_unavailable_servers(&composition);
@@ -66,7 +66,13 @@ impl Tools {
         outcome
     }
 
-    async fn switch(&self, name: &str, composition: &RunningApp, as_json: bool, output: &mut Output) -> Outcome {
+    async fn switch(
+        &self,
+        name: &str,
+        composition: &RunningApp,
+        as_json: bool,
+        output: &mut StdoutWriter,
+    ) -> CommandResult {
         let command = SetToolEnabledCommand { name: name.to_owned(), enabled: self.enable };
         use toolstead_application::SetToolEnabledError as Error;
         match composition.app.set_tool_enabled.handle(&command).await {
@@ -87,7 +93,7 @@ impl Tools {
         scope_in(&composition.app, self.view.as_deref(), "cli")
     }
 
-    fn show(&self, name: &str, composition: &RunningApp, as_json: bool, output: &mut Output) -> Outcome {
+    fn show(&self, name: &str, composition: &RunningApp, as_json: bool, output: &mut StdoutWriter) -> CommandResult {
         let query = GetToolQuery { scope: self.scope(composition)?, name: name.to_owned() };
         let view = composition.app.get_tool.handle(&query).map_err(|unresolved| unknown(name, unresolved))?;
         if as_json {
@@ -119,7 +125,12 @@ impl Tools {
     }
 
     /// Prints definitions exactly as they are sent to a model: an array, or the object of one tool.
-    fn print_definitions(&self, name: Option<&str>, composition: &RunningApp, output: &mut Output) -> Outcome {
+    fn print_definitions(
+        &self,
+        name: Option<&str>,
+        composition: &RunningApp,
+        output: &mut StdoutWriter,
+    ) -> CommandResult {
         let Some(provider) = self.provider else { return Ok(Exit::Done) };
         let tools: Vec<OfferedTool> = self.listed(composition)?.iter().map(|one| offered_tool(&one.tool)).collect();
         let mut definitions = models::definitions(provider, &tools);
@@ -152,7 +163,7 @@ impl Tools {
         definition.into()
     }
 
-    fn list(&self, composition: &RunningApp, as_json: bool, output: &mut Output) -> Outcome {
+    fn list(&self, composition: &RunningApp, as_json: bool, output: &mut StdoutWriter) -> CommandResult {
         let scope = self.scope(composition)?;
         let listed = self.listed(composition)?;
         let views: Vec<ToolView> = listed.iter().map(|one| composition.app.get_tool.view(one, &scope)).collect();
@@ -201,7 +212,7 @@ pub(super) fn print_unavailable_servers(composition: &RunningApp) {
     }
 }
 
-fn describe(view: &ToolView, output: &mut Output) -> std::io::Result<()> {
+fn describe(view: &ToolView, output: &mut StdoutWriter) -> std::io::Result<()> {
     let tool = &view.registered.tool;
     for line in facts(tool, view.hidden_because.as_deref()) {
         output.line(&line)?;

@@ -12,7 +12,7 @@ const MAX_QUEUED: usize = 50;
 
 /// The draft and the queue.
 #[derive(Debug, Default)]
-pub(super) struct TypedAhead {
+pub(super) struct TypeAheadBuffer {
     draft: String,
     queued: VecDeque<String>,
     /// Incomplete bytes of a key that arrived in parts.
@@ -32,7 +32,7 @@ enum Key {
     Other,
 }
 
-impl TypedAhead {
+impl TypeAheadBuffer {
     /// Adds the bytes of keys that arrived together. Returns `true` if Escape was pressed.
     ///
     /// A line break that is directly followed by text was pasted: it becomes part of the text and does not send it.
@@ -146,7 +146,7 @@ mod tests {
 
     #[track_caller]
     fn check(bursts: &[&[u8]], queued: &[&str], draft: &str, is_escape: bool) {
-        let mut typed = TypedAhead::default();
+        let mut typed = TypeAheadBuffer::default();
         let mut escaped = false;
         for burst in bursts {
             escaped |= typed.take(burst);
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn neither_draft_nor_queue_grows_without_end() {
-        let mut typed = TypedAhead::default();
+        let mut typed = TypeAheadBuffer::default();
         typed.take(&vec![b'x'; 1 << 20]);
         assert_eq!(typed.draft().len(), MAX_DRAFT);
         for _ in 0..100 {
@@ -202,7 +202,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_in_any_parts_are_read_to_their_end(bursts in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..20)) {
-            let mut typed = TypedAhead::default();
+            let mut typed = TypeAheadBuffer::default();
             for burst in &bursts {
                 typed.take(burst);
                 prop_assert!(typed.unread.len() <= MAX_SEQUENCE + 2);

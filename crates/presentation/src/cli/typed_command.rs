@@ -1,7 +1,7 @@
 //! Text that starts with the name of a command defined in a file.
 
 use super::{config::trusting, exit::CommandError};
-use crate::config::agent_files::{AgentFiles, Kind};
+use crate::config::agent_files::{AgentFileKind, AgentFiles};
 use toolstead_domain::Block;
 
 /// Returns the text of the command that was typed as `/name words`; `None` if there is no such command.
@@ -16,7 +16,7 @@ pub(super) fn text_of(typed: &str, files: &AgentFiles) -> Result<Option<String>,
         let text = found.item.text(words);
         return text.map(Some).map_err(|error| CommandError::Usage(format!("`/{name}` cannot be used: {error}")));
     }
-    match listing.waiting(Kind::Command, name) {
+    match listing.waiting(AgentFileKind::Command, name) {
         Some(waiting) => {
             Err(CommandError::Usage(format!("the command `/{name}` waits for {}", trusting(&waiting.path))))
         }

@@ -1,14 +1,14 @@
 //! `toolstead views list|show|export|import`.
 
 use super::{
-    Outcome,
+    CommandResult,
     exit::{CommandError, Exit},
-    global::Global,
-    output::{Output, note, on_one_line, table, visible},
+    global::GlobalFlags,
+    output::{StdoutWriter, note, on_one_line, table, visible},
 };
 use crate::{
     app::App,
-    composition_root::{RunningApp, Servers, StartupError, check_rules},
+    composition_root::{RunningApp, ServerSelection, StartupError, check_rules},
     config::{
         tree::problem::ConfigError,
         views::{
@@ -58,12 +58,12 @@ enum Command {
 }
 
 impl Views {
-    pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
+    pub(super) async fn run(self, global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
         match self.command {
             Command::List => list(&global.load()?.views, global.json, output),
             Command::Show { name } => {
                 global.load()?.view(&name).map_err(usage)?;
-                let composition = global.compose(Servers::All).await?;
+                let composition = global.compose(ServerSelection::All).await?;
                 composition.settled().await;
                 let outcome = show(&name, &composition, global.json, output);
                 composition.close().await;
@@ -94,7 +94,7 @@ fn usage(error: impl ToString) -> CommandError {
     CommandError::Usage(error.to_string())
 }
 
-fn list(views: &[ConfiguredView], as_json: bool, output: &mut Output) -> Outcome {
+fn list(views: &[ConfiguredView], as_json: bool, output: &mut StdoutWriter) -> CommandResult {
     if as_json {
         let one = |view: &ConfiguredView| {
             json!({
@@ -125,7 +125,7 @@ fn list(views: &[ConfiguredView], as_json: bool, output: &mut Output) -> Outcome
     Ok(Exit::Done)
 }
 
-fn show(name: &str, composition: &RunningApp, as_json: bool, output: &mut Output) -> Outcome {
+fn show(name: &str, composition: &RunningApp, as_json: bool, output: &mut StdoutWriter) -> CommandResult {
     let app = &composition.app;
     let view = app.view(name).map_err(usage)?;
     let scope = scope_in(app, Some(name), "cli")?;
@@ -164,7 +164,7 @@ fn shown(composition: &RunningApp, scope: &Scope) -> Result<Vec<SharedTool>, Com
     Ok(composition.app.list_tools.handle(&query).map_err(usage)?.tools)
 }
 
-fn import(global: &Global, file: &Path, replace: bool, output: &mut Output) -> Outcome {
+fn import(global: &GlobalFlags, file: &Path, replace: bool, output: &mut StdoutWriter) -> CommandResult {
     let config = global.load()?;
     let reload = || match global.load().map_err(|error| error.to_string()).map(|config| check_rules(&config)) {
         Ok(checked) => checked.map_err(|error| error.to_string()),

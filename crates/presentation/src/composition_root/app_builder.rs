@@ -6,12 +6,12 @@ use super::{
     application::CallPathParts,
     environment::EnvironmentParts,
     stores::StoreReplacements,
-    upstream::{ExpectedClients, Servers, UpstreamOptions},
+    upstream::{ExpectedClients, ServerSelection, UpstreamOptions},
 };
 use crate::{app::App, config::Config, cores::RuntimePool};
 use serde_json::{Map, Value};
 use std::{fmt, sync::Arc};
-use toolstead_application::BoundedApprover;
+use toolstead_application::DeadlineApprover;
 use toolstead_domain::{
     AgentHook, ApprovalRule, Approver, ChangeJournal, ContextProvider, ConversationStore, ExecutionLog, ModelProvider,
     OutputStore, QuestionStore, RuleStore, ServerName, SuggestionFormatter, TodoStore, ToolHook, ToolProvider,
@@ -150,7 +150,7 @@ impl AppBuilder {
     /// `[permissions] approval_timeout` and a panic both refuse the call.
     #[must_use]
     pub fn approver(self, approver: Arc<dyn Approver>) -> Self {
-        self.approver_with_own_timeout(Arc::new(BoundedApprover::new(approver)))
+        self.approver_with_own_timeout(Arc::new(DeadlineApprover::new(approver)))
     }
 
     /// Replaces the approver by one that limits its time itself, from the moment at which the user sees the question.
@@ -249,7 +249,7 @@ impl AppBuilder {
 
     /// Selects the configured MCP servers to start.
     #[must_use]
-    pub fn servers(mut self, servers: Servers) -> Self {
+    pub fn servers(mut self, servers: ServerSelection) -> Self {
         self.upstreams.selection = servers;
         self
     }

@@ -8,7 +8,7 @@ use super::{
     session_lifetime::tasks,
 };
 use crate::{
-    agent_parts::Models,
+    agent_parts::AgentModels,
     config::{Config, agent_files::AgentFiles, sections::services::NetworkToolSettings},
 };
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use toolstead_infrastructure::{
     browser::browsers::Browsers,
     builtin::{
         ToolEnvironment,
-        commands::{programs::Programs, tasks::Tasks},
+        commands::{programs::ProgramLauncher, tasks::Tasks},
     },
     egress::connector::{Network, SystemNetwork},
     sandbox::{
-        helper::Helpers,
-        workspace::{FolderNames, Workspace},
+        helper::HelperLauncher,
+        workspace::{FolderAliases, Workspace},
     },
     system_clock::SystemClock,
     web::{address::InvalidAddress, web_client::WebClient},
@@ -54,12 +54,12 @@ pub(super) struct EnvironmentStage {
     pub(super) workspace: Arc<Workspace>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) events: Arc<EventBus>,
-    pub(super) helpers: Arc<Helpers>,
+    pub(super) helpers: Arc<HelperLauncher>,
     pub(super) tasks: Arc<Tasks>,
     pub(super) browsers: Arc<Browsers>,
     /// Client for untrusted addresses, and for sign-in at services and servers.
     pub(super) web: WebClient,
-    pub(super) models: Models,
+    pub(super) models: AgentModels,
     pub(super) agent_files: Arc<AgentFiles>,
 }
 
@@ -81,7 +81,7 @@ impl EnvironmentStage {
             .with_limits(config.file_limits.clone())
             .with_events(events.clone())
             .with_helpers(helpers.clone())
-            .with_programs(Arc::new(Programs::new(command_settings(config))))
+            .with_programs(Arc::new(ProgramLauncher::new(command_settings(config))))
             .with_tasks(tasks.clone())
             .with_models(Arc::new(models.clone()))
             .with_web_client(web.clone())
@@ -98,15 +98,15 @@ impl EnvironmentStage {
 }
 
 fn open_workspace(config: &Config) -> Result<Workspace, StartupError> {
-    let names = || FolderNames { home: config.folders.home.clone(), aliases: Vec::new() };
+    let names = || FolderAliases { home: config.folders.home.clone(), aliases: Vec::new() };
     Ok(match config.roots.start() {
         Some(_) => Workspace::open(&config.roots, names())?,
         None => Workspace::closed(),
     })
 }
 
-fn helpers(config: &Config) -> Helpers {
-    Helpers::default()
+fn helpers(config: &Config) -> HelperLauncher {
+    HelperLauncher::default()
         .requiring_landlock(config.sandbox.requires_landlock)
         .allowing_tier_2(config.sandbox.allows_tier_2())
 }

@@ -2,7 +2,7 @@
 
 use super::{StartupError, upstream::http_client};
 use crate::{
-    agent_parts::Models,
+    agent_parts::AgentModels,
     config::{Config, trust::programs::out_of_reach_of_tools},
 };
 use std::sync::Arc;
@@ -10,24 +10,24 @@ use toolstead_application::ToolSearch;
 use toolstead_domain::ModelProvider;
 use toolstead_infrastructure::{
     models::{EmbeddingsModel, InvalidModel, KeySource, Model},
-    sandbox::{launcher::Launcher, user_programs::UserPrograms},
+    sandbox::{launcher::Launcher, user_programs::UserProgramRunner},
 };
 
 /// Returns all models. An added model takes precedence over a configured one of the same name.
-pub(super) fn models(config: &Config, added: Vec<Arc<dyn ModelProvider>>) -> Result<Models, StartupError> {
+pub(super) fn models(config: &Config, added: Vec<Arc<dyn ModelProvider>>) -> Result<AgentModels, StartupError> {
     let folder = config.folders.config.as_ref().map(|folder| folder.join("config.toml"));
-    let mut models = Models {
+    let mut models = AgentModels {
         unusable: config.models.unusable.clone(),
         default: config.models.default.clone(),
         weak: config.agent.weak_model.clone(),
         strong: config.agent.strong_model.clone(),
         file: folder.map_or("a configuration file".into(), |file| file.display().to_string()),
-        ..Models::default()
+        ..AgentModels::default()
     };
     let client = http_client();
     let runs_commands = config.models.iter().any(|model| matches!(model.key, KeySource::Command(_)));
     let commands = match runs_commands {
-        true => Some(Arc::new(UserPrograms {
+        true => Some(Arc::new(UserProgramRunner {
             launcher: Launcher::start().map_err(StartupError::Launcher)?,
             environment: out_of_reach_of_tools(&config.mcp_servers, &config.roots, &config.environment),
             folder: config.folders.home.clone().unwrap_or_else(|| config.folders.start.clone()),

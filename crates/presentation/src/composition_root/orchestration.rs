@@ -2,11 +2,11 @@
 
 use crate::app::App;
 use std::sync::Arc;
-use toolstead_application::{Examples, Orchestration, SubagentPorts, ToolSearch};
+use toolstead_application::{ExampleArguments, OrchestrationTools, SubagentPorts, ToolSearch};
 use toolstead_domain::{AgentDefinition, Tasks, ToolSelection};
 use toolstead_infrastructure::builtin::aliases_of;
 
-const EXAMPLES: Examples = Examples {
+const EXAMPLES: ExampleArguments = ExampleArguments {
     batch: r#"{"invocations": [{"tool_name": "current_time", "parameters": {}}, {"tool_name": "glob", "parameters": {"pattern": "*.toml"}}]}"#,
     subagent: r#"{"description": "Find the retries", "prompt": "Find where requests are tried again in this workspace. Name each file with its line, and say what bounds the tries.", "agent": "explore"}"#,
     tool_search: r#"{"query": "create a calendar event"}"#,
@@ -36,12 +36,12 @@ const READING: &[&str] = &[
 ];
 
 /// Returns the provider of these tools for their definitions only. It cannot delegate work.
-pub fn orchestration() -> Orchestration {
-    Orchestration::new(EXAMPLES, aliases_of, None)
+pub fn orchestration() -> OrchestrationTools {
+    OrchestrationTools::new(EXAMPLES, aliases_of, None)
 }
 
 /// Returns the provider of these tools.
-pub(super) fn orchestration_of(app: &App, tasks: Arc<dyn Tasks>, search: ToolSearch) -> Orchestration {
+pub(super) fn orchestration_of(app: &App, tasks: Arc<dyn Tasks>, search: ToolSearch) -> OrchestrationTools {
     let agents = SubagentPorts {
         run_agent: app.run_agent.clone(),
         models: Arc::new(app.models.clone()),
@@ -52,7 +52,7 @@ pub(super) fn orchestration_of(app: &App, tasks: Arc<dyn Tasks>, search: ToolSea
         compaction: app.agent.compaction(),
         summarizer: app.agent.settings.summarizer.clone(),
     };
-    Orchestration::with_search(EXAMPLES, aliases_of, Some(agents), search)
+    OrchestrationTools::with_search(EXAMPLES, aliases_of, Some(agents), search)
 }
 
 /// Returns the built-in agents.
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
     use crate::config::sections::policy::nameable;
     use serde_json::{Value, json};
-    use toolstead_domain::{Formats, ToolInputSchema};
+    use toolstead_domain::{FormatValidation, ToolInputSchema};
 
     #[track_caller]
     fn check(alias: &str, given: Value, expected: Value) {
@@ -89,7 +89,7 @@ mod tests {
         let mut arguments = given.as_object().unwrap().clone();
         alias.rewrite(&mut arguments).unwrap();
         assert_eq!(Value::Object(arguments), expected);
-        ToolInputSchema::compile(tool.input_schema(), Formats::Asserted).unwrap().validate(&expected).unwrap();
+        ToolInputSchema::compile(tool.input_schema(), FormatValidation::Asserted).unwrap().validate(&expected).unwrap();
     }
 
     #[test]

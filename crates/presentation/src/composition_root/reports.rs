@@ -8,16 +8,16 @@ use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Instant};
 use toolstead_application::redaction::{redacted, redacted_value};
 use toolstead_domain::ProviderState;
-use toolstead_infrastructure::builtin::context::Report;
+use toolstead_infrastructure::builtin::context::ReportResource;
 
 /// Returns the resources `config://server` and `status://health`.
-pub(super) fn reports(config: &Config, app: &App, version: &str) -> Vec<Report> {
+pub(super) fn reports(config: &Config, app: &App, version: &str) -> Vec<ReportResource> {
     vec![configuration(config), health(app, version)]
 }
 
-fn configuration(config: &Config) -> Report {
+fn configuration(config: &Config) -> ReportResource {
     let settings = Arc::new(config.resolved.clone());
-    Report {
+    ReportResource {
         uri: "config://server",
         name: "config",
         title: "Effective configuration",
@@ -38,8 +38,8 @@ fn settings_report(settings: &ResolvedSettings) -> Value {
 
 /// Masks environments and headers: only references to variables are shown, and without a default, because any other
 /// text may be a secret.
-fn shown(value: &value::Value) -> Value {
-    let value::Value::Map(members) = value else { return value.to_json() };
+fn shown(value: &value::ConfigValue) -> Value {
+    let value::ConfigValue::Map(members) = value else { return value.to_json() };
     let is_name = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     let members = members.iter().map(|(name, item)| {
         let variable = item.text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
@@ -49,12 +49,12 @@ fn shown(value: &value::Value) -> Value {
     members.collect::<Map<_, _>>().into()
 }
 
-fn health(app: &App, version: &str) -> Report {
+fn health(app: &App, version: &str) -> ReportResource {
     // Holds these parts and not the whole application, which contains the provider of this report: that would be a
     // cycle.
     let (registry, open_calls, calls) = (app.registry.clone(), app.open_calls.clone(), app.execute_tool.clone());
     let (version, started) = (version.to_owned(), Instant::now());
-    Report {
+    ReportResource {
         uri: "status://health",
         name: "health",
         title: "Health",

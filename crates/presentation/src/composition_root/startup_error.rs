@@ -1,7 +1,7 @@
 //! Error of building an application.
 
 use crate::config::tree::problem::ConfigError;
-use toolstead_application::{ContextRegistryError, RegistryError};
+use toolstead_application::{ContextRegistrationError, RegistryError};
 use toolstead_domain::{ServerName, StoreError};
 use toolstead_infrastructure::{
     builtin::{InvalidInProcessTools, context::InvalidBuiltInContext},
@@ -31,7 +31,7 @@ pub enum StartupError {
     Registry(#[from] RegistryError),
     /// A provider of resources and prompts cannot be registered.
     #[error(transparent)]
-    ContextRegistry(#[from] ContextRegistryError),
+    ContextRegistry(#[from] ContextRegistrationError),
     /// The proxy cannot be used.
     #[error("`[web] proxy` cannot be used")]
     Proxy(#[from] InvalidAddress),

@@ -8,7 +8,7 @@ use toolstead_domain::{
     ChangeJournal, Clock, ConversationStore, DefinitionStore, ExecutionLog, NoConversations, NoJournal, NoOutputs,
     OutputStore, QuestionStore, ReadState, Stores, TodoStore, ToolRepository,
 };
-use toolstead_infrastructure::sqlite::{self, ContentRetention, Database, DatabaseOptions, OpenError, Retention};
+use toolstead_infrastructure::sqlite::{self, AuditRetention, ContentRetention, Database, DatabaseOptions, OpenError};
 
 /// Stores that an embedding application provides instead of those of the configured database.
 #[derive(Default)]
@@ -123,7 +123,7 @@ async fn in_sqlite(config: &Config, path: &Path, clock: Arc<dyn Clock>) -> Resul
 
 fn sqlite_options(config: &Config, path: &Path) -> DatabaseOptions {
     let unlimited = Duration::from_secs(u64::from(u32::MAX));
-    let retention = Retention {
+    let retention = AuditRetention {
         max_age: config.audit.retention_days.map_or(unlimited, |days| Duration::from_secs(days.saturating_mul(86_400))),
         max_rows: config.audit.retention_rows.unwrap_or(u64::MAX),
     };

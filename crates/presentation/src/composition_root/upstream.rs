@@ -15,10 +15,10 @@ use toolstead_infrastructure::{
     mcp::client::{
         Upstream,
         config::{
-            CredentialsOwner, LaunchCheck, McpLimits, McpTimeouts, ServerConfinement, UpstreamConfig,
-            UpstreamCredentials,
+            CredentialsOwner, LaunchCheck, McpTimeouts, ServerConfinement, UpstreamConfig, UpstreamCredentials,
+            UpstreamLimits,
         },
-        connection::{UpstreamDeps, question_kind::Clients},
+        connection::{UpstreamDeps, question_kind::ServedClients},
         transport::stdio::StdioLauncher,
     },
     sandbox::launcher::Launcher,
@@ -27,7 +27,7 @@ use toolstead_infrastructure::{
 
 /// Selection of the configured MCP servers to start.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Servers {
+pub enum ServerSelection {
     /// All servers that are not disabled.
     #[default]
     All,
@@ -37,7 +37,7 @@ pub enum Servers {
     None,
 }
 
-impl Servers {
+impl ServerSelection {
     fn includes(&self, server: &ConfiguredServer) -> bool {
         match self {
             Self::All => true,
@@ -62,10 +62,10 @@ impl Default for ExpectedClients {
 }
 
 impl ExpectedClients {
-    async fn resolve(self) -> Clients {
+    async fn resolve(self) -> ServedClients {
         match self {
-            Self::Any(capabilities) => Clients::Any(capabilities),
-            Self::One(capabilities) => Clients::One(capabilities.await),
+            Self::Any(capabilities) => ServedClients::Any(capabilities),
+            Self::One(capabilities) => ServedClients::One(capabilities.await),
         }
     }
 }
@@ -73,7 +73,7 @@ impl ExpectedClients {
 /// Servers to start, and the way in which they are started.
 #[derive(Default)]
 pub(super) struct UpstreamOptions {
-    pub(super) selection: Servers,
+    pub(super) selection: ServerSelection,
     pub(super) clients: ExpectedClients,
     /// `true` if a server whose tools are known from an earlier run is started on first use, unless it is required.
     pub(super) starts_when_used: bool,
@@ -164,7 +164,7 @@ impl UpstreamStage {
             },
             ends_unused_after: server.ends_unused_after,
             stateful: server.stateful,
-            limits: McpLimits { tools: server.max_tools, ..McpLimits::default() },
+            limits: UpstreamLimits { tools: server.max_tools, ..UpstreamLimits::default() },
             confinement: ServerConfinement {
                 profile: server.profile,
                 roots: server.roots.clone(),

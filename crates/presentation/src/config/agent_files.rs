@@ -13,16 +13,16 @@ mod search;
 mod search_folders;
 mod tool_names;
 
-pub use search_folders::Kind;
+pub use search_folders::AgentFileKind;
 
 use crate::config::{
-    layers::folders::Folders,
+    layers::folders::StandardFolders,
     tree::{origin::Origin, problem::Problem, source_file::SourceFile},
-    trust::{self, TrustedFiles},
+    trust::{self, TrustList},
 };
 use async_trait::async_trait;
 use reading::ParsedAgentFile;
-use search::{SearchResult, Stamp, search};
+use search::{AgentFileSearchResult, FileStamp, search};
 use search_folders::{SearchFolder, search_folders};
 use std::{
     collections::BTreeMap,
@@ -31,7 +31,8 @@ use std::{
 };
 use tokio::sync::watch;
 use toolstead_domain::{
-    AgentCatalogue, AgentDefinition, PromptCommand, RootKind, Skill, WorkspaceRoots, permission::decision::in_shell,
+    AgentCatalogue, AgentDefinition, PromptCommand, RootPermission, Skill, WorkspaceRoots,
+    permission::decision::in_shell,
 };
 
 /// Maximum size of a file in bytes.
@@ -44,7 +45,7 @@ const MOST_BYTES_OF_ALL: usize = 16 << 20;
 #[derive(Debug)]
 pub struct AgentFiles {
     search_folders: Vec<SearchFolder>,
-    folders: Folders,
+    folders: StandardFolders,
     roots: WorkspaceRoots,
     known: Mutex<Option<CachedListing>>,
     changes: watch::Sender<u64>,
@@ -53,14 +54,14 @@ pub struct AgentFiles {
 /// Cached listing, and the state of the files from which it was read.
 #[derive(Debug)]
 struct CachedListing {
-    found: SearchResult,
-    trust: Option<Stamp>,
-    listing: Arc<Listing>,
+    found: AgentFileSearchResult,
+    trust: Option<FileStamp>,
+    listing: Arc<AgentFileListing>,
 }
 
 /// Everything that the files define.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Listing {
+pub struct AgentFileListing {
     /// Agents, sorted by name.
     pub agents: Vec<ListedItem<AgentDefinition>>,
     /// Skills, sorted by name.
@@ -68,9 +69,9 @@ pub struct Listing {
     /// Commands, sorted by name.
     pub commands: Vec<ListedItem<PromptCommand>>,
     /// Files that take effect once the user trusts them.
-    pub waiting: Vec<WaitingFile>,
+    pub waiting: Vec<UntrustedAgentFile>,
     /// Files hidden by another file of the same name.
-    pub hidden: Vec<HiddenFile>,
+    pub hidden: Vec<ShadowedFile>,
     /// Errors in single files. The other files still take effect.
     pub problems: Vec<Problem>,
     /// Parts of files that have no effect.
@@ -90,9 +91,9 @@ pub struct ListedItem<T> {
 
 /// A file whose current content the user has not trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WaitingFile {
+pub struct UntrustedAgentFile {
     /// Kind of the file.
-    pub kind: Kind,
+    pub kind: AgentFileKind,
     /// Name derived from the path.
     pub name: String,
     /// Path of the file.
@@ -104,9 +105,9 @@ pub struct WaitingFile {
 
 /// A file whose name is also defined by a file of higher precedence.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HiddenFile {
+pub struct ShadowedFile {
     /// Kind of the file.
-    pub kind: Kind,
+    pub kind: AgentFileKind,
     /// Name that both files define.
     pub name: String,
     /// Path of the file.
@@ -117,7 +118,7 @@ pub struct HiddenFile {
 
 impl AgentFiles {
     /// Creates the reader for the folders of this configuration. There are none if `--config` named the only file.
-    pub(super) fn of(folders: &Folders, roots: &WorkspaceRoots, is_alone: bool) -> Self {
+    pub(super) fn of(folders: &StandardFolders, roots: &WorkspaceRoots, is_alone: bool) -> Self {
         Self {
             search_folders: if is_alone { Vec::new() } else { search_folders(folders) },
             folders: folders.clone(),
@@ -128,9 +129,9 @@ impl AgentFiles {
     }
 
     /// Returns the current listing. Reads the files again if any of them, or the trust list, has changed.
-    pub fn listing(&self) -> Arc<Listing> {
+    pub fn listing(&self) -> Arc<AgentFileListing> {
         let found = search(&self.search_folders);
-        let trust = self.folders.data.as_deref().and_then(|data| Stamp::of(&trust::list(data)));
+        let trust = self.folders.data.as_deref().and_then(|data| FileStamp::of(&trust::list(data)));
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = &*known
             && known.found == found
@@ -147,13 +148,13 @@ impl AgentFiles {
     }
 
     /// Returns the files that wait for trust at or below this path.
-    pub fn waiting_under(&self, path: &Path) -> Vec<WaitingFile> {
+    pub fn waiting_under(&self, path: &Path) -> Vec<UntrustedAgentFile> {
         self.listing().waiting.iter().filter(|file| file.path.starts_with(path)).cloned().collect()
     }
 
     /// Returns the files at or below this path that take effect because the user trusted them.
     pub fn trusted_under(&self, path: &Path) -> Vec<Arc<Path>> {
-        let trusted = TrustedFiles::load(&self.folders).0;
+        let trusted = TrustList::load(&self.folders).0;
         let listing = self.listing();
         let agents = listing.agents.iter().map(|listed| &listed.path);
         let skills = listing.skills.iter().map(|listed| &listed.path);
@@ -166,7 +167,7 @@ impl AgentFiles {
     ///
     /// # Errors
     /// A [`Problem`] if the list of trusted files cannot be written.
-    pub fn trust(&self, files: &[WaitingFile]) -> Result<(), Problem> {
+    pub fn trust(&self, files: &[UntrustedAgentFile]) -> Result<(), Problem> {
         trust::set_all(&self.folders, files.iter().map(|file| (&*file.path, Some(file.text.as_str()))))
     }
 
@@ -181,7 +182,7 @@ impl AgentFiles {
     /// Returns the remarks to report: the waiting files of each folder, and all problems.
     pub(super) fn notes(&self) -> Vec<Problem> {
         let listing = self.listing();
-        let mut waiting: BTreeMap<&Path, Vec<&WaitingFile>> = BTreeMap::new();
+        let mut waiting: BTreeMap<&Path, Vec<&UntrustedAgentFile>> = BTreeMap::new();
         for file in &listing.waiting {
             waiting.entry(&file.place).or_default().push(file);
         }
@@ -201,9 +202,9 @@ impl AgentFiles {
         waiting_notes.chain(listing.problems.iter().cloned()).collect()
     }
 
-    fn read(&self, found: &SearchResult) -> Listing {
-        let (trusted, _) = TrustedFiles::load(&self.folders);
-        let mut listing = Listing { problems: found.problems.clone(), ..Listing::default() };
+    fn read(&self, found: &AgentFileSearchResult) -> AgentFileListing {
+        let (trusted, _) = TrustList::load(&self.folders);
+        let mut listing = AgentFileListing { problems: found.problems.clone(), ..AgentFileListing::default() };
         let (mut of_projects, mut own) = (0_usize, 0_usize);
         for one in &found.files {
             let Some(place) = self.search_folders.get(one.place) else { continue };
@@ -230,7 +231,7 @@ impl AgentFiles {
             }
             *bytes += file.text.len();
             if self.needs_trust(&file, &trusted) && !trusted.trusts(&file.path, &file.text) {
-                listing.waiting.push(WaitingFile {
+                listing.waiting.push(UntrustedAgentFile {
                     kind: place.kind,
                     name: one.name.clone(),
                     path: file.path,
@@ -259,16 +260,16 @@ impl AgentFiles {
     }
 
     /// Returns `true` if a file needs the user's trust: another author, or a tool, may have written it.
-    fn needs_trust(&self, file: &SourceFile, trusted: &TrustedFiles) -> bool {
+    fn needs_trust(&self, file: &SourceFile, trusted: &TrustList) -> bool {
         let is_written_by_tools = || {
             let root = self.roots.containing(&file.path);
-            root.is_some_and(|(_, kind)| kind == RootKind::Write) && !self.roots.is_forbidden(&file.path)
+            root.is_some_and(|(_, kind)| kind == RootPermission::Write) && !self.roots.is_forbidden(&file.path)
         };
         file.kind.is_of_project() || trusted.was_missing(&file.path) || is_written_by_tools()
     }
 }
 
-impl Listing {
+impl AgentFileListing {
     fn add(&mut self, written: ParsedAgentFile, path: Arc<Path>, place: &SearchFolder) {
         let owner = reading::owner(place);
         let hidden = match written {
@@ -276,11 +277,11 @@ impl Listing {
             ParsedAgentFile::Skill(item) => put(&mut self.skills, item, path, owner, |item| &item.name),
             ParsedAgentFile::Command(item) => put(&mut self.commands, item, path, owner, |item| &item.name),
         };
-        self.hidden.extend(hidden.map(|(name, path, by)| HiddenFile { kind: place.kind, name, path, by }));
+        self.hidden.extend(hidden.map(|(name, path, by)| ShadowedFile { kind: place.kind, name, path, by }));
     }
 
     /// Returns the waiting file of this kind and name.
-    pub fn waiting(&self, kind: Kind, name: &str) -> Option<&WaitingFile> {
+    pub fn waiting(&self, kind: AgentFileKind, name: &str) -> Option<&UntrustedAgentFile> {
         self.waiting.iter().find(|file| file.kind == kind && file.name == name)
     }
 }

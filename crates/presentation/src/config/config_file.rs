@@ -3,7 +3,7 @@
 use crate::config::{
     layers::LayerKind,
     tree::{origin::Origin, problem::Problem, source_file::SourceFile},
-    trust::TrustedFiles,
+    trust::TrustList,
 };
 use std::{
     path::{Path, PathBuf},
@@ -19,7 +19,7 @@ pub struct ConfigFile {
     /// Layer that the file belongs to.
     pub kind: LayerKind,
     /// Trust state, which decides whether the whole file takes effect.
-    pub trust: Trust,
+    pub trust: FileTrust,
     /// Target that was read instead, if the path is a symbolic link in a project or is behind one.
     pub leads_to: Option<PathBuf>,
     pub(super) text: String,
@@ -27,7 +27,7 @@ pub struct ConfigFile {
 
 /// Trust state of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trust {
+pub enum FileTrust {
     /// No trust is needed: the file belongs to the administrator or the user, or was named with `--config`.
     Always,
     /// The user trusted this content.
@@ -39,7 +39,7 @@ pub enum Trust {
     Linked,
 }
 
-impl Trust {
+impl FileTrust {
     /// Returns `true` if the whole file takes effect.
     pub fn takes_effect(self) -> bool {
         matches!(self, Self::Always | Self::Given)
@@ -47,13 +47,13 @@ impl Trust {
 }
 
 impl ConfigFile {
-    pub(super) fn of(file: SourceFile, trusted: &TrustedFiles) -> Self {
+    pub(super) fn of(file: SourceFile, trusted: &TrustList) -> Self {
         let SourceFile { kind, path, text, leads_to } = file;
         let trust = match kind {
-            _ if leads_to.is_some() => Trust::Linked,
-            kind if !needs_trust(kind, &path, trusted) => Trust::Always,
-            _ if trusted.trusts(&path, &text) => Trust::Given,
-            _ => Trust::Waiting,
+            _ if leads_to.is_some() => FileTrust::Linked,
+            kind if !needs_trust(kind, &path, trusted) => FileTrust::Always,
+            _ if trusted.trusts(&path, &text) => FileTrust::Given,
+            _ => FileTrust::Waiting,
         };
         Self { path, kind, trust, leads_to, text }
     }
@@ -71,12 +71,12 @@ impl ConfigFile {
 
 /// Returns `true` if a file takes effect only with content that the user trusted. That applies to every file of a
 /// project, and to an imported file that did not exist when the user's own configuration first named it.
-fn needs_trust(kind: LayerKind, path: &Path, trusted: &TrustedFiles) -> bool {
+fn needs_trust(kind: LayerKind, path: &Path, trusted: &TrustList) -> bool {
     kind.is_of_project() || trusted.was_missing(path)
 }
 
 /// Returns `true` if the whole file takes effect.
-pub(super) fn is_trusted(file: &SourceFile, trusted: &TrustedFiles) -> bool {
+pub(super) fn is_trusted(file: &SourceFile, trusted: &TrustList) -> bool {
     let is_content_trusted = || trusted.trusts(&file.path, &file.text);
     file.leads_to.is_none() && (!needs_trust(file.kind, &file.path, trusted) || is_content_trusted())
 }

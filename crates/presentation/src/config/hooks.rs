@@ -7,14 +7,17 @@ pub mod gates;
 mod settings_file;
 
 use crate::config::{
-    ConfigFile, Trust,
-    layers::{LayerKind, ResolvedSettings, Setting, environment::Environment, folders::Folders},
+    ConfigFile, FileTrust,
+    layers::{LayerKind, ResolvedSettings, Setting, environment::EnvironmentVariables, folders::StandardFolders},
     sections::section,
-    tree::{check::Base, expansion::expand, origin::Origin, problem::Problem, source_file::project_of, value::Value},
-    trust::{self, TrustedFiles},
+    tree::{
+        check::PathBase, expansion::expand, origin::Origin, problem::Problem, source_file::project_of,
+        value::ConfigValue,
+    },
+    trust::{self, TrustList},
 };
-use choosing::{Choices, WrittenMatcher};
-use gates::Gates;
+use choosing::{HookSelectors, MatcherWithOrigin};
+use gates::GateFiles;
 use serde::Deserialize;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -33,7 +36,7 @@ const MAX_HOOKS: usize = 200;
 
 /// Hooks of all layers.
 #[derive(Debug, Clone, Default)]
-pub struct Hooks {
+pub struct ConfiguredHooks {
     /// Hooks that run. Their decisions are applied in this order.
     pub definitions: Vec<HookDefinition>,
     /// Origin of each entry in `definitions`.
@@ -41,18 +44,18 @@ pub struct Hooks {
     /// Maximum number of hooks that run concurrently.
     pub concurrency: usize,
     /// Hooks that never run here, for display.
-    pub idle: Vec<IdleHook>,
+    pub idle: Vec<InactiveHook>,
     /// Files that decide what hooks do. No tool may change them.
     guarded: Vec<(PathBuf, Origin)>,
     /// Matchers and filters, for checks. Boxed because configurations are passed by value and this is rarely read.
-    choices: Box<Choices>,
+    choices: Box<HookSelectors>,
     /// Files that define gates.
-    gates: Box<Gates>,
+    gates: Box<GateFiles>,
 }
 
 /// A hook that never runs here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IdleHook {
+pub struct InactiveHook {
     /// Origin of the hook.
     pub origin: Origin,
     /// Event at which the hook would run.
@@ -65,10 +68,10 @@ pub struct IdleHook {
 
 /// Inputs for reading hooks.
 pub(super) struct HookInputs<'a> {
-    pub(super) folders: &'a Folders,
-    pub(super) environment: &'a Environment,
+    pub(super) folders: &'a StandardFolders,
+    pub(super) environment: &'a EnvironmentVariables,
     pub(super) roots: &'a WorkspaceRoots,
-    pub(super) trusted: &'a TrustedFiles,
+    pub(super) trusted: &'a TrustList,
 }
 
 impl HookInputs<'_> {
@@ -80,7 +83,7 @@ impl HookInputs<'_> {
 
 /// The keys of `[hooks]` other than the hooks themselves.
 #[derive(Debug, Deserialize)]
-struct Common {
+struct HookLimits {
     #[serde(rename = "import")]
     _import: Vec<String>,
     timeout_seconds: u64,
@@ -114,7 +117,7 @@ pub(super) fn hooks(
     files: &mut Vec<ConfigFile>,
     problems: &mut Vec<Problem>,
     notes: &mut Vec<Problem>,
-) -> Hooks {
+) -> ConfiguredHooks {
     let (mut hooks, imported) = read(resolved, surroundings, problems, notes);
     files.extend(imported);
     hooks.look_for_waiting_gates(files, surroundings.trusted, surroundings.folders);
@@ -127,8 +130,8 @@ fn read(
     surroundings: &HookInputs<'_>,
     problems: &mut Vec<Problem>,
     notes: &mut Vec<Problem>,
-) -> (Hooks, Vec<ConfigFile>) {
-    let common: Common = match section(resolved, "hooks") {
+) -> (ConfiguredHooks, Vec<ConfigFile>) {
+    let common: HookLimits = match section(resolved, "hooks") {
         Ok(common) => common,
         Err(problem) => {
             problems.push(problem);
@@ -136,7 +139,7 @@ fn read(
         }
     };
     let timeout = Duration::from_secs(common.timeout_seconds);
-    let mut hooks = Hooks { concurrency: common.concurrency, ..Hooks::default() };
+    let mut hooks = ConfiguredHooks { concurrency: common.concurrency, ..ConfiguredHooks::default() };
     let mut files = Vec::new();
     for (written, origin) in own(resolved) {
         let name = written.name.clone();
@@ -166,7 +169,7 @@ fn read(
                 hooks.guarded.push((settings.file.path.to_path_buf(), item.origin.clone()));
                 settings.add_to(&mut hooks, timeout, surroundings, problems, notes);
                 let (file, holds_gate) = (&settings.file, hooks.hold_gate(&settings.file.path));
-                if file.trust == Trust::Always && surroundings.trusted.held_gate(path) != holds_gate {
+                if file.trust == FileTrust::Always && surroundings.trusted.held_gate(path) != holds_gate {
                     problems.extend(trust::set_gate(surroundings.folders, path, holds_gate).err());
                 }
                 files.push(settings.file);
@@ -235,7 +238,7 @@ fn waits(file: &Path) -> Problem {
 }
 
 impl HookEntry {
-    fn take(&mut self, key: &str, value: &Value, origin: &Origin) {
+    fn take(&mut self, key: &str, value: &ConfigValue, origin: &Origin) {
         let text = || value.as_text().map(str::to_owned);
         let placed = || Some((text()?, origin.clone()));
         match (key, value) {
@@ -245,18 +248,18 @@ impl HookEntry {
             ("command", _) => self.command = text(),
             ("on_error", _) => self.on_error = value.as_text().and_then(FailurePolicy::parse),
             ("args", _) => self.args = Some(value.items().iter().map(|item| item.text.clone()).collect()),
-            ("env", Value::Map(members)) => {
+            ("env", ConfigValue::Map(members)) => {
                 self.env = members.iter().map(|(name, item)| (name.clone(), item.text.clone())).collect();
             }
-            ("timeout_seconds", Value::Integer(seconds)) => self.timeout = Some(Duration::from_secs(*seconds)),
-            ("gate", Value::Boolean(gate)) => self.gate = *gate,
-            ("background", Value::Boolean(background)) => self.background = *background,
+            ("timeout_seconds", ConfigValue::Integer(seconds)) => self.timeout = Some(Duration::from_secs(*seconds)),
+            ("gate", ConfigValue::Boolean(gate)) => self.gate = *gate,
+            ("background", ConfigValue::Boolean(background)) => self.background = *background,
             _ => {}
         }
     }
 }
 
-impl Hooks {
+impl ConfiguredHooks {
     /// Validates a hook and adds it.
     fn add(
         &mut self,
@@ -273,7 +276,7 @@ impl Hooks {
             Origin::File(path, _) => path.parent().unwrap_or(Path::new("/")),
             Origin::Environment(_) | Origin::Flag(_) | Origin::Default => &surroundings.folders.start,
         };
-        let base = Base { folder, home: surroundings.folders.home.as_deref() }.patterns();
+        let base = PathBase { folder, home: surroundings.folders.home.as_deref() }.patterns();
         let filter_at = written.filter.as_ref().map(|(_, place)| place.clone());
         let filter = written.filter.map(|(rule, place)| HookFilter::parse(&rule, place.to_rule_origin(), &base));
         let filter = filter.transpose().map_err(|error| format!("`if`: {}", error.reason))?;
@@ -298,7 +301,7 @@ impl Hooks {
             environment.insert(name, value);
         }
         if event.is_of_tool() {
-            let chosen = WrittenMatcher {
+            let chosen = MatcherWithOrigin {
                 matcher: matcher.clone(),
                 origin: chosen_at,
                 is_gate: written.gate,

@@ -16,17 +16,17 @@ use crate::config::{
     config_file::is_trusted,
     layers::{
         Layer, Layers, ResolvedSettings,
-        folders::{Folders, real},
+        folders::{StandardFolders, real},
     },
     tree::{
-        check::{Base, check},
-        format::Format,
-        node::{Content, Node},
+        check::{PathBase, check},
+        format::ConfigFormat,
+        node::{Node, NodeContent},
         origin::Origin,
         problem::Problem,
         source_file::SourceFile,
     },
-    trust::{self, TrustedFiles},
+    trust::{self, TrustList},
 };
 use formats::FORMATS;
 use std::{
@@ -36,11 +36,12 @@ use std::{
 use translation::{TranslatedFile, TranslationInputs, translate};
 
 /// Keys that name files to import, and the purpose of each.
-const KEYS: [(&str, Purpose); 2] = [("permissions.import", Purpose::Rules), ("profiles.import", Purpose::Profile)];
+const KEYS: [(&str, ImportTarget); 2] =
+    [("permissions.import", ImportTarget::Rules), ("profiles.import", ImportTarget::Profile)];
 
 /// Purpose of an import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Purpose {
+enum ImportTarget {
     Rules,
     Profile,
 }
@@ -60,8 +61,8 @@ pub(super) struct ImportedFiles {
 /// Reads all files that trusted layers import.
 pub(super) fn load(
     layers: &Layers,
-    folders: &Folders,
-    trusted: &TrustedFiles,
+    folders: &StandardFolders,
+    trusted: &TrustList,
     notes: &mut Vec<Problem>,
     problems: &mut Vec<Problem>,
 ) -> ImportedFiles {
@@ -105,7 +106,7 @@ pub(super) fn load(
         if !seen.insert((purpose, file.path.clone())) {
             continue;
         }
-        let Some(format) = Format::of(&file.path) else {
+        let Some(format) = ConfigFormat::of(&file.path) else {
             problems.push(wrong("its name must end in `.toml`, `.json`, `.yaml` or `.yml`".into()));
             continue;
         };
@@ -114,8 +115,8 @@ pub(super) fn load(
             Ok(root) => {
                 let path = file.path.clone();
                 let folder = path.parent().unwrap_or(Path::new("/"));
-                let base = Base { folder, home: folders.home.as_deref() };
-                if purpose == Purpose::Profile {
+                let base = PathBase { folder, home: folders.home.as_deref() };
+                if purpose == ImportTarget::Profile {
                     let mut entries = Vec::new();
                     for root in profile::translate(root, &path, base, notes, problems) {
                         let (found, wrong) = check(&root, base);
@@ -159,6 +160,6 @@ pub(super) fn files(resolved: &ResolvedSettings, named: Vec<PathBuf>) -> Vec<Pat
 }
 
 /// Creates a node of a translation with the origin of the entry that it was translated from.
-fn at(origin: &Origin, content: Content) -> Node {
+fn at(origin: &Origin, content: NodeContent) -> Node {
     Node { content, origin: origin.clone() }
 }

@@ -5,15 +5,15 @@ pub mod folders;
 pub mod request;
 
 use crate::config::tree::{
-    check::{Entry, written},
+    check::{LayerEntry, written},
     expansion,
     origin::Origin,
-    schema::{self, KEY_GROUPS, Key, KeyGroup, Merging, Strictness, UntrustedEffect},
-    value::{TextItem, Value},
+    schema::{self, KEY_GROUPS, KeyDefinition, KeyGroup, Merging, StrictnessOrder, UntrustedEffect},
+    value::{ConfigValue, TextItem},
 };
 use std::collections::BTreeMap;
 use toolstead_application::redaction::redacted;
-use toolstead_domain::Mode;
+use toolstead_domain::PermissionMode;
 
 /// Kind of a layer, from the lowest precedence to the highest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -62,7 +62,7 @@ impl LayerKind {
 pub(super) struct Layer {
     pub(super) kind: LayerKind,
     pub(super) trusted: bool,
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<LayerEntry>,
 }
 
 /// Value of one key in one layer.
@@ -70,20 +70,20 @@ pub(super) struct Layer {
 pub(super) struct Contribution {
     pub(super) kind: LayerKind,
     pub(super) trusted: bool,
-    pub(super) value: Value,
+    pub(super) value: ConfigValue,
     pub(super) origin: Origin,
 }
 
 impl Contribution {
     /// Returns `true` if the value takes effect although its file is not trusted. Files of other clients define
     /// servers; before they are trusted, they must not affect existing servers.
-    fn counts_untrusted(&self, key: &Key) -> bool {
+    fn counts_untrusted(&self, key: &KeyDefinition) -> bool {
         key.untrusted == UntrustedEffect::Counts && !matches!(self.kind, LayerKind::Foreign(_))
     }
 
     /// Returns `true` if the value may replace the effective value, and not only tighten it. A project file never
     /// replaces a setting that belongs to the user, even if it is trusted.
-    fn decides(&self, key: &Key) -> bool {
+    fn decides(&self, key: &KeyDefinition) -> bool {
         self.trusted && !(self.kind.is_of_project() && matches!(key.merging, Merging::Users(_)))
     }
 }
@@ -91,7 +91,7 @@ impl Contribution {
 /// Values of all layers for every key, the highest precedence first.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Layers {
-    settings: BTreeMap<Vec<String>, (&'static Key, Vec<Contribution>)>,
+    settings: BTreeMap<Vec<String>, (&'static KeyDefinition, Vec<Contribution>)>,
 }
 
 /// A key with its effective value.
@@ -99,9 +99,9 @@ pub(super) struct Layers {
 pub struct Setting {
     /// Names that form the path of the key.
     pub path: Vec<String>,
-    pub(super) key: &'static Key,
+    pub(super) key: &'static KeyDefinition,
     /// Effective value; `None` if no layer sets it and there is no default.
-    pub value: Option<Value>,
+    pub value: Option<ConfigValue>,
     /// Origins of the value, the most decisive first.
     pub origins: Vec<Origin>,
     /// Values of untrusted files that do not take effect.
@@ -113,7 +113,7 @@ pub struct Setting {
 #[derive(Debug, Clone, PartialEq)]
 pub struct UntrustedValue {
     /// The value; for a list that is combined from several layers, one item.
-    pub value: Value,
+    pub value: ConfigValue,
     /// Origin of the value.
     pub origin: Origin,
 }
@@ -122,7 +122,7 @@ impl Layers {
     pub(super) fn of(layer: Layer) -> Self {
         let mut layers = Self::default();
         let Layer { kind, trusted, entries } = layer;
-        for Entry { path, key, value, origin } in entries {
+        for LayerEntry { path, key, value, origin } in entries {
             let contribution = Contribution { kind, trusted, value, origin };
             layers.settings.entry(path).or_insert((key, Vec::new())).1.push(contribution);
         }
@@ -149,7 +149,7 @@ impl Layers {
 
     /// Returns the values of this key in all tables of the section that are in trusted layers, whether or not they take
     /// effect.
-    pub(super) fn trusted_in_tables(&self, section: &str, key: &str) -> impl Iterator<Item = &Value> {
+    pub(super) fn trusted_in_tables(&self, section: &str, key: &str) -> impl Iterator<Item = &ConfigValue> {
         let is_it = move |path: &[String]| matches!(path, [first, _, last] if first == section && last == key);
         let said = self.settings.iter().filter(move |(path, _)| is_it(path.as_slice())).flat_map(|(_, (_, said))| said);
         said.filter(|one| one.trusted).map(|one| &one.value)
@@ -222,7 +222,7 @@ fn in_table(path: &[String]) -> Option<(&str, &str, &str)> {
     }
 }
 
-fn resolve(path: Vec<String>, key: &'static Key, contributions: Vec<Contribution>) -> Setting {
+fn resolve(path: Vec<String>, key: &'static KeyDefinition, contributions: Vec<Contribution>) -> Setting {
     let trusted: Vec<&Contribution> = contributions.iter().filter(|one| one.decides(key)).collect();
     let (mut value, mut origins) =
         trusted_value(key, &trusted, &contributions).unwrap_or_else(|| (default_of(key), vec![Origin::Default]));
@@ -232,7 +232,7 @@ fn resolve(path: Vec<String>, key: &'static Key, contributions: Vec<Contribution
             _ if one.counts_untrusted(key) => {}
             _ if matches!(one.kind, LayerKind::Foreign(_)) => waiting.extend(UntrustedValue::of(key, one)),
             // Any limit is stricter than no limit.
-            UntrustedEffect::Tightens(Strictness::Lowest) if value.is_none() => {
+            UntrustedEffect::Tightens(StrictnessOrder::Lowest) if value.is_none() => {
                 (value, origins) = (Some(one.value.clone()), vec![one.origin.clone()]);
             }
             UntrustedEffect::Tightens(strictness)
@@ -253,7 +253,11 @@ fn resolve(path: Vec<String>, key: &'static Key, contributions: Vec<Contribution
 }
 
 /// Returns the value of the trusted layers and its origins; `None` if they do not set the key.
-fn trusted_value(key: &Key, trusted: &[&Contribution], all: &[Contribution]) -> Option<(Option<Value>, Vec<Origin>)> {
+fn trusted_value(
+    key: &KeyDefinition,
+    trusted: &[&Contribution],
+    all: &[Contribution],
+) -> Option<(Option<ConfigValue>, Vec<Origin>)> {
     let of = |one: &Contribution| (Some(one.value.clone()), vec![one.origin.clone()]);
     match key.merging {
         Merging::Highest | Merging::Launch | Merging::Own => trusted.first().map(|highest| of(highest)),
@@ -261,7 +265,7 @@ fn trusted_value(key: &Key, trusted: &[&Contribution], all: &[Contribution]) -> 
             let highest = trusted.first()?;
             let ceiling = trusted.iter().find(|one| one.kind == LayerKind::Administrator);
             Some(match ceiling {
-                Some(ceiling) if Strictness::Lowest.is_stricter(&ceiling.value, &highest.value) => of(ceiling),
+                Some(ceiling) if StrictnessOrder::Lowest.is_stricter(&ceiling.value, &highest.value) => of(ceiling),
                 _ => of(highest),
             })
         }
@@ -276,7 +280,7 @@ fn trusted_value(key: &Key, trusted: &[&Contribution], all: &[Contribution]) -> 
                 all.iter().filter(|one| one.trusted || one.counts_untrusted(key)).collect();
             let items = counting.iter().flat_map(|one| one.value.items().to_vec()).collect();
             let origins = counting.iter().map(|one| one.origin.clone()).collect();
-            (!counting.is_empty()).then_some((Some(Value::List(items)), origins))
+            (!counting.is_empty()).then_some((Some(ConfigValue::List(items)), origins))
         }
         // Computed where the setting is used.
         Merging::Steps => None,
@@ -284,57 +288,59 @@ fn trusted_value(key: &Key, trusted: &[&Contribution], all: &[Contribution]) -> 
 }
 
 /// Returns the default of a key. Tests check that all defaults are valid JSON.
-fn default_of(key: &Key) -> Option<Value> {
+fn default_of(key: &KeyDefinition) -> Option<ConfigValue> {
     if key.path == ["sandbox", "network"] {
-        return Some(Value::List(Vec::new()));
+        return Some(ConfigValue::List(Vec::new()));
     }
     Some(match serde_json::from_str(key.default?).ok()? {
-        serde_json::Value::Bool(value) => Value::Boolean(value),
+        serde_json::Value::Bool(value) => ConfigValue::Boolean(value),
         serde_json::Value::Number(number) => match number.as_u64() {
-            Some(whole) => Value::Integer(whole),
-            None => Value::Number(number.as_f64()?),
+            Some(whole) => ConfigValue::Integer(whole),
+            None => ConfigValue::Number(number.as_f64()?),
         },
-        serde_json::Value::String(text) => Value::Text(text),
+        serde_json::Value::String(text) => ConfigValue::Text(text),
         serde_json::Value::Array(items) => {
             let texts = items.iter().filter_map(|item| item.as_str());
-            Value::List(texts.map(|text| TextItem::new(text, Origin::Default)).collect())
+            ConfigValue::List(texts.map(|text| TextItem::new(text, Origin::Default)).collect())
         }
-        serde_json::Value::Object(_) if key.kind == schema::Kind::Json => Value::Json(serde_json::Map::new()),
-        serde_json::Value::Object(_) => Value::Map(Vec::new()),
+        serde_json::Value::Object(_) if key.kind == schema::ValueKind::Json => {
+            ConfigValue::Json(serde_json::Map::new())
+        }
+        serde_json::Value::Object(_) => ConfigValue::Map(Vec::new()),
         serde_json::Value::Null => return None,
     })
 }
 
 impl UntrustedValue {
-    fn of(key: &Key, one: &Contribution) -> Vec<Self> {
+    fn of(key: &KeyDefinition, one: &Contribution) -> Vec<Self> {
         match (&one.value, key.merging) {
-            (Value::List(items), Merging::Sum) => items
+            (ConfigValue::List(items), Merging::Sum) => items
                 .iter()
-                .map(|item| Self { value: Value::Text(item.text.clone()), origin: item.origin.clone() })
+                .map(|item| Self { value: ConfigValue::Text(item.text.clone()), origin: item.origin.clone() })
                 .collect(),
             (value, _) => vec![Self { value: value.clone(), origin: one.origin.clone() }],
         }
     }
 }
 
-impl Strictness {
+impl StrictnessOrder {
     /// Returns `true` if `new` is strictly more restrictive than `old`.
-    fn is_stricter(self, new: &Value, old: &Value) -> bool {
+    fn is_stricter(self, new: &ConfigValue, old: &ConfigValue) -> bool {
         self.join(new, old).same(new) && !new.same(old)
     }
 
     /// Returns the value that permits only what both permit.
-    fn join(self, a: &Value, b: &Value) -> Value {
+    fn join(self, a: &ConfigValue, b: &ConfigValue) -> ConfigValue {
         let first = match (self, a, b) {
-            (Self::Hosts, Value::List(a), Value::List(b)) => {
+            (Self::Hosts, ConfigValue::List(a), ConfigValue::List(b)) => {
                 let both = |item: &&TextItem| b.iter().any(|other| other.text == item.text);
-                return Value::List(a.iter().filter(both).cloned().collect());
+                return ConfigValue::List(a.iter().filter(both).cloned().collect());
             }
-            (Self::Lowest, Value::Integer(a), Value::Integer(b)) => a <= b,
-            (Self::Lowest, Value::Number(a), Value::Number(b)) => a <= b,
-            (Self::True, Value::Boolean(a), Value::Boolean(_)) => *a,
-            (Self::False, Value::Boolean(a), Value::Boolean(_)) => !*a,
-            (Self::Mode, Value::Text(a), Value::Text(b)) => leniency(a) <= leniency(b),
+            (Self::Lowest, ConfigValue::Integer(a), ConfigValue::Integer(b)) => a <= b,
+            (Self::Lowest, ConfigValue::Number(a), ConfigValue::Number(b)) => a <= b,
+            (Self::True, ConfigValue::Boolean(a), ConfigValue::Boolean(_)) => *a,
+            (Self::False, ConfigValue::Boolean(a), ConfigValue::Boolean(_)) => !*a,
+            (Self::Mode, ConfigValue::Text(a), ConfigValue::Text(b)) => leniency(a) <= leniency(b),
             _ => true,
         };
         if first { a.clone() } else { b.clone() }
@@ -343,12 +349,12 @@ impl Strictness {
 
 /// Returns a rank that increases from the strictest mode to the most lenient one.
 fn leniency(mode: &str) -> u8 {
-    match Mode::parse(mode) {
-        Some(Mode::Plan) => 0,
-        Some(Mode::DontAsk) => 1,
-        Some(Mode::Default) | None => 2,
-        Some(Mode::AcceptEdits) => 3,
-        Some(Mode::Bypass) => 4,
+    match PermissionMode::parse(mode) {
+        Some(PermissionMode::Plan) => 0,
+        Some(PermissionMode::DontAsk) => 1,
+        Some(PermissionMode::Default) | None => 2,
+        Some(PermissionMode::AcceptEdits) => 3,
+        Some(PermissionMode::Bypass) => 4,
     }
 }
 
@@ -370,13 +376,13 @@ impl ResolvedSettings {
     }
 
     /// Returns the effective value at this dotted path.
-    pub(super) fn value(&self, path: &str) -> Option<Value> {
+    pub(super) fn value(&self, path: &str) -> Option<ConfigValue> {
         self.setting(path)?.value
     }
 
     /// Returns `true` if the value at this dotted path is `true`.
     pub(super) fn is_true(&self, path: &str) -> bool {
-        self.value(path) == Some(Value::Boolean(true))
+        self.value(path) == Some(ConfigValue::Boolean(true))
     }
 
     /// Returns the most decisive origin of the value at this dotted path.
@@ -385,7 +391,7 @@ impl ResolvedSettings {
     }
 
     /// Returns the setting of a key without names of the user; its default if no layer sets it.
-    fn setting_of(&self, key: &'static Key) -> Setting {
+    fn setting_of(&self, key: &'static KeyDefinition) -> Setting {
         let names: Vec<String> = key.path.iter().map(|name| (*name).to_owned()).collect();
         match self.settings.get(&names) {
             Some(setting) => setting.clone(),
@@ -418,7 +424,7 @@ impl ResolvedSettings {
     }
 
     /// Sets a key in all tables of a section in which it has only its default value.
-    pub(super) fn fill_in(&mut self, section: &str, name: &str, value: &Value, origin: &Origin) {
+    pub(super) fn fill_in(&mut self, section: &str, name: &str, value: &ConfigValue, origin: &Origin) {
         let Some(key) = schema::KEYS.iter().find(|key| key.path == [section, "*", name]) else { return };
         let tables: Vec<String> = self.named(section).into_keys().collect();
         for table in tables {
@@ -463,8 +469,8 @@ impl ResolvedSettings {
         self.all_of(|key| key.path[0] == section)
     }
 
-    fn all_of(&self, is_wanted: impl Fn(&Key) -> bool) -> Vec<Setting> {
-        let has_name = |key: &Key| key.path.contains(&"*");
+    fn all_of(&self, is_wanted: impl Fn(&KeyDefinition) -> bool) -> Vec<Setting> {
+        let has_name = |key: &KeyDefinition| key.path.contains(&"*");
         let plain = schema::KEYS.iter().filter(|key| !has_name(key) && is_wanted(key));
         let named = self.settings.values().filter(|setting| has_name(setting.key) && is_wanted(setting.key));
         plain.map(|key| self.setting_of(key)).chain(named.cloned()).collect()
@@ -478,7 +484,7 @@ impl Setting {
     }
 
     /// Returns the value for display and logs. Potential secrets are masked.
-    pub fn shown(&self) -> Option<Value> {
+    pub fn shown(&self) -> Option<ConfigValue> {
         self.value.as_ref().map(|value| self.masked(value))
     }
 
@@ -491,25 +497,25 @@ impl Setting {
 
     /// Masks values of environments and headers, except for their references to variables. Removes text that resembles a
     /// key from settings of servers, hooks, models and services.
-    fn masked(&self, value: &Value) -> Value {
+    fn masked(&self, value: &ConfigValue) -> ConfigValue {
         let with_text = |item: &TextItem, text: String| TextItem::new(text, item.origin.clone());
         let without_keys = |text: &str| redacted(text).into_owned();
         let may_hold_keys =
             ["mcp_servers", "hooks", "models", "web", "search", "google", "linkedin", "anthropic_admin"]
                 .contains(&self.key.path[0]);
         match value {
-            Value::Map(members) => {
+            ConfigValue::Map(members) => {
                 let masked =
                     members.iter().map(|(name, item)| (name.clone(), with_text(item, expansion::masked(&item.text))));
-                Value::Map(masked.collect())
+                ConfigValue::Map(masked.collect())
             }
-            Value::Text(text) if self.key.path.last().is_some_and(|key| key.ends_with("client_secret")) => {
-                Value::Text(expansion::masked(text))
+            ConfigValue::Text(text) if self.key.path.last().is_some_and(|key| key.ends_with("client_secret")) => {
+                ConfigValue::Text(expansion::masked(text))
             }
-            Value::List(items) if may_hold_keys => {
-                Value::List(items.iter().map(|item| with_text(item, without_keys(&item.text))).collect())
+            ConfigValue::List(items) if may_hold_keys => {
+                ConfigValue::List(items.iter().map(|item| with_text(item, without_keys(&item.text))).collect())
             }
-            Value::Text(text) if may_hold_keys => Value::Text(without_keys(text)),
+            ConfigValue::Text(text) if may_hold_keys => ConfigValue::Text(without_keys(text)),
             _ => value.clone(),
         }
     }

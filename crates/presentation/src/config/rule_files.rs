@@ -6,17 +6,17 @@ use crate::config::{
     Config, ConfigFile,
     layers::{
         LayerKind,
-        folders::{ExistingFile, Folders, real, write_private, write_with_mode},
+        folders::{ExistingFile, StandardFolders, real, write_private, write_with_mode},
     },
     sections::policy::{is_known_tool, nameable, no_such_tool},
     tree::{
-        check::{Base, check},
-        format::Format,
+        check::{PathBase, check},
+        format::ConfigFormat,
         origin::Origin,
         problem::Problem,
         source_file::{LOCAL_STEM, project_folders, read_with_place},
     },
-    trust::{self, TrustedFiles},
+    trust::{self, TrustList},
 };
 use async_trait::async_trait;
 use insertion::{line_of, with_allow_rule};
@@ -30,7 +30,7 @@ use toolstead_domain::{ApprovalScope, Effect, PermissionRule, RuleNotSaved, Rule
 
 /// Result of writing a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WrittenRule {
+pub struct RuleWriteResult {
     /// Path of the file, with symbolic links resolved.
     pub path: PathBuf,
     /// Line of the rule in the file; 0 if it is not known.
@@ -44,9 +44,9 @@ pub struct WrittenRule {
 ///
 /// # Errors
 /// A [`Problem`] if a rule is invalid, or the file is not TOML or cannot be written. Nothing is written then.
-pub fn add_allow_rules(config: &Config, rules: &[String]) -> Result<Vec<WrittenRule>, Problem> {
+pub fn add_allow_rules(config: &Config, rules: &[String]) -> Result<Vec<RuleWriteResult>, Problem> {
     let path = chosen_file(config, "add the rule to `permissions.allow` by hand")?;
-    let base = Base { folder: path.parent().unwrap_or(Path::new("/")), home: config.folders.home.as_deref() };
+    let base = PathBase { folder: path.parent().unwrap_or(Path::new("/")), home: config.folders.home.as_deref() };
     for rule in rules {
         let wrong = |reason: &str| Problem::new(Origin::Default, format!("`{rule}` is not a valid rule: {reason}"));
         let parsed = PermissionRule::parse(Effect::Allow, rule, RuleOrigin::CommandLine, &base.patterns())
@@ -56,7 +56,7 @@ pub fn add_allow_rules(config: &Config, rules: &[String]) -> Result<Vec<WrittenR
         }
     }
     let rules: Vec<&str> = rules.iter().map(|rule| rule.trim()).collect();
-    add(&config.folders, &path, &rules, Owner::User)
+    add(&config.folders, &path, &rules, RuleFileOwner::User)
 }
 
 /// Returns the file of `--config`, or else the user's file. `advice` follows the problem of a file that is not TOML.
@@ -71,15 +71,15 @@ pub(super) fn chosen_file(config: &Config, advice: &str) -> Result<PathBuf, Prob
             return Err(Problem::new(Origin::Environment("HOME".into()), message));
         }
     };
-    match Format::of(&path) {
-        Some(Format::Toml) => Ok(path),
+    match ConfigFormat::of(&path) {
+        Some(ConfigFormat::Toml) => Ok(path),
         _ => Err(Problem::new(Origin::file(path), format!("Toolstead changes only TOML files: {advice}"))),
     }
 }
 
 /// Owner of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Owner {
+enum RuleFileOwner {
     /// The user: the whole file takes effect.
     User,
     /// A project: the file takes full effect only while the user trusts its content.
@@ -91,10 +91,15 @@ enum Owner {
 ///
 /// A trusted file of a project stays trusted; an untrusted one is not changed. A symbolic link of the user is
 /// preserved; one in a project may lead to another project and is not written through.
-fn add(folders: &Folders, path: &Path, rules: &[&str], owner: Owner) -> Result<Vec<WrittenRule>, Problem> {
+fn add(
+    folders: &StandardFolders,
+    path: &Path,
+    rules: &[&str],
+    owner: RuleFileOwner,
+) -> Result<Vec<RuleWriteResult>, Problem> {
     let path = match owner {
-        Owner::User => real(path),
-        Owner::Project => path.to_path_buf(),
+        RuleFileOwner::User => real(path),
+        RuleFileOwner::Project => path.to_path_buf(),
     };
     let wrong = |message: String| Problem::new(Origin::file(path.clone()), message);
     let failed = |error: io::Error| wrong(format!("cannot be changed: {error}"));
@@ -109,8 +114,8 @@ fn add(folders: &Folders, path: &Path, rules: &[&str], owner: Owner) -> Result<V
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(wrong(linked(&real(&path)))),
         Err(error) => return Err(failed(error)),
     };
-    let was_trusted = before.as_ref().is_some_and(|text| TrustedFiles::load(folders).0.trusts(&path, text));
-    if owner == Owner::Project && before.is_some() && !was_trusted {
+    let was_trusted = before.as_ref().is_some_and(|text| TrustList::load(folders).0.trusts(&path, text));
+    if owner == RuleFileOwner::Project && before.is_some() && !was_trusted {
         return Err(wrong("it waits for `toolstead config trust`".into()));
     }
     let text = before.clone().unwrap_or_default();
@@ -121,19 +126,22 @@ fn add(folders: &Folders, path: &Path, rules: &[&str], owner: Owner) -> Result<V
         is_new.push(with_rule.is_some());
         after = with_rule.unwrap_or(after);
     }
-    let base = Base { folder: path.parent().unwrap_or(Path::new("/")), home: folders.home.as_deref() };
-    let (_, problems) = check(&Format::Toml.read(&after, &Arc::from(path.as_path()))?, base);
+    let base = PathBase { folder: path.parent().unwrap_or(Path::new("/")), home: folders.home.as_deref() };
+    let (_, problems) = check(&ConfigFormat::Toml.read(&after, &Arc::from(path.as_path()))?, base);
     if let Some(problem) = problems.into_iter().next() {
         return Err(problem);
     }
     if after != text {
         replace(&path, &after, owner).map_err(failed)?;
-        if was_trusted || owner == Owner::Project {
+        if was_trusted || owner == RuleFileOwner::Project {
             trust::set(folders, &path, Some(&after))?;
         }
     }
-    let written =
-        |(rule, is_new): (&&str, bool)| WrittenRule { path: path.clone(), line: line_of(&after, rule, &path), is_new };
+    let written = |(rule, is_new): (&&str, bool)| RuleWriteResult {
+        path: path.clone(),
+        line: line_of(&after, rule, &path),
+        is_new,
+    };
     Ok(rules.iter().zip(is_new).map(written).collect())
 }
 
@@ -142,14 +150,14 @@ fn linked(target: &Path) -> String {
 }
 
 /// Replaces the content of the file atomically. A new file is readable only by its owner.
-fn replace(path: &Path, text: &str, owner: Owner) -> io::Result<()> {
+fn replace(path: &Path, text: &str, owner: RuleFileOwner) -> io::Result<()> {
     match fs::metadata(path) {
         Ok(metadata) => {
             write_with_mode(path, text.as_bytes(), ExistingFile::Replaced, metadata.permissions().mode() & 0o777)
         }
         Err(_) => {
             // The folder of a project already exists.
-            if let (Owner::User, Some(folder)) = (owner, path.parent()) {
+            if let (RuleFileOwner::User, Some(folder)) = (owner, path.parent()) {
                 fs::create_dir_all(folder)?;
             }
             write_private(path, text.as_bytes(), ExistingFile::Replaced)
@@ -161,7 +169,7 @@ fn replace(path: &Path, text: &str, owner: Owner) -> io::Result<()> {
 /// the user.
 #[derive(Debug, Clone)]
 pub(super) struct RuleFiles {
-    folders: Folders,
+    folders: StandardFolders,
     project: Option<PathBuf>,
     user: Option<PathBuf>,
 }
@@ -169,7 +177,7 @@ pub(super) struct RuleFiles {
 impl RuleFiles {
     /// Returns the rule files for the configuration files that were read. With `--config` there are none, since no
     /// other file is read.
-    pub(super) fn of(folders: &Folders, files: &[ConfigFile]) -> Self {
+    pub(super) fn of(folders: &StandardFolders, files: &[ConfigFile]) -> Self {
         let of_kind = |kind| files.iter().find(|file| file.kind == kind).map(|file| file.path.to_path_buf());
         let none = Self { folders: folders.clone(), project: None, user: None };
         if of_kind(LayerKind::Chosen).is_some() {
@@ -182,7 +190,7 @@ impl RuleFiles {
         let folder = folder.or_else(|| Some(folders.start.clone()).filter(is_project));
         let local = of_kind(LayerKind::Local).or_else(|| Some(folder?.join(format!("{LOCAL_STEM}.toml"))));
         let user = of_kind(LayerKind::User).or_else(|| Some(folders.config.as_ref()?.join("config.toml")));
-        let is_toml = |path: &PathBuf| Format::of(path) == Some(Format::Toml);
+        let is_toml = |path: &PathBuf| ConfigFormat::of(path) == Some(ConfigFormat::Toml);
         Self { project: local.filter(is_toml), user: user.filter(is_toml), ..none }
     }
 
@@ -196,7 +204,7 @@ impl RuleFiles {
 
     fn add(&self, rule: &str, scope: ApprovalScope) -> Result<RuleOrigin, RuleNotSaved> {
         let path = self.file(scope).ok_or_else(|| RuleNotSaved("there is no file for it".into()))?;
-        let owner = if scope == ApprovalScope::Project { Owner::Project } else { Owner::User };
+        let owner = if scope == ApprovalScope::Project { RuleFileOwner::Project } else { RuleFileOwner::User };
         let written = add(&self.folders, path, &[rule], owner).map_err(|problem| RuleNotSaved(problem.to_string()))?;
         let written = written.into_iter().next().ok_or_else(|| RuleNotSaved("nothing was written".into()))?;
         Ok(RuleOrigin::File(written.path, written.line))
@@ -220,14 +228,14 @@ impl RuleStore for RuleFiles {
 mod tests {
     use super::*;
     use crate::config::layers::{
-        environment::Environment,
+        environment::EnvironmentVariables,
         request::{ConfigFlags, ConfigRequest},
     };
     use toolstead_domain::testing::rule_store_contract::rule_store_contract;
 
     fn load(home: &Path, project: &Path) -> Config {
         let at = |path: &Path| path.to_str().unwrap().to_owned();
-        let environment = Environment::new([
+        let environment = EnvironmentVariables::new([
             ("HOME", at(home)),
             ("XDG_CONFIG_HOME", at(&home.join("config"))),
             ("XDG_DATA_HOME", at(&home.join("data"))),

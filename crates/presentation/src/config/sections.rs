@@ -49,7 +49,7 @@ pub struct SandboxSettings {
 /// `[limits]`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Limits {
+pub struct LimitSettings {
     /// Maximum size of one result for a model, in bytes.
     pub output_bytes: usize,
     /// Maximum size of images, sounds and other binary content of one result, in bytes of base64.
@@ -103,7 +103,7 @@ pub struct OutputSettings {
 /// `[server]`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ServerSettings {
+pub struct HttpServerSettings {
     /// Address on which the server listens.
     pub listen: SocketAddr,
     /// Host names under which clients may reach the server, besides those of loopback.
@@ -142,7 +142,7 @@ impl SandboxSettings {
     }
 }
 
-impl Limits {
+impl LimitSettings {
     /// Returns the limits. Adds a note if the default timeout exceeds the maximum.
     pub(super) fn of(resolved: &ResolvedSettings, notes: &mut Vec<Problem>) -> Result<Self, Problem> {
         let limits: Self = section(resolved, "limits")?;

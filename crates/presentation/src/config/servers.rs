@@ -8,7 +8,7 @@ pub(super) mod server_times;
 pub mod untrusted_server;
 
 use crate::config::{
-    layers::{ResolvedSettings, environment::Environment, folders::Folders},
+    layers::{ResolvedSettings, environment::EnvironmentVariables, folders::StandardFolders},
     tree::{origin::Origin, problem::Problem, source_file},
     trust::programs,
 };
@@ -30,8 +30,8 @@ pub(super) struct ConfiguredServers {
 impl ConfiguredServers {
     pub(super) fn of(
         resolved: &mut ResolvedSettings,
-        folders: &Folders,
-        environment: &Environment,
+        folders: &StandardFolders,
+        environment: &EnvironmentVariables,
         roots: &WorkspaceRoots,
         problems: &mut Vec<Problem>,
         notes: &mut Vec<Problem>,

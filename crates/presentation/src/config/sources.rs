@@ -3,35 +3,35 @@
 use crate::config::{
     config_file::{ConfigFile, is_trusted},
     imports,
-    layers::{Layer, LayerKind, Layers, ResolvedSettings, folders::Folders, request::ConfigRequest},
+    layers::{Layer, LayerKind, Layers, ResolvedSettings, folders::StandardFolders, request::ConfigRequest},
     sections::models,
     servers::foreign_servers,
     tree::{
-        check::{Base, check},
-        format::Format,
+        check::{PathBase, check},
+        format::ConfigFormat,
         origin::Origin,
         problem::{ConfigError, Problem},
         source_file::{self, SourceFile},
     },
-    trust::TrustedFiles,
+    trust::TrustList,
 };
 use std::path::{Path, PathBuf};
 
 /// Settings of all sources, merged and not yet converted.
-pub(super) struct ConfigSources {
+pub(super) struct MergedSources {
     pub(super) resolved: ResolvedSettings,
-    pub(super) folders: Folders,
+    pub(super) folders: StandardFolders,
     /// Files that were read, in order of precedence, imported ones last.
     pub(super) files: Vec<ConfigFile>,
     /// Files named by other files. No tool may access them.
     pub(super) named: Vec<PathBuf>,
-    pub(super) trusted: TrustedFiles,
+    pub(super) trusted: TrustList,
     pub(super) notes: Vec<Problem>,
 }
 
 /// Files that were found, and the problems of those that cannot be read.
 #[derive(Default)]
-struct FileSearch {
+struct FileSearchResult {
     /// Files in Toolstead's own form.
     own: Vec<SourceFile>,
     /// Files of other clients.
@@ -39,13 +39,13 @@ struct FileSearch {
     problems: Vec<Problem>,
 }
 
-impl ConfigSources {
+impl MergedSources {
     /// Reads all sources after applying `change` to the list of trusted files.
-    pub(super) fn read(request: &ConfigRequest, change: impl FnOnce(&mut TrustedFiles)) -> Result<Self, ConfigError> {
-        let folders = Folders::of(&request.environment, &request.start, &request.administrator)?;
+    pub(super) fn read(request: &ConfigRequest, change: impl FnOnce(&mut TrustList)) -> Result<Self, ConfigError> {
+        let folders = StandardFolders::of(&request.environment, &request.start, &request.administrator)?;
         let mut notes = folders.guard_data()?;
-        let FileSearch { own, foreign, mut problems } = FileSearch::of(request, &folders, &mut notes);
-        let (mut trusted, note) = TrustedFiles::load(&folders);
+        let FileSearchResult { own, foreign, mut problems } = FileSearchResult::of(request, &folders, &mut notes);
+        let (mut trusted, note) = TrustList::load(&folders);
         notes.extend(note);
         change(&mut trusted);
 
@@ -81,9 +81,9 @@ impl ConfigSources {
     }
 }
 
-impl FileSearch {
+impl FileSearchResult {
     /// Reads the file of `--config`, or else searches all locations.
-    fn of(request: &ConfigRequest, folders: &Folders, notes: &mut Vec<Problem>) -> Self {
+    fn of(request: &ConfigRequest, folders: &StandardFolders, notes: &mut Vec<Problem>) -> Self {
         let Some(path) = &request.file else {
             let (own, problems) = source_file::discover(folders, notes);
             return Self { own, foreign: foreign_servers::discover(folders, notes), problems };
@@ -101,8 +101,8 @@ impl FileSearch {
 }
 
 /// Returns the layers of the environment variables and of the flags.
-fn typed_layers(request: &ConfigRequest, folders: &Folders, problems: &mut Vec<Problem>) -> [Layer; 2] {
-    let base = Base { folder: &folders.start, home: folders.home.as_deref() };
+fn typed_layers(request: &ConfigRequest, folders: &StandardFolders, problems: &mut Vec<Problem>) -> [Layer; 2] {
+    let base = PathBase { folder: &folders.start, home: folders.home.as_deref() };
     let settings =
         [(LayerKind::Environment, request.environment.settings()), (LayerKind::Flags, request.flags.settings())];
     settings.map(|(kind, root)| {
@@ -112,17 +112,17 @@ fn typed_layers(request: &ConfigRequest, folders: &Folders, problems: &mut Vec<P
     })
 }
 
-fn file_layer(file: &SourceFile, folders: &Folders, trusted: &TrustedFiles, problems: &mut Vec<Problem>) -> Layer {
+fn file_layer(file: &SourceFile, folders: &StandardFolders, trusted: &TrustList, problems: &mut Vec<Problem>) -> Layer {
     let trusted = is_trusted(file, trusted);
     let mut entries = Vec::new();
-    let format = Format::of(&file.path).ok_or_else(|| {
+    let format = ConfigFormat::of(&file.path).ok_or_else(|| {
         let message = "the name of a configuration file ends in `.toml`, `.json`, `.yaml` or `.yml`";
         Problem::new(Origin::file(file.path.clone()), message)
     });
     match format.and_then(|format| format.read(&file.text, &file.path)) {
         Ok(root) => {
             let folder = file.path.parent().unwrap_or(Path::new("/"));
-            let (found, wrong) = check(&root, Base { folder, home: folders.home.as_deref() });
+            let (found, wrong) = check(&root, PathBase { folder, home: folders.home.as_deref() });
             entries = found;
             problems.extend(wrong);
         }

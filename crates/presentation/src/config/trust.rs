@@ -6,7 +6,7 @@ pub mod programs;
 
 use crate::config::{
     Config, ConfigFile,
-    layers::folders::{self, ExistingFile, Folders, write_private},
+    layers::folders::{self, ExistingFile, StandardFolders, write_private},
     tree::{
         origin::Origin,
         ownership::{WRITABLE_BY_OTHERS, user},
@@ -31,7 +31,7 @@ const VERSION: u32 = 2;
 /// longer trusted, and neither is the same content at another path.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct TrustedFiles {
+pub(super) struct TrustList {
     #[serde(default)]
     version: u32,
     files: BTreeMap<PathBuf, String>,
@@ -68,14 +68,14 @@ impl Config {
     /// A [`Problem`] if the list of trusted files cannot be written.
     pub fn forget_trust(&self, path: &Path) -> Result<bool, Problem> {
         if let Ok(root) = path.canonicalize()
-            && TrustedFiles::load(&self.folders).0.is_root(&root)
+            && TrustList::load(&self.folders).0.is_root(&root)
         {
             return set_root(&self.folders, &root, false).map(|()| true);
         }
         // The path may by now be a symbolic link to another file, so only its folder is resolved.
         let folder = path.parent().map(folders::real).unwrap_or_default();
         let path = folder.join(path.file_name().unwrap_or_default());
-        let trusted = TrustedFiles::load(&self.folders).0;
+        let trusted = TrustList::load(&self.folders).0;
         if !trusted.knows(&path) && !trusted.held_gate(&path) {
             return Ok(false);
         }
@@ -83,10 +83,10 @@ impl Config {
     }
 }
 
-impl TrustedFiles {
+impl TrustList {
     /// Loads the trust list. If it is unreadable or could have been changed by another user, nothing is trusted, and a
     /// problem is returned.
-    pub(super) fn load(folders: &Folders) -> (Self, Option<Problem>) {
+    pub(super) fn load(folders: &StandardFolders) -> (Self, Option<Problem>) {
         let Some(data) = &folders.data else { return (Self::default(), None) };
         let path = list(data);
         let read = read_bounded(&path).and_then(|bytes| serde_json::from_slice(&bytes).map_err(io::Error::other));
@@ -166,7 +166,7 @@ impl TrustedFiles {
 ///
 /// # Errors
 /// A [`Problem`] if the list cannot be written. The list is unchanged then.
-pub(super) fn set(folders: &Folders, path: &Path, text: Option<&str>) -> Result<(), Problem> {
+pub(super) fn set(folders: &StandardFolders, path: &Path, text: Option<&str>) -> Result<(), Problem> {
     change(folders, |trusted| match text {
         Some(text) => trusted.trust(path, text),
         None => {
@@ -181,7 +181,7 @@ pub(super) fn set(folders: &Folders, path: &Path, text: Option<&str>) -> Result<
 /// # Errors
 /// The errors of [`set`].
 pub(super) fn set_all<'f>(
-    folders: &Folders,
+    folders: &StandardFolders,
     files: impl IntoIterator<Item = (&'f Path, Option<&'f str>)>,
 ) -> Result<(), Problem> {
     change(folders, |trusted| {
@@ -198,7 +198,12 @@ pub(super) fn set_all<'f>(
 ///
 /// # Errors
 /// The errors of [`set`].
-pub(super) fn set_with_gates(folders: &Folders, path: &Path, text: &str, holds_gate: bool) -> Result<(), Problem> {
+pub(super) fn set_with_gates(
+    folders: &StandardFolders,
+    path: &Path,
+    text: &str,
+    holds_gate: bool,
+) -> Result<(), Problem> {
     change(folders, |trusted| {
         trusted.trust(path, text);
         match holds_gate {
@@ -212,7 +217,7 @@ pub(super) fn set_with_gates(folders: &Folders, path: &Path, text: &str, holds_g
 ///
 /// # Errors
 /// The errors of [`set`].
-pub(super) fn set_gate(folders: &Folders, path: &Path, holds_gate: bool) -> Result<(), Problem> {
+pub(super) fn set_gate(folders: &StandardFolders, path: &Path, holds_gate: bool) -> Result<(), Problem> {
     change(folders, |trusted| {
         match holds_gate {
             true => trusted.gates.insert(path.to_path_buf()),
@@ -225,7 +230,7 @@ pub(super) fn set_gate(folders: &Folders, path: &Path, holds_gate: bool) -> Resu
 ///
 /// # Errors
 /// The errors of [`set`].
-pub(super) fn set_root(folders: &Folders, folder: &Path, trusted: bool) -> Result<(), Problem> {
+pub(super) fn set_root(folders: &StandardFolders, folder: &Path, trusted: bool) -> Result<(), Problem> {
     change(folders, |all| {
         match trusted {
             true => all.roots.insert(folder.to_path_buf()),
@@ -238,7 +243,7 @@ pub(super) fn set_root(folders: &Folders, folder: &Path, trusted: bool) -> Resul
 ///
 /// # Errors
 /// The errors of [`set`].
-pub(super) fn set_instructions(folders: &Folders, folder: &Path, trusted: bool) -> Result<(), Problem> {
+pub(super) fn set_instructions(folders: &StandardFolders, folder: &Path, trusted: bool) -> Result<(), Problem> {
     change(folders, |all| {
         all.instructions.retain(|known| !known.starts_with(folder));
         if trusted {
@@ -251,7 +256,7 @@ pub(super) fn set_instructions(folders: &Folders, folder: &Path, trusted: bool) 
 ///
 /// # Errors
 /// The errors of [`set`].
-pub(super) fn set_programs(folders: &Folders, programs: Vec<(PathBuf, Option<String>)>) -> Result<(), Problem> {
+pub(super) fn set_programs(folders: &StandardFolders, programs: Vec<(PathBuf, Option<String>)>) -> Result<(), Problem> {
     change(folders, |trusted| trusted.programs.extend(programs))
 }
 
@@ -279,7 +284,7 @@ pub(super) fn program_digest(path: &Path) -> io::Result<Option<String>> {
     }
 }
 
-impl TrustedFiles {
+impl TrustList {
     pub(super) fn trust(&mut self, path: &Path, text: &str) {
         self.files.insert(path.to_path_buf(), digest_of(text));
         self.programs.remove(path);
@@ -287,14 +292,14 @@ impl TrustedFiles {
 }
 
 /// Changes the trust list under a lock that other processes respect.
-fn change(folders: &Folders, change: impl FnOnce(&mut TrustedFiles)) -> Result<(), Problem> {
+fn change(folders: &StandardFolders, change: impl FnOnce(&mut TrustList)) -> Result<(), Problem> {
     let data = folders.prepare_data()?;
     let failed =
         |error: io::Error| Problem::new(Origin::file(list(data)), format!("the trust cannot be saved: {error}"));
     let lock = fs::OpenOptions::new().write(true).create(true).truncate(false).open(data.join("trusted.lock"));
     let lock = lock.map_err(failed)?;
     lock.lock().map_err(failed)?;
-    let (mut trusted, _) = TrustedFiles::load(folders);
+    let (mut trusted, _) = TrustList::load(folders);
     trusted.version = VERSION;
     change(&mut trusted);
     let content = serde_json::to_vec_pretty(&trusted).map_err(|error| failed(error.into()))?;

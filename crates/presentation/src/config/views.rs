@@ -8,19 +8,19 @@ pub mod view_file;
 pub use overlays::check_overlays;
 
 use crate::config::{
-    layers::{Contribution, LayerKind, ResolvedSettings, Setting, folders::Folders},
+    layers::{Contribution, LayerKind, ResolvedSettings, Setting, folders::StandardFolders},
     sections::{policy, profiles::Profile},
     tree::{
         origin::Origin,
         problem::Problem,
-        value::{TextItem, Value},
+        value::{ConfigValue, TextItem},
     },
 };
 use serde_json::{Map, json};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use toolstead_domain::{
-    Effect, Mode, PermissionPolicy, PermissionRule, ToolName, ToolOverlay, ToolSelection, View, ViewContent,
-    ViewLimits,
+    Effect, PermissionMode, PermissionPolicy, PermissionRule, ToolName, ToolOverlay, ToolSelection, View,
+    ViewCallLimits, ViewContent,
     context::{GET_PROMPT, READ_RESOURCE},
     tool_input_schema::nearest_name,
 };
@@ -70,7 +70,7 @@ impl ConfiguredView {
     pub fn view(&self, policy: &PermissionPolicy) -> Arc<View> {
         let has_allow_rules = self.rules.iter().any(|rule| rule.effect == Effect::Allow);
         let window = policy.window(self.tools.clone());
-        let mode = if has_allow_rules { Mode::Default } else { window.mode };
+        let mode = if has_allow_rules { PermissionMode::Default } else { window.mode };
         let policy = PermissionPolicy { mode, rules: self.rules.clone(), ..window };
         View::with_content(self.name.as_str(), Arc::new(policy), self.content.clone())
     }
@@ -87,7 +87,7 @@ struct ViewKeys<'a> {
 /// with the highest precedence, and a file of a project only if no other file defines a view of that name.
 pub(super) fn views(
     resolved: &mut ResolvedSettings,
-    folders: &Folders,
+    folders: &StandardFolders,
     problems: &mut Vec<Problem>,
     notes: &mut Vec<Problem>,
 ) -> (Vec<ConfiguredView>, Vec<TextItem>) {
@@ -147,7 +147,7 @@ impl ViewKeys<'_> {
     fn parse(
         &self,
         name: &str,
-        folders: &Folders,
+        folders: &StandardFolders,
         chosen: &mut Vec<TextItem>,
         problems: &mut Vec<Problem>,
     ) -> Option<ConfiguredView> {
@@ -186,7 +186,7 @@ impl ViewKeys<'_> {
                 return None;
             }
         };
-        let limits = ViewLimits {
+        let limits = ViewCallLimits {
             timeout: self.integer("timeout_seconds").map(Duration::from_secs),
             output_characters: self.count("output_bytes"),
             open_calls: self.count("calls_in_flight"),
@@ -208,15 +208,15 @@ impl ViewKeys<'_> {
             let mut overlay = ToolOverlay::default();
             for (key, one) in keys {
                 match (*key, &one.value) {
-                    ("name", Value::Text(text)) => match ToolName::parse(text) {
+                    ("name", ConfigValue::Text(text)) => match ToolName::parse(text) {
                         Ok(name) => overlay.name = Some(name).filter(|name| name.as_str() != *tool),
                         Err(error) => {
                             let message = format!("`views.{view}.overlay.{tool}.name`: {error}");
                             problems.push(Problem::new(one.origin.clone(), message));
                         }
                     },
-                    ("description", Value::Text(text)) => overlay.description = Some(text.clone()),
-                    ("fixed", Value::Json(members)) => overlay.fixed = members.clone(),
+                    ("description", ConfigValue::Text(text)) => overlay.description = Some(text.clone()),
+                    ("fixed", ConfigValue::Json(members)) => overlay.fixed = members.clone(),
                     ("hide", value) => overlay.hidden = value.items().iter().map(|item| item.text.clone()).collect(),
                     _ => {}
                 }
@@ -232,7 +232,7 @@ impl ViewKeys<'_> {
 
     fn integer(&self, key: &str) -> Option<u64> {
         match self.keys.get(key)?.value {
-            Value::Integer(number) => Some(number),
+            ConfigValue::Integer(number) => Some(number),
             _ => None,
         }
     }

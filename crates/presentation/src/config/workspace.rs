@@ -4,7 +4,7 @@ use crate::config::{
     ConfigFile,
     layers::{
         LayerKind, ResolvedSettings, Setting, UntrustedValue,
-        folders::{Folders, real},
+        folders::{StandardFolders, real},
     },
     sections::{
         database::DatabaseSettings,
@@ -15,7 +15,7 @@ use crate::config::{
         origin::Origin,
         ownership::close_to_others,
         problem::Problem,
-        value::{TextItem, Value},
+        value::{ConfigValue, TextItem},
     },
 };
 use std::{
@@ -28,7 +28,11 @@ use toolstead_infrastructure::sandbox::workspace::lock_folder::lock_folders;
 
 /// Returns the effective roots. Roots of an untrusted file narrow the roots of the other layers, as far as they lie
 /// within them. The computed settings are stored in `resolved`.
-pub(super) fn roots(folders: &Folders, resolved: &mut ResolvedSettings, problems: &mut Vec<Problem>) -> WorkspaceRoots {
+pub(super) fn roots(
+    folders: &StandardFolders,
+    resolved: &mut ResolvedSettings,
+    problems: &mut Vec<Problem>,
+) -> WorkspaceRoots {
     let mut roots = WorkspaceRoots::default();
     if let Some(mut setting) = resolved.setting("workspace.roots") {
         let said = setting.value.as_ref().map(|value| existing(value.items(), problems)).unwrap_or_default();
@@ -73,7 +77,7 @@ pub(super) fn roots(folders: &Folders, resolved: &mut ResolvedSettings, problems
 
 /// Returns the paths that no tool may access: data, configuration, files with secrets, and lock files.
 pub(super) fn forbidden(
-    folders: &Folders,
+    folders: &StandardFolders,
     files: &[ConfigFile],
     database: Option<&DatabaseSettings>,
     secrets: [Option<&Path>; 2],
@@ -98,7 +102,7 @@ pub(super) fn forbidden(
 /// Returns the location of the stores, after closing their files to other users.
 pub(super) fn database(
     resolved: &ResolvedSettings,
-    folders: &Folders,
+    folders: &StandardFolders,
     problems: &mut Vec<Problem>,
     notes: &mut Vec<Problem>,
 ) -> Option<DatabaseSettings> {
@@ -139,7 +143,7 @@ fn check_spool_folder(resolved: &ResolvedSettings, problems: &mut Vec<Problem>) 
 }
 
 /// Returns the start folder, unless it is `/` or the home folder.
-pub(super) fn default_root(folders: &Folders) -> Option<PathBuf> {
+pub(super) fn default_root(folders: &StandardFolders) -> Option<PathBuf> {
     let too_wide = folders.start.parent().is_none() || folders.home.as_deref() == Some(&folders.start);
     (!too_wide).then(|| folders.start.clone())
 }
@@ -179,9 +183,9 @@ fn admit(
     admitted
 }
 
-fn list(items: Vec<TextItem>) -> (Option<Value>, Vec<Origin>) {
+fn list(items: Vec<TextItem>) -> (Option<ConfigValue>, Vec<Origin>) {
     let origins = items.iter().map(|item| item.origin.clone()).collect();
-    (Some(Value::List(items)), origins)
+    (Some(ConfigValue::List(items)), origins)
 }
 
 /// Removes repeated paths and preserves the order.

@@ -3,20 +3,20 @@
 use super::protocol_error::of_failure;
 use serde::Serialize;
 use toolstead_domain::{SuggestionFormatter, ToolFailure};
-use toolstead_infrastructure::mcp::wire::message::{Id, RpcError, error_response, response, sized_response};
+use toolstead_infrastructure::mcp::wire::message::{RequestId, RpcError, error_response, response, sized_response};
 
 /// A serialized JSON-RPC response, with the facts that a transport needs.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct SerializedResponse {
     /// The response as one line of JSON.
     pub(super) json: Vec<u8>,
     /// Kind of the answer.
-    pub(super) kind: AnswerKind,
+    pub(super) kind: HttpStatusClass,
 }
 
 /// Kind of an answer, as far as the HTTP status depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum AnswerKind {
+pub(super) enum HttpStatusClass {
     /// A result, or an error that the method itself defines.
     Regular,
     /// The method is unknown.
@@ -25,38 +25,38 @@ pub(super) enum AnswerKind {
     BadRequest,
 }
 
-impl Answer {
-    pub(super) fn result(id: &Id, result: &impl Serialize) -> Self {
-        Self { json: response(id, result), kind: AnswerKind::Regular }
+impl SerializedResponse {
+    pub(super) fn result(id: &RequestId, result: &impl Serialize) -> Self {
+        Self { json: response(id, result), kind: HttpStatusClass::Regular }
     }
 
     /// Returns a result of about this length in bytes.
-    pub(super) fn sized_result(id: &Id, result: &impl Serialize, bytes: usize) -> Self {
-        Self { json: sized_response(id, result, bytes), kind: AnswerKind::Regular }
+    pub(super) fn sized_result(id: &RequestId, result: &impl Serialize, bytes: usize) -> Self {
+        Self { json: sized_response(id, result, bytes), kind: HttpStatusClass::Regular }
     }
 
     /// Creates an error. Its kind follows from its code.
-    pub(super) fn error(id: &Id, error: &RpcError) -> Self {
+    pub(super) fn error(id: &RequestId, error: &RpcError) -> Self {
         let kind = match error.code {
-            RpcError::METHOD_NOT_FOUND => AnswerKind::UnknownMethod,
+            RpcError::METHOD_NOT_FOUND => HttpStatusClass::UnknownMethod,
             RpcError::HEADER_MISMATCH | RpcError::MISSING_CAPABILITY | RpcError::UNSUPPORTED_VERSION => {
-                AnswerKind::BadRequest
+                HttpStatusClass::BadRequest
             }
-            _ => AnswerKind::Regular,
+            _ => HttpStatusClass::Regular,
         };
         Self { json: error_response(Some(id), error), kind }
     }
 
     /// Creates the error for a failure. An upstream server that does not know a method reports only that: this server
     /// knows the method.
-    pub(super) fn failure(id: &Id, failure: &ToolFailure, suggestions: &dyn SuggestionFormatter) -> Self {
+    pub(super) fn failure(id: &RequestId, failure: &ToolFailure, suggestions: &dyn SuggestionFormatter) -> Self {
         Self::numbered_failure(id, failure, None, suggestions)
     }
 
     /// Creates the error for a failure with the number that the client's dialect defines. An error of an upstream
     /// server keeps its own code.
     pub(super) fn numbered_failure(
-        id: &Id,
+        id: &RequestId,
         failure: &ToolFailure,
         number: Option<i64>,
         suggestions: &dyn SuggestionFormatter,
@@ -67,7 +67,9 @@ impl Answer {
         }
         let answer = Self::error(id, &error);
         match answer.kind {
-            AnswerKind::UnknownMethod if failure.upstream.is_some() => Self { kind: AnswerKind::Regular, ..answer },
+            HttpStatusClass::UnknownMethod if failure.upstream.is_some() => {
+                Self { kind: HttpStatusClass::Regular, ..answer }
+            }
             _ => answer,
         }
     }

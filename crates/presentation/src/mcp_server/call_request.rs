@@ -2,24 +2,24 @@
 
 use super::{
     McpServer,
-    answer::Answer,
+    answer::SerializedResponse,
     call_tool::{Client, ToolCallRequest},
-    forward_request::ForwardedRequest,
-    task_request::TaskCallRequest,
+    forward_request::ClientContextRequest,
+    task_request::ClientTaskRequest,
 };
 use futures::{FutureExt, future::Either};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use toolstead_application::CancelSignal;
 use toolstead_domain::{Caller, TaskMethod};
-use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
+use toolstead_infrastructure::mcp::wire::message::{RequestId, RpcError};
 
 /// A parsed request.
 #[derive(Debug)]
 pub(super) enum CallRequest {
     Tool(ToolCallRequest),
-    Forwarded(ForwardedRequest),
-    Task(TaskCallRequest),
+    Forwarded(ClientContextRequest),
+    Task(ClientTaskRequest),
 }
 
 impl CallRequest {
@@ -34,8 +34,8 @@ impl CallRequest {
     ) -> Result<Self, RpcError> {
         match (method, TaskMethod::parse(method)) {
             ("tools/call", _) => ToolCallRequest::parse(params, meta).map(Self::Tool),
-            (_, Some(method)) => TaskCallRequest::parse(method, params, meta).map(Self::Task),
-            (_, None) => ForwardedRequest::parse(method, params, meta).map(Self::Forwarded),
+            (_, Some(method)) => ClientTaskRequest::parse(method, params, meta).map(Self::Task),
+            (_, None) => ClientContextRequest::parse(method, params, meta).map(Self::Forwarded),
         }
     }
 }
@@ -44,12 +44,12 @@ impl McpServer {
     /// Answers the request. Returns `None` if the client cancelled it and expects no answer.
     pub(super) fn call<'a>(
         &'a self,
-        id: &'a Id,
+        id: &'a RequestId,
         request: CallRequest,
         client: Client,
         caller: Arc<dyn Caller>,
         cancel: CancelSignal,
-    ) -> impl Future<Output = Option<Answer>> + Send + 'a {
+    ) -> impl Future<Output = Option<SerializedResponse>> + Send + 'a {
         // Boxed because these futures are larger than that of a tool call, and rare.
         match request {
             CallRequest::Tool(request) => Either::Left(self.call_tool(id, request, client, caller, cancel)),

@@ -2,7 +2,7 @@
 
 use super::{
     McpServer,
-    answer::Answer,
+    answer::SerializedResponse,
     protocol_error::{invalid_params, of_kind},
     tool_result_wire::{ToolResultWire, with_error_kind},
     trace_context,
@@ -12,13 +12,13 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use toolstead_application::{AuditFailure, CancelSignal, ExecuteToolCommand, ExecuteToolError};
 use toolstead_domain::{
-    CallOutcome, Caller, CancelReason, ClientProfile, Generation, InputRequest, InputRequired, InputResponse,
-    InputResponses, ProtocolVersion, Scope, StoreError, ToolFailure, ToolResult, error_kind::ErrorKind,
+    CallOutcome, Caller, CancelReason, ClientProfile, InputRequest, InputRequired, InputResponse, InputResponses,
+    ProtocolGeneration, ProtocolVersion, Scope, StoreError, ToolFailure, ToolResult, error_kind::ErrorKind,
 };
 use toolstead_infrastructure::{
     dialects,
     mcp::wire::{
-        message::{Id, RpcError},
+        message::{RequestId, RpcError},
         meta::PARAMS_OF_ONE_HOP,
     },
 };
@@ -36,8 +36,8 @@ impl Client {
         Self { scope: server.in_view(self.scope), ..self }
     }
 
-    pub(super) fn generation(&self) -> Generation {
-        self.profile.protocol.map_or(Generation::Legacy, ProtocolVersion::generation)
+    pub(super) fn generation(&self) -> ProtocolGeneration {
+        self.profile.protocol.map_or(ProtocolGeneration::Legacy, ProtocolVersion::generation)
     }
 }
 
@@ -112,12 +112,12 @@ impl McpServer {
     /// Not an `async fn`: its future would contain the command twice.
     pub(super) fn call_tool<'a>(
         &'a self,
-        id: &'a Id,
+        id: &'a RequestId,
         request: ToolCallRequest,
         client: Client,
         caller: Arc<dyn Caller>,
         cancel: CancelSignal,
-    ) -> impl Future<Output = Option<Answer>> + Send + 'a {
+    ) -> impl Future<Output = Option<SerializedResponse>> + Send + 'a {
         let generation = client.generation();
         let unknown = dialects::unknown_tool(self.app.dialect, &request.tool);
         let command = ExecuteToolCommand {
@@ -143,11 +143,11 @@ impl McpServer {
 
     fn answer_to_call(
         &self,
-        id: &Id,
+        id: &RequestId,
         outcome: Result<CallOutcome, ExecuteToolError>,
         unknown: Option<String>,
-        generation: Generation,
-    ) -> Option<Answer> {
+        generation: ProtocolGeneration,
+    ) -> Option<SerializedResponse> {
         let number = |kind| dialects::error_number(self.app.dialect, kind);
         let suggestions = self.app.execute_tool.suggestions();
         let failed = |failure: ToolFailure| {
@@ -164,21 +164,23 @@ impl McpServer {
                 if failure.kind == ErrorKind::NotFound {
                     failure.message = unknown.unwrap_or(failure.message);
                 }
-                Answer::numbered_failure(id, &failure, number(failure.kind), suggestions)
+                SerializedResponse::numbered_failure(id, &failure, number(failure.kind), suggestions)
             }
             // Clients that identify errors by number expect this one as a protocol error.
             Err(ExecuteToolError::Refused(failure))
                 if failure.kind == ErrorKind::InvalidInput && number(failure.kind).is_some() =>
             {
-                Answer::numbered_failure(id, &failure, number(failure.kind), suggestions)
+                SerializedResponse::numbered_failure(id, &failure, number(failure.kind), suggestions)
             }
             Err(ExecuteToolError::Refused(failure) | ExecuteToolError::Failed(failure)) => {
                 match (failure.kind, generation) {
                     // The upstream server returned an error and not a result. The client may act on its code, for
                     // example to open a link.
-                    _ if failure.upstream.is_some() => Answer::failure(id, &failure, suggestions),
+                    _ if failure.upstream.is_some() => SerializedResponse::failure(id, &failure, suggestions),
                     // The client can correct this by declaring a capability; the model cannot.
-                    (ErrorKind::MissingCapability, Generation::Modern) => Answer::failure(id, &failure, suggestions),
+                    (ErrorKind::MissingCapability, ProtocolGeneration::Modern) => {
+                        SerializedResponse::failure(id, &failure, suggestions)
+                    }
                     _ => failed(failure),
                 }
             }
@@ -193,26 +195,26 @@ impl McpServer {
     }
 }
 
-pub(super) fn shut_down(id: &Id) -> Answer {
+pub(super) fn shut_down(id: &RequestId) -> SerializedResponse {
     let message = "the call was cancelled: the server is shutting down";
-    Answer::error(id, &of_kind(RpcError::INTERNAL, ErrorKind::Cancelled, message))
+    SerializedResponse::error(id, &of_kind(RpcError::INTERNAL, ErrorKind::Cancelled, message))
 }
 
-pub(super) fn closed(id: &Id) -> Answer {
+pub(super) fn closed(id: &RequestId) -> SerializedResponse {
     let message = "the call did not run: the server is shutting down";
-    Answer::error(id, &of_kind(RpcError::INTERNAL, ErrorKind::Cancelled, message))
+    SerializedResponse::error(id, &of_kind(RpcError::INTERNAL, ErrorKind::Cancelled, message))
 }
 
-pub(super) fn not_recorded(id: &Id, what: AuditFailure, source: &StoreError) -> Answer {
+pub(super) fn not_recorded(id: &RequestId, what: AuditFailure, source: &StoreError) -> SerializedResponse {
     tracing::error!(error = source as &dyn std::error::Error, "{what}");
     // The user needs the cause to correct it.
     let message = format!("{what}: {}", source.source);
-    Answer::error(id, &of_kind(RpcError::INTERNAL, ErrorKind::Internal, &message))
+    SerializedResponse::error(id, &of_kind(RpcError::INTERNAL, ErrorKind::Internal, &message))
 }
 
-fn done(id: &Id, result: ToolResult, number: Option<i64>, generation: Generation) -> Answer {
+fn done(id: &RequestId, result: ToolResult, number: Option<i64>, generation: ProtocolGeneration) -> SerializedResponse {
     if result.is_task() {
-        return Answer::result(id, result.as_object());
+        return SerializedResponse::result(id, result.as_object());
     }
     match result.error_kind() {
         // `isError` without a kind already means this.
@@ -224,17 +226,23 @@ fn done(id: &Id, result: ToolResult, number: Option<i64>, generation: Generation
     }
 }
 
-fn error_result(id: &Id, result: ToolResult, kind: ErrorKind, number: Option<i64>, generation: Generation) -> Answer {
+fn error_result(
+    id: &RequestId,
+    result: ToolResult,
+    kind: ErrorKind,
+    number: Option<i64>,
+    generation: ProtocolGeneration,
+) -> SerializedResponse {
     let object = with_error_kind(result, kind, number);
     result_answer(id, ToolResultWire::of_object(&object, generation))
 }
 
-fn result_answer(id: &Id, result: ToolResultWire<'_>) -> Answer {
-    Answer::sized_result(id, &result, result.estimated_bytes())
+fn result_answer(id: &RequestId, result: ToolResultWire<'_>) -> SerializedResponse {
+    SerializedResponse::sized_result(id, &result, result.estimated_bytes())
 }
 
 /// Returns the questions, and the state under which the parked call waits for the answers.
-pub(super) fn input_required(id: &Id, questions: InputRequired) -> Answer {
+pub(super) fn input_required(id: &RequestId, questions: InputRequired) -> SerializedResponse {
     let requests: Map<String, Value> = questions.requests.into_iter().map(|(key, one)| (key, wire(one))).collect();
     let mut result = Map::new();
     result.insert("resultType".into(), "input_required".into());
@@ -244,7 +252,7 @@ pub(super) fn input_required(id: &Id, questions: InputRequired) -> Answer {
     if let Some(state) = questions.state {
         result.insert("requestState".into(), state.into());
     }
-    Answer::result(id, &result)
+    SerializedResponse::result(id, &result)
 }
 
 fn wire(question: InputRequest) -> Value {
@@ -264,7 +272,7 @@ mod tests {
         let request = |method: &str, params| InputRequest { method: method.into(), params };
         let form = request("elicitation/create", json!({"message": "?"}));
         let requests = BTreeMap::from([("q".to_owned(), form), ("r".to_owned(), request("roots/list", Value::Null))]);
-        let answer = input_required(&Id::Number(1), InputRequired { requests, state: Some("s".into()) });
+        let answer = input_required(&RequestId::Number(1), InputRequired { requests, state: Some("s".into()) });
         let answer: Value = serde_json::from_slice(&answer.json).unwrap();
         assert_eq!(
             answer["result"],

@@ -2,7 +2,7 @@
 
 use super::{
     log_threshold::LogThreshold,
-    questions::{OpenQuestion, Questions},
+    questions::{OpenQuestion, PendingQuestions},
 };
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
@@ -16,7 +16,7 @@ use std::{
 use tokio::sync::Notify;
 use toolstead_application::CancelSignal;
 use toolstead_domain::{
-    Caller, Capability, ClientProfile, InputRequest, InputResponse, LogMessage, NotAnswered, Progress,
+    Caller, ClientCapability, ClientProfile, InputRequest, InputResponse, LogMessage, NotAnswered, Progress,
 };
 use toolstead_infrastructure::mcp::wire::lines::LineSender;
 
@@ -40,12 +40,12 @@ pub(super) struct ClientCaller {
     /// `None` if the client accepts no requests.
     asking: Option<QuestionChannel>,
     answers_by_retry: bool,
-    state: Mutex<State>,
+    state: Mutex<NotificationState>,
 }
 
 #[derive(Debug)]
 struct QuestionChannel {
-    questions: Arc<Questions>,
+    questions: Arc<PendingQuestions>,
     client: Arc<ClientProfile>,
     asked: AtomicUsize,
 }
@@ -62,7 +62,7 @@ pub(super) enum NotificationTarget {
 }
 
 #[derive(Debug)]
-struct State {
+struct NotificationState {
     open: bool,
     reported: f64,
     /// Progress that could not be sent yet.
@@ -79,7 +79,7 @@ impl ClientCaller {
         cancel: CancelSignal,
         outlet: NotificationTarget,
     ) -> Self {
-        let state = State {
+        let state = NotificationState {
             open: true,
             reported: f64::NEG_INFINITY,
             unsent: None,
@@ -99,7 +99,7 @@ impl ClientCaller {
 
     /// Allows the call to ask the client questions of the kinds that it declared. For clients up to MCP 2025-11-25;
     /// later ones accept no requests.
-    pub(super) fn with_questions(mut self, questions: Arc<Questions>, client: Arc<ClientProfile>) -> Self {
+    pub(super) fn with_questions(mut self, questions: Arc<PendingQuestions>, client: Arc<ClientProfile>) -> Self {
         self.asking = Some(QuestionChannel { questions, client, asked: AtomicUsize::new(0) });
         self
     }
@@ -129,12 +129,12 @@ impl ClientCaller {
         std::iter::from_fn(|| self.take(&mut state)).collect()
     }
 
-    fn take(&self, state: &mut State) -> Option<Vec<u8>> {
+    fn take(&self, state: &mut NotificationState) -> Option<Vec<u8>> {
         state.waiting.pop_front().or_else(|| state.unsent.take().and_then(|progress| self.progress_line(&progress)))
     }
 
     /// Queues the notification. Returns `false` if the queue is full.
-    fn offer(&self, state: &mut State, notification: Vec<u8>) -> bool {
+    fn offer(&self, state: &mut NotificationState, notification: Vec<u8>) -> bool {
         match &self.outlet {
             NotificationTarget::Lines(lines) => lines.try_send(notification),
             NotificationTarget::Response(news) => {
@@ -155,14 +155,14 @@ impl ClientCaller {
     }
 
     /// Returns the state, unless the call was cancelled or has finished.
-    fn listening(&self) -> Option<MutexGuard<'_, State>> {
+    fn listening(&self) -> Option<MutexGuard<'_, NotificationState>> {
         if self.cancel.reason().is_some() {
             return None;
         }
         Some(self.lock()).filter(|state| state.open)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, NotificationState> {
         // Nothing panics while the lock is held.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -212,7 +212,7 @@ impl Caller for ClientCaller {
 
     async fn ask(&self, request: InputRequest) -> Result<InputResponse, NotAnswered> {
         let asking = self.asking.as_ref().ok_or(NotAnswered::Unsupported)?;
-        let capability = Capability::of(&request).ok_or(NotAnswered::Unsupported)?;
+        let capability = ClientCapability::of(&request).ok_or(NotAnswered::Unsupported)?;
         if !capability.is_declared(&asking.client.capabilities) {
             return Err(NotAnswered::Unsupported);
         }
@@ -220,7 +220,7 @@ impl Caller for ClientCaller {
             return Err(NotAnswered::Exhausted);
         }
         let open = asking.questions.open().ok_or(NotAnswered::TooMany)?;
-        if let (Capability::UrlElicitation, Some(id)) = (capability, request.params["elicitationId"].as_str()) {
+        if let (ClientCapability::UrlElicitation, Some(id)) = (capability, request.params["elicitationId"].as_str()) {
             self.lock().pages.push(id.to_owned());
         }
         let mut message = json!({"jsonrpc": "2.0", "id": open.id.to_value(), "method": request.method});
@@ -362,7 +362,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_clients_error_is_its_own_word_and_the_end_of_a_page_is_told_to_who_was_asked() {
-        let questions = Arc::new(Questions::default());
+        let questions = Arc::new(PendingQuestions::default());
         let capabilities = json!({"elicitation": {"url": {}}}).as_object().unwrap().clone();
         let client = ClientProfile { capabilities, ..ClientProfile::without_protocol("test") };
         let caller = caller(None, NotificationTarget::Response(Notify::new()))
@@ -371,7 +371,7 @@ mod tests {
         let ask = caller.ask(InputRequest { method: "elicitation/create".into(), params });
         let answering = async {
             let asked: Value = serde_json::from_slice(&caller.next_notification().await).unwrap();
-            let id = toolstead_infrastructure::mcp::wire::message::Id::from_value(&asked["id"]).unwrap();
+            let id = toolstead_infrastructure::mcp::wire::message::RequestId::from_value(&asked["id"]).unwrap();
             let error = toolstead_infrastructure::mcp::wire::message::RpcError::new(-1, "the user rejected it");
             questions.answer(&id, Err(error));
         };

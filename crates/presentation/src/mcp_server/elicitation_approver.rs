@@ -2,14 +2,14 @@
 
 mod reason_field;
 
-use crate::approval_question::{ApprovalQuestion, Row, common_scopes};
+use crate::approval_question::{ApprovalQuestion, ApprovalQuestionPart, common_scopes};
 use async_trait::async_trait;
 use reason_field::REASON;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 use tokio::time::timeout;
 use toolstead_domain::{
-    Approval, ApprovalRequest, ApprovalScope, Approver, Capability, InputRequest, InputResponse, NotAnswered,
+    Approval, ApprovalRequest, ApprovalScope, Approver, ClientCapability, InputRequest, InputResponse, NotAnswered,
     ports::approver::APPROVAL_KEY,
 };
 
@@ -38,7 +38,8 @@ impl ElicitationApprover {
 #[async_trait]
 impl Approver for ElicitationApprover {
     async fn ask(&self, request: ApprovalRequest<'_>) -> Approval {
-        if request.client.protocol.is_none() || !Capability::Elicitation.is_declared(&request.client.capabilities) {
+        if request.client.protocol.is_none() || !ClientCapability::Elicitation.is_declared(&request.client.capabilities)
+        {
             return Approval::Unattended;
         }
         let Some(question) = ApprovalQuestion::of(&request) else {
@@ -98,13 +99,13 @@ fn form(question: &ApprovalQuestion, fields: Vec<(String, Value)>) -> InputReque
     InputRequest { method: "elicitation/create".into(), params }
 }
 
-fn part(index: usize, row: &Row) -> Value {
+fn part(index: usize, row: &ApprovalQuestionPart) -> Value {
     let title: String = row.what.chars().take(TITLE_CHARACTERS).collect();
     let choices = row.scopes.iter().map(|scope| (scope.as_str(), meaning(*scope)));
     schema(format!("{}. {title}", index + 1), choices)
 }
 
-fn all_parts(rows: &[Row], scopes: &[ApprovalScope]) -> Value {
+fn all_parts(rows: &[ApprovalQuestionPart], scopes: &[ApprovalScope]) -> Value {
     let choices = scopes.iter().map(|scope| (scope.as_str(), meaning(*scope)));
     let each = (EACH, "answer each part separately in another form");
     schema(format!("All {} parts", rows.len()), choices.chain([each]))
@@ -148,7 +149,7 @@ fn choice(answer: &InputResponse) -> Option<&str> {
 
 /// Reads an answer for each part. Only an `accept` that fills in each field, and nothing else, with one of its choices,
 /// and gives no reason for a denial, approves anything; every other answer denies.
-fn read(answer: &InputResponse, rows: &[Row], by: String) -> Approval {
+fn read(answer: &InputResponse, rows: &[ApprovalQuestionPart], by: String) -> Approval {
     let scopes = accepted(answer, rows.len()).and_then(|content| {
         let chosen = rows.iter().enumerate().map(|(index, row)| {
             let scope = ApprovalScope::parse(content.get(&field(index))?.as_str()?)?;

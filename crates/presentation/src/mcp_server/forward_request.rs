@@ -2,7 +2,7 @@
 
 use super::{
     McpServer,
-    answer::Answer,
+    answer::SerializedResponse,
     call_tool::{Client, closed, input_required, not_recorded, shut_down, take_rest, take_retry},
     protocol_error::{method_not_found, of_failure},
     trace_context,
@@ -13,14 +13,14 @@ use toolstead_application::{
     CancelSignal, ExecuteToolCommand, ExecuteToolError, ForwardOutcome, ForwardRequestCommand,
 };
 use toolstead_domain::{
-    Caller, CancelReason, ContextRequest, DefaultSuggestions, Generation, InputResponses, RequestKind,
+    Caller, CancelReason, ContextRequest, DefaultSuggestions, InputResponses, ProtocolGeneration, RequestKind,
     SuggestionFormatter, ToolFailure, error_kind::ErrorKind,
 };
-use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
+use toolstead_infrastructure::mcp::wire::message::{RequestId, RpcError};
 
 /// A parsed request.
 #[derive(Debug)]
-pub(super) struct ForwardedRequest {
+pub(super) struct ClientContextRequest {
     request: ContextRequest,
     answers: Option<InputResponses>,
     state: Option<String>,
@@ -29,7 +29,7 @@ pub(super) struct ForwardedRequest {
     params: Vec<(String, Value)>,
 }
 
-impl ForwardedRequest {
+impl ClientContextRequest {
     /// Parses the parameters of the method.
     ///
     /// # Errors
@@ -58,12 +58,12 @@ impl McpServer {
     /// Answers the request. Returns `None` if the client cancelled it and expects no answer.
     pub(super) async fn forward(
         &self,
-        id: &Id,
-        request: ForwardedRequest,
+        id: &RequestId,
+        request: ClientContextRequest,
         client: Client,
         caller: Arc<dyn Caller>,
         cancel: CancelSignal,
-    ) -> Option<Answer> {
+    ) -> Option<SerializedResponse> {
         let generation = client.generation();
         let (kind, subject) = (request.request.kind(), request.request.subject().to_owned());
         let command = ForwardRequestCommand::new(request.request);
@@ -84,7 +84,9 @@ impl McpServer {
         let suggestions = self.app.execute_tool.suggestions();
         let failed = |failure: &ToolFailure| failed(id, kind, &subject, failure, generation, suggestions);
         Some(match self.app.forward_request.handle(command).await {
-            Ok(ForwardOutcome::Answer(members)) => Answer::result(id, &wire(kind, members, generation, is_retry)),
+            Ok(ForwardOutcome::Answer(members)) => {
+                SerializedResponse::result(id, &wire(kind, members, generation, is_retry))
+            }
             Ok(ForwardOutcome::InputRequired(questions)) => input_required(id, questions),
             Err(error) => return without_result(id, error, failed),
         })
@@ -93,10 +95,10 @@ impl McpServer {
 
 /// Returns the answer to a request that failed; `None` if the client cancelled it. `failed` converts a failure.
 pub(super) fn without_result(
-    id: &Id,
+    id: &RequestId,
     error: ExecuteToolError,
-    failed: impl Fn(&ToolFailure) -> Answer,
-) -> Option<Answer> {
+    failed: impl Fn(&ToolFailure) -> SerializedResponse,
+) -> Option<SerializedResponse> {
     match error {
         ExecuteToolError::NotCallable(failure)
         | ExecuteToolError::Refused(failure)
@@ -116,13 +118,18 @@ pub(super) fn without_result(
 /// A provider may declare how long its resource may be cached. Without such a declaration the resource may change at
 /// any time, and a result that depends on answers of the client must never be cached. The result is private to this
 /// caller, regardless of the provider's declaration, because rules decide who may read it.
-fn wire(kind: RequestKind, members: Map<String, Value>, generation: Generation, is_retry: bool) -> Map<String, Value> {
+fn wire(
+    kind: RequestKind,
+    members: Map<String, Value>,
+    generation: ProtocolGeneration,
+    is_retry: bool,
+) -> Map<String, Value> {
     let mut result = Map::new();
-    if generation == Generation::Modern {
+    if generation == ProtocolGeneration::Modern {
         result.insert("resultType".into(), "complete".into());
     }
     result.extend(members.into_iter().filter(|(name, _)| name != "resultType"));
-    if generation == Generation::Modern && kind == RequestKind::Resource {
+    if generation == ProtocolGeneration::Modern && kind == RequestKind::Resource {
         let may_be_kept = !is_retry && result.get("ttlMs").is_some_and(Value::is_u64);
         if !may_be_kept {
             result.insert("ttlMs".into(), 0.into());
@@ -134,16 +141,16 @@ fn wire(kind: RequestKind, members: Map<String, Value>, generation: Generation, 
 
 /// Returns the failure of a request for this subject.
 pub(super) fn failed(
-    id: &Id,
+    id: &RequestId,
     kind: RequestKind,
     subject: &str,
     failure: &ToolFailure,
-    generation: Generation,
+    generation: ProtocolGeneration,
     suggestions: &dyn SuggestionFormatter,
-) -> Answer {
+) -> SerializedResponse {
     match not_found(kind, subject, failure, generation, suggestions) {
-        Some(error) => Answer::error(id, &error),
-        None => Answer::failure(id, failure, suggestions),
+        Some(error) => SerializedResponse::error(id, &error),
+        None => SerializedResponse::failure(id, failure, suggestions),
     }
 }
 
@@ -154,7 +161,7 @@ fn not_found(
     kind: RequestKind,
     subject: &str,
     failure: &ToolFailure,
-    generation: Generation,
+    generation: ProtocolGeneration,
     suggestions: &dyn SuggestionFormatter,
 ) -> Option<RpcError> {
     let says_so = match &failure.upstream {
@@ -169,8 +176,8 @@ fn not_found(
         return None;
     }
     let code = match generation {
-        Generation::Legacy => RpcError::RESOURCE_NOT_FOUND,
-        Generation::Modern => RpcError::INVALID_PARAMS,
+        ProtocolGeneration::Legacy => RpcError::RESOURCE_NOT_FOUND,
+        ProtocolGeneration::Modern => RpcError::INVALID_PARAMS,
     };
     let rpc_error = of_failure(failure, suggestions);
     if failure.upstream.is_some() {
@@ -190,14 +197,14 @@ mod tests {
     use serde_json::json;
 
     #[track_caller]
-    fn check(members: Value, generation: Generation, is_retry: bool, expected: Value) {
+    fn check(members: Value, generation: ProtocolGeneration, is_retry: bool, expected: Value) {
         let result = wire(RequestKind::Resource, members.as_object().unwrap().clone(), generation, is_retry);
         assert_eq!(Value::Object(result).to_string(), expected.to_string());
     }
 
     #[test]
     fn a_resource_is_kept_as_long_as_its_provider_says_and_for_its_reader_alone() {
-        let modern = Generation::Modern;
+        let modern = ProtocolGeneration::Modern;
         let private =
             |ttl: u64| json!({"resultType": "complete", "contents": [], "ttlMs": ttl, "cacheScope": "private"});
         check(json!({"contents": []}), modern, false, private(0));
@@ -205,6 +212,6 @@ mod tests {
         check(hinted.clone(), modern, false, private(60_000));
         check(hinted, modern, true, private(0));
         check(json!({"contents": [], "ttlMs": -1}), modern, false, private(0));
-        check(json!({"contents": []}), Generation::Legacy, false, json!({"contents": []}));
+        check(json!({"contents": []}), ProtocolGeneration::Legacy, false, json!({"contents": []}));
     }
 }

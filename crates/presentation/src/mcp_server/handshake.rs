@@ -2,7 +2,7 @@
 
 use super::{
     McpServer,
-    answer::Answer,
+    answer::SerializedResponse,
     list_tools::LIST_TTL_MS,
     log_threshold::SESSION_LEVEL,
     protocol_error::{invalid_params, supported_versions},
@@ -10,8 +10,8 @@ use super::{
     server_identity::ServerIdentity,
 };
 use serde_json::{Map, Value, json};
-use toolstead_domain::{ClientProfile, Generation, ProtocolVersion, Scope, task_request::TASKS};
-use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
+use toolstead_domain::{ClientProfile, ProtocolGeneration, ProtocolVersion, Scope, task_request::TASKS};
+use toolstead_infrastructure::mcp::wire::message::{RequestId, RpcError};
 
 /// Built-in guidance for models, valid for every configuration.
 const INSTRUCTIONS: &str = include_str!("handshake/instructions.txt");
@@ -23,15 +23,15 @@ impl McpServer {
     /// The errors of [`ServerIdentity::initialize`].
     pub(super) fn initialize(
         &self,
-        id: &Id,
+        id: &RequestId,
         params: &mut Map<String, Value>,
         scope: &Scope,
-    ) -> Result<(Answer, ClientProfile), RpcError> {
+    ) -> Result<(SerializedResponse, ClientProfile), RpcError> {
         self.identity.initialize(id, params, self.app.provider_notifications.instructions(scope))
     }
 
     /// Answers `server/discover` for this scope.
-    pub(super) fn discover(&self, id: &Id, scope: &Scope) -> Answer {
+    pub(super) fn discover(&self, id: &RequestId, scope: &Scope) -> SerializedResponse {
         self.identity.discover(id, self.app.provider_notifications.instructions(scope))
     }
 }
@@ -47,14 +47,15 @@ impl ServerIdentity {
     /// -32602 for invalid parameters.
     pub(super) fn initialize(
         &self,
-        id: &Id,
+        id: &RequestId,
         params: &mut Map<String, Value>,
         guidance: Option<String>,
-    ) -> Result<(Answer, ClientProfile), RpcError> {
+    ) -> Result<(SerializedResponse, ClientProfile), RpcError> {
         let Some(offered) = params.get("protocolVersion").and_then(Value::as_str) else {
             return Err(invalid_params("`protocolVersion` must be a text such as `2025-11-25`"));
         };
-        let offered = ProtocolVersion::parse(offered).filter(|version| version.generation() == Generation::Legacy);
+        let offered =
+            ProtocolVersion::parse(offered).filter(|version| version.generation() == ProtocolGeneration::Legacy);
         let version = offered.unwrap_or(ProtocolVersion::NEWEST_LEGACY);
         let capabilities = match params.swap_remove("capabilities") {
             Some(Value::Object(capabilities)) => capabilities,
@@ -69,12 +70,12 @@ impl ServerIdentity {
             "serverInfo": self.implementation(),
             "instructions": self.instructions(guidance),
         });
-        Ok((Answer::result(id, &result), profile))
+        Ok((SerializedResponse::result(id, &result), profile))
     }
 
     /// Answers `server/discover` with the guidance of upstream servers. Servers may be added or removed, so the result
     /// may be cached only as long as a list.
-    pub(super) fn discover(&self, id: &Id, guidance: Option<String>) -> Answer {
+    pub(super) fn discover(&self, id: &RequestId, guidance: Option<String>) -> SerializedResponse {
         let result = json!({
             "resultType": "complete",
             "supportedVersions": supported_versions(),
@@ -84,7 +85,7 @@ impl ServerIdentity {
             "cacheScope": "private",
             "_meta": self.result_meta(),
         });
-        Answer::result(id, &result)
+        SerializedResponse::result(id, &result)
     }
 
     /// Returns the instructions for models: the configured ones, the built-in ones, and those of upstream servers.

@@ -27,13 +27,13 @@ mod stateless_sessions;
 
 use super::McpServer;
 use crate::{app::App, cores::RuntimePool, telemetry::SERVER};
-use connections::{Connections, End};
-use endpoint::{Endpoint, EndpointHandle};
+use connections::{CloseTiming, Connections};
+use endpoint::{ConnectionEndpoint, Endpoint};
 use head_deadline::HeadDeadline;
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use settings::HttpSettings;
-use shared_stream::SharedStream;
+use shared_stream::SharedTcpStream;
 use std::{
     convert::Infallible,
     future::poll_fn,
@@ -135,7 +135,7 @@ impl HttpServer {
         let finished = calls.saturating_sub(cancelled);
         let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         tracing::info!(target: SERVER, finished, cancelled, ms, "drained");
-        self.connections.end(End::AfterResponse);
+        self.connections.end(CloseTiming::AfterResponse);
         self.open.close();
         if timeout(LAST_RESPONSES, self.open.wait()).await.is_err() {
             tracing::warn!(target: SERVER, "some clients did not read their last responses");
@@ -146,7 +146,7 @@ impl HttpServer {
 impl Drop for HttpServer {
     fn drop(&mut self) {
         self.listener_end.cancel();
-        self.connections.end(End::AtOnce);
+        self.connections.end(CloseTiming::AtOnce);
     }
 }
 
@@ -207,7 +207,7 @@ impl Acceptor {
             }
         };
         let (connection, deadline) = (self.connections.take_in(from), HeadDeadline::default());
-        let handle = Arc::new(EndpointHandle::new(self.endpoint.clone()));
+        let handle = Arc::new(ConnectionEndpoint::new(self.endpoint.clone()));
         let (head, client) = (deadline.clone(), connection.clone());
         let service = service_fn(move |request| {
             head.clear();
@@ -218,7 +218,7 @@ impl Acceptor {
         let task = self.open.track_future(async move {
             // Here, because a stream belongs to the runtime that creates it.
             let stream = match TcpStream::from_std(stream) {
-                Ok(stream) => SharedStream::new(stream),
+                Ok(stream) => SharedTcpStream::new(stream),
                 Err(error) => {
                     tracing::warn!(error = &error as &dyn std::error::Error, "could not serve a connection");
                     return;
@@ -231,12 +231,12 @@ impl Acceptor {
             // No `select!`: each wake-up would draw a random number and take the locks of two tokens.
             let ended = poll_fn(|context| {
                 let end = connection.poll_end(context);
-                if end == End::AtOnce {
+                if end == CloseTiming::AtOnce {
                     return Poll::Ready(Ok(()));
                 }
                 let mut polled = served.as_mut().poll(context);
                 // Afterwards, so that a request which has arrived already is answered.
-                if end == End::AfterResponse && !is_ending && polled.is_pending() {
+                if end == CloseTiming::AfterResponse && !is_ending && polled.is_pending() {
                     is_ending = true;
                     served.as_mut().graceful_shutdown();
                     polled = served.as_mut().poll(context);

@@ -2,19 +2,25 @@
 
 use super::{
     McpServer,
-    answer::Answer,
+    answer::SerializedResponse,
     call_tool::Client,
     list_tools::{LIST_TTL_MS, PAGE_BYTES, cursor},
     protocol_error::of_kind,
 };
 use serde_json::{Map, Value};
 use toolstead_application::{ContextList, ListContextQuery};
-use toolstead_domain::{Generation, error_kind::ErrorKind};
-use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
+use toolstead_domain::{ProtocolGeneration, error_kind::ErrorKind};
+use toolstead_infrastructure::mcp::wire::message::{RequestId, RpcError};
 
 impl McpServer {
     /// Returns one page of the list that the method names; any method not handled here is `tools/list`.
-    pub(super) async fn list(&self, id: &Id, method: &str, params: &Map<String, Value>, client: Client) -> Answer {
+    pub(super) async fn list(
+        &self,
+        id: &RequestId,
+        method: &str,
+        params: &Map<String, Value>,
+        client: Client,
+    ) -> SerializedResponse {
         // Loading the commands detects changes and notifies the clients.
         self.app.agent_files.commands();
         let (of, member) = match method {
@@ -26,7 +32,7 @@ impl McpServer {
         let (generation, scope) = (client.generation(), client.scope);
         let cursor = match cursor(params) {
             Ok(cursor) => cursor,
-            Err(error) => return Answer::error(id, &error),
+            Err(error) => return SerializedResponse::error(id, &error),
         };
         if cursor.is_none() {
             self.settle_context().await;
@@ -36,11 +42,11 @@ impl McpServer {
             Ok(page) => page,
             Err(error) => {
                 let error = of_kind(RpcError::INVALID_PARAMS, ErrorKind::InvalidInput, error.to_string());
-                return Answer::error(id, &error);
+                return SerializedResponse::error(id, &error);
             }
         };
         let mut result = Map::new();
-        if generation == Generation::Modern {
+        if generation == ProtocolGeneration::Modern {
             result.insert("resultType".into(), "complete".into());
             result.insert("ttlMs".into(), LIST_TTL_MS.into());
             result.insert("cacheScope".into(), "private".into());
@@ -50,6 +56,6 @@ impl McpServer {
         if let Some(next) = page.next_cursor {
             result.insert("nextCursor".into(), next.into());
         }
-        Answer::result(id, &result)
+        SerializedResponse::result(id, &result)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{
     McpServer,
-    answer::Answer,
+    answer::SerializedResponse,
     call_tool::Client,
     protocol_error::{invalid_params, of_kind},
 };
@@ -10,8 +10,8 @@ use serde::Serialize;
 use serde_json::{Map, Value, value::RawValue};
 use std::sync::Arc;
 use toolstead_application::{ListForm, ListToolsQuery, PageSize, SharedTool, ToolFilter};
-use toolstead_domain::{Generation, error_kind::ErrorKind};
-use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
+use toolstead_domain::{ProtocolGeneration, error_kind::ErrorKind};
+use toolstead_infrastructure::mcp::wire::message::{RequestId, RpcError};
 
 /// Maximum size of the definitions in a page, in bytes.
 pub(super) const PAGE_BYTES: usize = 1 << 20;
@@ -44,12 +44,17 @@ struct ModernMembers {
 
 impl McpServer {
     /// Returns one page of tools, with each definition as its provider sent it.
-    pub(super) async fn list_tools(&self, id: &Id, params: &Map<String, Value>, client: Client) -> Answer {
+    pub(super) async fn list_tools(
+        &self,
+        id: &RequestId,
+        params: &Map<String, Value>,
+        client: Client,
+    ) -> SerializedResponse {
         let generation = client.generation();
         let Client { scope, profile } = client;
         let cursor = match cursor(params) {
             Ok(cursor) => cursor,
-            Err(error) => return Answer::error(id, &error),
+            Err(error) => return SerializedResponse::error(id, &error),
         };
         let is_later_page = cursor.is_some();
         if !is_later_page {
@@ -62,25 +67,28 @@ impl McpServer {
             Ok(page) => page,
             Err(error) => {
                 let error = of_kind(RpcError::INVALID_PARAMS, ErrorKind::InvalidInput, error.to_string());
-                return Answer::error(id, &error);
+                return SerializedResponse::error(id, &error);
             }
         };
         let modern = match generation {
-            Generation::Legacy => None,
-            Generation::Modern => {
+            ProtocolGeneration::Legacy => None,
+            ProtocolGeneration::Modern => {
                 Some(ModernMembers { result_type: "complete", ttl_ms: LIST_TTL_MS, cache_scope: "private" })
             }
         };
         let is_whole = page.next_cursor.is_none() && !is_later_page;
         let mut rest = if is_whole { members_of_all(&page.tools) } else { Map::new() };
-        if generation == Generation::Modern {
+        if generation == ProtocolGeneration::Modern {
             let meta = rest.entry("_meta").or_insert_with(|| Map::new().into());
             if let (Value::Object(meta), Value::Object(ours)) = (meta, self.identity.result_meta()) {
                 meta.extend(ours);
             }
         }
         let tools = page.tools.iter().map(|one| one.wire()).collect();
-        Answer::result(id, &ListToolsResult { modern, tools, next_cursor: page.next_cursor.as_deref(), rest })
+        SerializedResponse::result(
+            id,
+            &ListToolsResult { modern, tools, next_cursor: page.next_cursor.as_deref(), rest },
+        )
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{
     McpServer,
     call_tool::Client,
-    server_notification::{List, ServerNotification},
+    server_notification::{ListKind, ServerNotification},
     watches::Watches,
 };
 use crate::app::App;
@@ -20,7 +20,7 @@ use tokio::{
     },
     time::Instant,
 };
-use toolstead_application::{ContextChanges, ContextEvent, LogListener};
+use toolstead_application::{ContextChangeCounts, ContextEvent, LogListener};
 use toolstead_domain::{ContextNotice, LogLevel};
 
 /// Minimum time between two batches of change notifications. The first one is sent immediately.
@@ -32,7 +32,7 @@ pub(super) struct Interests {
     /// The client.
     pub(super) client: Client,
     /// Lists whose changes are reported.
-    pub(super) lists: BTreeSet<List>,
+    pub(super) lists: BTreeSet<ListKind>,
     /// Resources that the client watches.
     pub(super) watches: Arc<Watches>,
     /// Minimum level of logs that do not belong to a call, and its changes; `None` if the client receives none.
@@ -43,7 +43,7 @@ impl Interests {
     /// Returns the interests of a client with a session: every list, and the resources and log level that it sets
     /// during the session.
     pub(super) fn of_session(client: Client, watches: Arc<Watches>, level: watch::Receiver<Option<LogLevel>>) -> Self {
-        Self { client, lists: List::ALL.into(), watches, logs: Some(level) }
+        Self { client, lists: ListKind::ALL.into(), watches, logs: Some(level) }
     }
 
     /// Returns the interests of the client in the view of the server.
@@ -55,12 +55,12 @@ impl Interests {
 /// Notifications of one application for one client. Frequent changes are combined.
 #[derive(Debug)]
 pub(super) struct NotificationFeed {
-    sources: Sources,
-    wanted: BTreeSet<List>,
+    sources: NotificationSources,
+    wanted: BTreeSet<ListKind>,
     watches: Arc<Watches>,
     logs: Option<(LogListener, watch::Receiver<Option<LogLevel>>)>,
     /// Changed lists that were not reported yet.
-    changed: BTreeSet<List>,
+    changed: BTreeSet<ListKind>,
     updated: BTreeSet<String>,
     not_before: Option<Instant>,
     /// Notifications that are ready to be sent.
@@ -69,10 +69,10 @@ pub(super) struct NotificationFeed {
 
 /// Sources of notifications.
 #[derive(Debug)]
-struct Sources {
+struct NotificationSources {
     tools: watch::Receiver<u64>,
-    context: watch::Receiver<ContextChanges>,
-    known: ContextChanges,
+    context: watch::Receiver<ContextChangeCounts>,
+    known: ContextChangeCounts,
     notices: Option<broadcast::Receiver<Arc<ContextEvent>>>,
 }
 
@@ -85,10 +85,10 @@ enum Event {
     Missed,
 }
 
-impl Sources {
+impl NotificationSources {
     fn new(
         mut tools: watch::Receiver<u64>,
-        mut context: watch::Receiver<ContextChanges>,
+        mut context: watch::Receiver<ContextChangeCounts>,
         heard: broadcast::Receiver<Arc<ContextEvent>>,
     ) -> Self {
         tools.mark_unchanged();
@@ -109,7 +109,7 @@ impl Sources {
 impl NotificationFeed {
     /// Subscribes to all further notifications.
     pub(super) fn new(app: &App, interests: &Interests) -> Self {
-        let sources = Sources::new(app.registry.changes(), app.context.changes(), app.context.notices());
+        let sources = NotificationSources::new(app.registry.changes(), app.context.changes(), app.context.notices());
         let mut feed = Self::of(sources, interests);
         feed.logs = interests.logs.clone().map(|mut level| {
             let mut listener = app.provider_notifications.listen(interests.client.scope.clone());
@@ -119,7 +119,7 @@ impl NotificationFeed {
         feed
     }
 
-    fn of(sources: Sources, interests: &Interests) -> Self {
+    fn of(sources: NotificationSources, interests: &Interests) -> Self {
         Self {
             sources,
             wanted: interests.lists.clone(),
@@ -166,15 +166,15 @@ impl NotificationFeed {
 
     fn take(&mut self, event: Event) {
         match event {
-            Event::Tools => self.note(List::Tools),
+            Event::Tools => self.note(ListKind::Tools),
             Event::Context => {
                 let now = *self.sources.context.borrow();
                 let before = std::mem::replace(&mut self.sources.known, now);
                 if now.resources != before.resources {
-                    self.note(List::Resources);
+                    self.note(ListKind::Resources);
                 }
                 if now.prompts != before.prompts {
-                    self.note(List::Prompts);
+                    self.note(ListKind::Prompts);
                 }
             }
             Event::Notice(heard) => match &heard.notice {
@@ -190,7 +190,7 @@ impl NotificationFeed {
         }
     }
 
-    fn note(&mut self, list: List) {
+    fn note(&mut self, list: ListKind) {
         if self.wanted.contains(&list) {
             self.changed.insert(list);
         }
@@ -239,18 +239,21 @@ mod tests {
 
     struct Registries {
         tools: watch::Sender<u64>,
-        context: watch::Sender<ContextChanges>,
+        context: watch::Sender<ContextChangeCounts>,
         heard: broadcast::Sender<Arc<ContextEvent>>,
     }
 
-    fn feed(lists: &[List]) -> (Registries, NotificationFeed) {
+    fn feed(lists: &[ListKind]) -> (Registries, NotificationFeed) {
         let registries = Registries {
             tools: watch::Sender::new(0),
-            context: watch::Sender::new(ContextChanges::default()),
+            context: watch::Sender::new(ContextChangeCounts::default()),
             heard: broadcast::Sender::new(8),
         };
-        let sources =
-            Sources::new(registries.tools.subscribe(), registries.context.subscribe(), registries.heard.subscribe());
+        let sources = NotificationSources::new(
+            registries.tools.subscribe(),
+            registries.context.subscribe(),
+            registries.heard.subscribe(),
+        );
         let lists = lists.iter().copied().collect();
         let profile = Arc::new(ClientProfile::without_protocol("test"));
         let client = Client { scope: Scope::default(), profile };
@@ -260,17 +263,17 @@ mod tests {
 
     #[tokio::test]
     async fn a_single_change_is_told_at_once_and_a_storm_once_more_at_its_end() {
-        let (registries, mut feed) = feed(&List::ALL);
+        let (registries, mut feed) = feed(&ListKind::ALL);
         assert_eq!(feed.next().now_or_never(), None);
         registries.tools.send_replace(1);
-        assert_eq!(feed.next().now_or_never(), Some(ServerNotification::ListChanged(List::Tools)));
+        assert_eq!(feed.next().now_or_never(), Some(ServerNotification::ListChanged(ListKind::Tools)));
         for version in 2..1000 {
             registries.tools.send_replace(version);
             registries.context.send_modify(|changes| changes.prompts += 1);
             assert_eq!(feed.next().now_or_never(), None);
         }
-        assert_eq!(feed.next().await, ServerNotification::ListChanged(List::Tools));
-        assert_eq!(feed.next().now_or_never(), Some(ServerNotification::ListChanged(List::Prompts)));
+        assert_eq!(feed.next().await, ServerNotification::ListChanged(ListKind::Tools));
+        assert_eq!(feed.next().now_or_never(), Some(ServerNotification::ListChanged(ListKind::Prompts)));
         assert_eq!(feed.next().now_or_never(), None);
         drop(registries);
         assert_eq!(feed.next().now_or_never(), None);
@@ -278,13 +281,13 @@ mod tests {
 
     #[tokio::test]
     async fn nothing_is_told_that_was_not_asked_for() {
-        let (registries, mut feed) = feed(&[List::Resources]);
+        let (registries, mut feed) = feed(&[ListKind::Resources]);
         registries.tools.send_replace(1);
         registries.context.send_modify(|changes| changes.prompts += 1);
         let notice = ContextNotice::ResourceUpdated { uri: "a://b".into() };
         registries.heard.send(Arc::new(ContextEvent { provider: "x".into(), notice })).unwrap();
         assert_eq!(feed.next().now_or_never(), None);
         registries.context.send_modify(|changes| changes.resources += 1);
-        assert_eq!(feed.next().now_or_never(), Some(ServerNotification::ListChanged(List::Resources)));
+        assert_eq!(feed.next().now_or_never(), Some(ServerNotification::ListChanged(ListKind::Resources)));
     }
 }

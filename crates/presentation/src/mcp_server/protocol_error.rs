@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use toolstead_domain::{
-    ProtocolVersion, SessionError, SuggestionFormatter, ToolFailure, error_kind::ErrorKind, suggestion::SUGGESTION,
+    ProtocolVersion, SessionStateError, SuggestionFormatter, ToolFailure, error_kind::ErrorKind, suggestion::SUGGESTION,
 };
 use toolstead_infrastructure::mcp::wire::message::RpcError;
 
@@ -40,7 +40,7 @@ pub(super) fn unsupported_version(requested: &str) -> RpcError {
 }
 
 /// Creates the error for a message that the session does not allow in its state: -32600.
-pub(super) fn of_session(error: SessionError) -> RpcError {
+pub(super) fn of_session(error: SessionStateError) -> RpcError {
     invalid_request(error.kind(), error.to_string())
 }
 

@@ -9,35 +9,35 @@ use std::{
     },
 };
 use tokio::sync::oneshot;
-use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
+use toolstead_infrastructure::mcp::wire::message::{RequestId, RpcError};
 
 /// Maximum number of open questions of one client.
 const MAX_OPEN: usize = 64;
 
-type Outcome = Result<Value, RpcError>;
+type AnswerResult = Result<Value, RpcError>;
 
 /// Delivers answers to the callers that asked. Only the first answer is used; later ones, and answers to unknown
 /// questions, are ignored.
 #[derive(Debug, Default)]
-pub(super) struct Questions {
-    open: Mutex<HashMap<Id, oneshot::Sender<Outcome>>>,
+pub(super) struct PendingQuestions {
+    open: Mutex<HashMap<RequestId, oneshot::Sender<AnswerResult>>>,
     asked: AtomicU64,
 }
 
 /// An open question. Dropping it closes it.
 #[derive(Debug)]
 pub(super) struct OpenQuestion {
-    questions: Arc<Questions>,
+    questions: Arc<PendingQuestions>,
     /// Id of the request that asks.
-    pub(super) id: Id,
-    answer: oneshot::Receiver<Outcome>,
+    pub(super) id: RequestId,
+    answer: oneshot::Receiver<AnswerResult>,
 }
 
-impl Questions {
+impl PendingQuestions {
     /// Opens a question. Returns `None` if too many are open.
     pub(super) fn open(self: &Arc<Self>) -> Option<OpenQuestion> {
         let number = self.asked.fetch_add(1, Ordering::Relaxed);
-        let id = Id::Text(format!("toolstead-{number}").into());
+        let id = RequestId::Text(format!("toolstead-{number}").into());
         let (sender, answer) = oneshot::channel();
         let mut open = self.lock();
         if open.len() >= MAX_OPEN {
@@ -48,7 +48,7 @@ impl Questions {
     }
 
     /// Delivers the answer of the client.
-    pub(super) fn answer(&self, id: &Id, outcome: Outcome) {
+    pub(super) fn answer(&self, id: &RequestId, outcome: AnswerResult) {
         match self.lock().remove(id) {
             // The caller may have stopped waiting in the meantime.
             Some(asked) => drop(asked.send(outcome)),
@@ -56,7 +56,7 @@ impl Questions {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Id, oneshot::Sender<Outcome>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<RequestId, oneshot::Sender<AnswerResult>>> {
         // Nothing panics while the lock is held.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -64,7 +64,7 @@ impl Questions {
 
 impl OpenQuestion {
     /// Waits for the answer. Cancel-safe.
-    pub(super) async fn answered(&mut self) -> Option<Outcome> {
+    pub(super) async fn answered(&mut self) -> Option<AnswerResult> {
         (&mut self.answer).await.ok()
     }
 }
@@ -81,10 +81,10 @@ mod tests {
 
     #[tokio::test]
     async fn the_first_answer_counts_and_strange_ones_are_ignored() {
-        let questions = Arc::new(Questions::default());
+        let questions = Arc::new(PendingQuestions::default());
         let (mut one, two) = (questions.open().unwrap(), questions.open().unwrap());
         assert_ne!(one.id, two.id);
-        questions.answer(&Id::Text("guessed".into()), Ok(1.into()));
+        questions.answer(&RequestId::Text("guessed".into()), Ok(1.into()));
         questions.answer(&one.id, Ok(2.into()));
         questions.answer(&one.id, Ok(3.into()));
         assert_eq!(one.answered().await, Some(Ok(2.into())));
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn open_questions_are_bounded() {
-        let questions = Arc::new(Questions::default());
+        let questions = Arc::new(PendingQuestions::default());
         let mut open: Vec<_> = (0..MAX_OPEN).map(|_| questions.open().unwrap()).collect();
         assert!(questions.open().is_none());
         open.pop();

@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value, json};
 use toolstead_domain::LogMessage;
-use toolstead_infrastructure::mcp::wire::{message::Id, meta::SUBSCRIPTION_ID};
+use toolstead_infrastructure::mcp::wire::{message::RequestId, meta::SUBSCRIPTION_ID};
 
 /// A list that clients can request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum List {
+pub(super) enum ListKind {
     Tools,
     /// Resources and templates.
     Resources,
@@ -17,14 +17,14 @@ pub(super) enum List {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum ServerNotification {
     /// The list changed, although possibly not for this client.
-    ListChanged(List),
+    ListChanged(ListKind),
     /// The resource with this URI changed.
     Updated(String),
     /// A provider logged this message outside of any call.
     Log(LogMessage),
 }
 
-impl List {
+impl ListKind {
     pub(super) const ALL: [Self; 3] = [Self::Tools, Self::Resources, Self::Prompts];
 
     /// Returns the name of the list in the filter of a subscription (MCP 2026-07-28, schema, `SubscriptionFilter`).
@@ -39,15 +39,15 @@ impl List {
 
 impl ServerNotification {
     /// Returns the notification, for this subscription or for a session.
-    pub(super) fn encode(self, subscription: Option<&Id>) -> Vec<u8> {
+    pub(super) fn encode(self, subscription: Option<&RequestId>) -> Vec<u8> {
         let mut params = Map::new();
         if let Some(id) = subscription {
             params.insert("_meta".into(), json!({SUBSCRIPTION_ID: id.to_value()}));
         }
         let method = match self {
-            Self::ListChanged(List::Tools) => "notifications/tools/list_changed",
-            Self::ListChanged(List::Resources) => "notifications/resources/list_changed",
-            Self::ListChanged(List::Prompts) => "notifications/prompts/list_changed",
+            Self::ListChanged(ListKind::Tools) => "notifications/tools/list_changed",
+            Self::ListChanged(ListKind::Resources) => "notifications/resources/list_changed",
+            Self::ListChanged(ListKind::Prompts) => "notifications/prompts/list_changed",
             Self::Updated(uri) => {
                 params.insert("uri".into(), uri.into());
                 "notifications/resources/updated"

@@ -8,10 +8,10 @@ mod server_handle;
 
 use super::{McpServer, server_identity::ServerIdentity};
 use crate::app::App;
-use client_roots::{AppHost, ClientRoots, RootsEventSender};
+use client_roots::{AppLauncher, ClientRootsWatcher, RootsEventSender};
 use connection::Connection;
 use futures::{FutureExt, future::FusedFuture};
-use server_handle::{ServerHandle, Stage};
+use server_handle::{CurrentServer, ServerReadiness};
 use std::{io, pin::pin, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -87,7 +87,7 @@ where
 {
     let (lines, writing) = LineSender::spawn(writer);
     let server = McpServer::new(app, settings.identity.clone(), settings.first_list_waits);
-    let served = ServerHandle::fixed(Arc::new(server.with_view(settings.view.as_deref())));
+    let served = CurrentServer::fixed(Arc::new(server.with_view(settings.view.as_deref())));
     let connection = Connection::new(served, &settings, lines);
     serve(connection, writing, reader, stop, std::future::pending()).await
 }
@@ -100,7 +100,7 @@ where
 /// # Errors
 /// The error of the reader if the input could not be read.
 pub async fn serve_stdio_in<R, W>(
-    workplace: &dyn AppHost,
+    workplace: &dyn AppLauncher,
     settings: StdioSettings,
     patience: Duration,
     reader: R,
@@ -112,12 +112,12 @@ where
     W: AsyncWrite + Unpin + Send + 'static,
 {
     let (lines, writing) = LineSender::spawn(writer);
-    let stages = watch::Sender::new(Stage::default());
+    let stages = watch::Sender::new(ServerReadiness::default());
     let (events, receiver) = mpsc::channel(WAITING_OCCASIONS);
-    let connection = Connection::new(ServerHandle::from_stages(&stages), &settings, lines.clone());
+    let connection = Connection::new(CurrentServer::from_stages(&stages), &settings, lines.clone());
     let (connection, questions) = connection.with_roots_events(RootsEventSender { events, stages: stages.clone() });
     let identity = settings.identity.clone();
-    let roots = ClientRoots {
+    let roots = ClientRootsWatcher {
         workplace,
         identity,
         view: settings.view.clone(),

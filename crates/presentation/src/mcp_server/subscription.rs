@@ -5,7 +5,7 @@ use super::{
     notification_feed::Interests,
     protocol_error::{invalid_params, of_kind},
     server_identity::ServerIdentity,
-    server_notification::{List, ServerNotification},
+    server_notification::{ListKind, ServerNotification},
     watches::{MAX_WATCHED, Watches},
 };
 use crate::app::App;
@@ -14,16 +14,16 @@ use serde_json::{Map, Value, json};
 use std::{collections::BTreeSet, sync::Arc};
 use toolstead_domain::error_kind::ErrorKind;
 use toolstead_infrastructure::mcp::wire::{
-    message::{Id, RpcError, response},
+    message::{RequestId, RpcError, response},
     meta::SUBSCRIPTION_ID,
 };
 
 /// A subscription. Its id is that of the request that opened it.
 #[derive(Debug)]
 pub(super) struct Subscription {
-    id: Id,
+    id: RequestId,
     /// Lists whose changes are reported.
-    lists: BTreeSet<List>,
+    lists: BTreeSet<ListKind>,
     /// Resources whose changes are reported.
     resources: BTreeSet<String>,
 }
@@ -33,11 +33,11 @@ impl Subscription {
     ///
     /// # Errors
     /// -32602 if there is no `notifications` object, or there are more resources than one subscription may watch.
-    pub(super) fn parse(id: Id, params: &Map<String, Value>) -> Result<Self, RpcError> {
+    pub(super) fn parse(id: RequestId, params: &Map<String, Value>) -> Result<Self, RpcError> {
         let Some(Value::Object(wanted)) = params.get("notifications") else {
             return Err(invalid_params("`notifications` must be an object that names what to listen to"));
         };
-        let is_wanted = |list: &List| wanted.get(list.filter_name()) == Some(&Value::Bool(true));
+        let is_wanted = |list: &ListKind| wanted.get(list.filter_name()) == Some(&Value::Bool(true));
         let resources: BTreeSet<String> = match wanted.get(RESOURCES) {
             Some(Value::Array(uris)) => uris.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
             _ => BTreeSet::new(),
@@ -47,7 +47,7 @@ impl Subscription {
                 format!("a subscription watches up to {MAX_WATCHED} resources: open another one for the rest");
             return Err(of_kind(RpcError::INVALID_PARAMS, ErrorKind::TooLarge, message));
         }
-        Ok(Self { id, lists: List::ALL.into_iter().filter(is_wanted).collect(), resources })
+        Ok(Self { id, lists: ListKind::ALL.into_iter().filter(is_wanted).collect(), resources })
     }
 
     /// Starts watching the resources. Resources that cannot be watched, or not by this client, are removed from the
@@ -119,7 +119,7 @@ mod tests {
     }
 
     fn parse(notifications: Value) -> Result<Subscription, RpcError> {
-        Subscription::parse(Id::Number(4), json!({"notifications": notifications}).as_object().unwrap())
+        Subscription::parse(RequestId::Number(4), json!({"notifications": notifications}).as_object().unwrap())
     }
 
     #[test]
@@ -144,13 +144,13 @@ mod tests {
         assert_eq!(parse(json!({"resourceSubscriptions": uris(MAX_WATCHED)})).unwrap().resources.len(), MAX_WATCHED);
         let error = parse(json!({"resourceSubscriptions": uris(MAX_WATCHED + 1)})).unwrap_err();
         assert_eq!((error.code, &error.data.unwrap()["kind"]), (-32602, &json!("too_large")));
-        assert_eq!(Subscription::parse(Id::Number(4), &Map::new()).unwrap_err().code, -32602);
+        assert_eq!(Subscription::parse(RequestId::Number(4), &Map::new()).unwrap_err().code, -32602);
     }
 
     #[test]
     fn every_message_bears_the_subscriptions_id() {
-        let subscription = Subscription { id: Id::Text("s".into()), ..parse(json!({})).unwrap() };
-        let news = [ServerNotification::ListChanged(List::Prompts), ServerNotification::Updated("a://b".into())];
+        let subscription = Subscription { id: RequestId::Text("s".into()), ..parse(json!({})).unwrap() };
+        let news = [ServerNotification::ListChanged(ListKind::Prompts), ServerNotification::Updated("a://b".into())];
         let outcome = news.map(|news| subscription.encode(news));
         for message in [subscription.acknowledgement(), subscription.cancelled()].iter().chain(&outcome) {
             assert_eq!(parsed(message)["params"]["_meta"][SUBSCRIPTION_ID], "s");

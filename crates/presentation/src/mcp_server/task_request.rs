@@ -2,7 +2,7 @@
 
 use super::{
     McpServer,
-    answer::Answer,
+    answer::SerializedResponse,
     call_tool::Client,
     forward_request::without_result,
     protocol_error::{invalid_params, method_not_found},
@@ -12,22 +12,22 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use toolstead_application::{CancelSignal, ExecuteToolCommand, ForwardTaskCommand};
 use toolstead_domain::{
-    Caller, Generation, TaskMethod, ToolFailure,
+    Caller, ProtocolGeneration, TaskMethod, ToolFailure,
     error_kind::ErrorKind,
     task_request::{takes_tasks, tasks_declared},
 };
-use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
+use toolstead_infrastructure::mcp::wire::message::{RequestId, RpcError};
 
 /// A parsed request.
 #[derive(Debug)]
-pub(super) struct TaskCallRequest {
+pub(super) struct ClientTaskRequest {
     method: TaskMethod,
     task: String,
     params: Map<String, Value>,
     meta: Map<String, Value>,
 }
 
-impl TaskCallRequest {
+impl ClientTaskRequest {
     /// Parses the parameters of the method.
     ///
     /// # Errors
@@ -51,17 +51,18 @@ impl McpServer {
     /// Answers the request. Returns `None` if the client cancelled it and expects no answer.
     pub(super) async fn task(
         &self,
-        id: &Id,
-        request: TaskCallRequest,
+        id: &RequestId,
+        request: ClientTaskRequest,
         client: Client,
         caller: Arc<dyn Caller>,
         cancel: CancelSignal,
-    ) -> Option<Answer> {
-        let TaskCallRequest { method, task, params, meta } = request;
-        if client.generation() == Generation::Legacy {
-            return Some(Answer::error(id, &method_not_found(method.as_str())));
+    ) -> Option<SerializedResponse> {
+        let ClientTaskRequest { method, task, params, meta } = request;
+        if client.generation() == ProtocolGeneration::Legacy {
+            return Some(SerializedResponse::error(id, &method_not_found(method.as_str())));
         }
-        let failed = |failure: &ToolFailure| Answer::failure(id, failure, self.app.execute_tool.suggestions());
+        let failed =
+            |failure: &ToolFailure| SerializedResponse::failure(id, failure, self.app.execute_tool.suggestions());
         if !takes_tasks(&client.profile) {
             let missing = ToolFailure::new(ErrorKind::MissingCapability, "Missing required client capability");
             return Some(failed(&missing.with_data(json!({"requiredCapabilities": tasks_declared()}))));
@@ -73,7 +74,7 @@ impl McpServer {
             Ok(members) => {
                 let mut result = Map::from_iter([("resultType".to_owned(), Value::from("complete"))]);
                 result.extend(members.into_iter().filter(|(name, _)| name != "resultType"));
-                Answer::result(id, &result)
+                SerializedResponse::result(id, &result)
             }
             Err(error) => return without_result(id, error, failed),
         })

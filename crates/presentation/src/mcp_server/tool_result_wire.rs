@@ -2,7 +2,7 @@
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
-use toolstead_domain::{Generation, TextBlock, ToolResult, error_kind::ErrorKind, tool_result::text_block};
+use toolstead_domain::{ProtocolGeneration, TextBlock, ToolResult, error_kind::ErrorKind, tool_result::text_block};
 use toolstead_infrastructure::mcp::wire::message::RESULT_BYTES;
 
 /// The key in `_meta` under which a result with `isError` names the kind of its error
@@ -13,33 +13,33 @@ pub(super) const ERROR_KIND: &str = "toolstead/errorKind";
 /// know.
 #[derive(Debug)]
 pub(super) struct ToolResultWire<'a> {
-    members: Members<'a>,
-    generation: Generation,
+    members: ResultMembers<'a>,
+    generation: ProtocolGeneration,
 }
 
 #[derive(Debug)]
-enum Members<'a> {
+enum ResultMembers<'a> {
     OnlyText(&'a str),
     Object(&'a Map<String, Value>),
 }
 
 impl<'a> ToolResultWire<'a> {
-    pub(super) fn new(result: &'a ToolResult, generation: Generation) -> Self {
+    pub(super) fn new(result: &'a ToolResult, generation: ProtocolGeneration) -> Self {
         match result.only_text() {
-            Some(text) => Self { members: Members::OnlyText(text), generation },
+            Some(text) => Self { members: ResultMembers::OnlyText(text), generation },
             None => Self::of_object(result.as_object(), generation),
         }
     }
 
-    pub(super) fn of_object(object: &'a Map<String, Value>, generation: Generation) -> Self {
-        Self { members: Members::Object(object), generation }
+    pub(super) fn of_object(object: &'a Map<String, Value>, generation: ProtocolGeneration) -> Self {
+        Self { members: ResultMembers::Object(object), generation }
     }
 
     /// Returns the length of its texts in bytes, and some more for the rest.
     pub(super) fn estimated_bytes(&self) -> usize {
         let object = match self.members {
-            Members::OnlyText(text) => return RESULT_BYTES + text.len(),
-            Members::Object(object) => object,
+            ResultMembers::OnlyText(text) => return RESULT_BYTES + text.len(),
+            ResultMembers::Object(object) => object,
         };
         let blocks = object.get("content").and_then(Value::as_array).into_iter().flatten();
         let texts = blocks.filter_map(|block| block.get("text")?.as_str());
@@ -50,12 +50,12 @@ impl<'a> ToolResultWire<'a> {
 impl Serialize for ToolResultWire<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        if self.generation == Generation::Modern {
+        if self.generation == ProtocolGeneration::Modern {
             map.serialize_entry("resultType", "complete")?;
         }
         let object = match self.members {
-            Members::Object(object) => object,
-            Members::OnlyText(text) => {
+            ResultMembers::Object(object) => object,
+            ResultMembers::OnlyText(text) => {
                 map.serialize_entry("content", &[TextBlock::new(text)])?;
                 return map.end();
             }
@@ -66,8 +66,8 @@ impl Serialize for ToolResultWire<'_> {
                 ("resultType", _) => false,
                 // Revisions before 2026-07-28 allow only objects, and their clients would reject the whole result
                 // otherwise. A text block has the same content.
-                ("structuredContent", Generation::Legacy) => value.is_object(),
-                ("content", Generation::Legacy) => in_text.is_none(),
+                ("structuredContent", ProtocolGeneration::Legacy) => value.is_object(),
+                ("content", ProtocolGeneration::Legacy) => in_text.is_none(),
                 _ => true,
             };
             if passes {
@@ -86,7 +86,7 @@ impl ToolResultWire<'_> {
     fn only_in_text<'o>(&self, object: &'o Map<String, Value>) -> Option<&'o Value> {
         let structured = object.get("structuredContent").filter(|content| !content.is_object())?;
         let says_nothing = object.get("content").and_then(Value::as_array).is_none_or(Vec::is_empty);
-        (self.generation == Generation::Legacy && says_nothing).then_some(structured)
+        (self.generation == ProtocolGeneration::Legacy && says_nothing).then_some(structured)
     }
 }
 
@@ -114,7 +114,7 @@ mod tests {
     #[track_caller]
     fn check(result: Value, legacy: Value, modern: Value) {
         let result = ToolResult::from_upstream(result).unwrap();
-        for (generation, expected) in [(Generation::Legacy, legacy), (Generation::Modern, modern)] {
+        for (generation, expected) in [(ProtocolGeneration::Legacy, legacy), (ProtocolGeneration::Modern, modern)] {
             let wire = serde_json::to_string(&ToolResultWire::new(&result, generation)).unwrap();
             assert_eq!(wire, expected.to_string());
         }

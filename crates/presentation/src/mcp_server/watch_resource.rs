@@ -1,39 +1,39 @@
 //! `resources/subscribe` and `resources/unsubscribe`, up to MCP 2025-11-25.
 
 use super::{
-    McpServer, answer::Answer, call_tool::Client, forward_request::failed, protocol_error::invalid_params,
+    McpServer, answer::SerializedResponse, call_tool::Client, forward_request::failed, protocol_error::invalid_params,
     watches::Watches,
 };
 use serde_json::{Map, Value, json};
-use toolstead_domain::{Generation, RequestKind};
-use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
+use toolstead_domain::{ProtocolGeneration, RequestKind};
+use toolstead_infrastructure::mcp::wire::message::{RequestId, RpcError};
 
 impl McpServer {
     /// Answers either method for a session with these watched resources.
     pub(super) async fn watch(
         &self,
-        id: &Id,
+        id: &RequestId,
         method: &str,
         params: &Map<String, Value>,
         client: &Client,
         watches: &Watches,
-    ) -> Answer {
+    ) -> SerializedResponse {
         let uri = match uri(params) {
             Ok(uri) => uri,
-            Err(error) => return Answer::error(id, &error),
+            Err(error) => return SerializedResponse::error(id, &error),
         };
         if method == "resources/unsubscribe" {
             watches.remove(uri);
-            return Answer::result(id, &json!({}));
+            return SerializedResponse::result(id, &json!({}));
         }
         match watches.add(&self.app, client, uri.to_owned()).await {
-            Ok(()) => Answer::result(id, &json!({})),
+            Ok(()) => SerializedResponse::result(id, &json!({})),
             Err(failure) => failed(
                 id,
                 RequestKind::Resource,
                 uri,
                 &failure,
-                Generation::Legacy,
+                ProtocolGeneration::Legacy,
                 self.app.execute_tool.suggestions(),
             ),
         }

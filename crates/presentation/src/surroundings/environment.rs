@@ -6,7 +6,7 @@ use toolstead_domain::{Timestamp, workspace_roots::lexical};
 use toolstead_infrastructure::sandbox::workspace::{
     facts::FileKind,
     granted_workspace::GrantedWorkspace,
-    walk::{Entry, Visit, Visitor, WalkLimits, WalkOrder},
+    walk::{Visit, Visitor, WalkEntry, WalkLimits, WalkOrder},
 };
 
 /// Maximum number of named entries of the working folder.
@@ -78,7 +78,7 @@ fn git_head(granted: &GrantedWorkspace, start: &Path) -> Option<String> {
 fn top_level(granted: &GrantedWorkspace, start: &Path) -> Option<String> {
     let limits = WalkLimits { entries: MOST_ENTRIES, depth: 1, order: WalkOrder::ShallowFirst };
     let found = granted.find_lexical(start).ok()?;
-    let (summary, names) = granted.walk(&found, limits, (), &TopLevel).ok()?;
+    let (summary, names) = granted.walk(&found, limits, (), &TopLevelVisitor).ok()?;
     let names = names.concat();
     let left_out = names.len().saturating_sub(MOST_NAMES);
     let mut shown = names[..names.len() - left_out].join(", ");
@@ -90,9 +90,9 @@ fn top_level(granted: &GrantedWorkspace, start: &Path) -> Option<String> {
     (!names.is_empty()).then_some(shown)
 }
 
-struct TopLevel;
+struct TopLevelVisitor;
 
-impl Visitor for TopLevel {
+impl Visitor for TopLevelVisitor {
     type Context = ();
     type Worker = Vec<String>;
 
@@ -100,7 +100,7 @@ impl Visitor for TopLevel {
         Vec::new()
     }
 
-    fn visit_entry(&self, names: &mut Vec<String>, entry: &Entry<'_>, (): &()) -> Visit {
+    fn visit_entry(&self, names: &mut Vec<String>, entry: &WalkEntry<'_>, (): &()) -> Visit {
         let name = entry.name().to_string_lossy();
         if name == ".git" {
             return Visit::Skip;

@@ -1,12 +1,12 @@
 //! The instruction files of the user and of the workspace.
 
 use super::{
-    instruction_reader::{InstructionReader, InstructionSource, trusting},
+    instruction_reader::{InstructionReader, InstructionRoots, trusting},
     shown_name::shown_name,
 };
 use crate::config::{
     Config,
-    trust::instruction_folders::{INSTRUCTION_FILES, InstructionFolders, OwnFolder, TrustedFolders},
+    trust::instruction_folders::{INSTRUCTION_FILES, InstructionFolders, TrustedFolders, UserInstructionFolder},
 };
 use serde_json::Map;
 use std::{
@@ -16,14 +16,14 @@ use std::{
     time::{Duration, Instant},
 };
 use toolstead_domain::{
-    Category, DeliveredInstructions, Grant, PermissionPolicy, Tool, ToolName, ToolSource, WorkspaceRoots,
+    CallGrant, Category, DeliveredInstructions, PermissionPolicy, Tool, ToolName, ToolSource, WorkspaceRoots,
 };
 use toolstead_infrastructure::sandbox::workspace::{
-    FolderNames, OpenWorkspaceError, Workspace,
+    FolderAliases, OpenWorkspaceError, Workspace,
     facts::FileKind,
     granted_workspace::GrantedWorkspace,
     stop::StopCondition,
-    walk::{Entry, Visit, Visitor, WalkLimits, WalkOrder},
+    walk::{Visit, Visitor, WalkEntry, WalkLimits, WalkOrder},
 };
 
 /// Maximum time to read all files.
@@ -185,13 +185,13 @@ impl InstructionFiles {
     }
 
     fn granted_in(&self, workspace: Arc<Workspace>, policy: Arc<PermissionPolicy>) -> GrantedWorkspace {
-        let grant = Grant::new(policy, self.tool.clone(), Vec::new());
+        let grant = CallGrant::new(policy, self.tool.clone(), Vec::new());
         let now = Instant::now();
         GrantedWorkspace::new(workspace, grant, StopCondition::at(now.checked_add(READING).unwrap_or(now)))
     }
 
-    fn with_workspace(&self, trusted: &TrustedFolders, work: impl FnOnce(&InstructionSource<'_>)) {
-        work(&InstructionSource {
+    fn with_workspace(&self, trusted: &TrustedFolders, work: impl FnOnce(&InstructionRoots<'_>)) {
+        work(&InstructionRoots {
             granted: self.granted(),
             is_trusted: &|path| trusted.contain(path),
             shown: &|path| shown_name(&self.workspace.shown(path)),
@@ -200,7 +200,12 @@ impl InstructionFiles {
     }
 
     /// Calls `work` with a folder of the user as the only root. Does nothing if the folder does not exist.
-    fn with_own(&self, own: &OwnFolder, trusted: &TrustedFolders, work: impl FnOnce(&InstructionSource<'_>)) {
+    fn with_own(
+        &self,
+        own: &UserInstructionFolder,
+        trusted: &TrustedFolders,
+        work: impl FnOnce(&InstructionRoots<'_>),
+    ) {
         let roots = WorkspaceRoots { read_only: vec![own.path.clone()], ..WorkspaceRoots::default() };
         let Ok(workspace) = opened(&roots, None) else { return };
         let policy = PermissionPolicy { roots, ..PermissionPolicy::default() };
@@ -209,7 +214,7 @@ impl InstructionFiles {
             Some(below) => format!("~/{}", shown_name(&below.to_string_lossy())),
             None => shown_name(&path.to_string_lossy()),
         };
-        work(&InstructionSource {
+        work(&InstructionRoots {
             granted: self.granted_in(workspace, Arc::new(policy)),
             is_trusted: &|path| !own.needs_trust || trusted.contain(path),
             shown: &shown,
@@ -235,7 +240,7 @@ impl ListedInstructionFile {
 
 /// Adds the instruction file of a folder to the list, and those before it that may not be read.
 fn list_folder(
-    source: &InstructionSource<'_>,
+    source: &InstructionRoots<'_>,
     folder: &Path,
     names: &[&str],
     state: &InstructionState,
@@ -258,7 +263,7 @@ fn list_folder(
 }
 
 /// Returns the folders at and below a root that contain instruction files, as far as the limits permit.
-fn folders_with_files(source: &InstructionSource<'_>, root: &Path) -> Vec<PathBuf> {
+fn folders_with_files(source: &InstructionRoots<'_>, root: &Path) -> Vec<PathBuf> {
     let limits = WalkLimits { entries: MOST_ENTRIES, depth: MOST_DEPTH, order: WalkOrder::ShallowFirst };
     let Ok(found) = source.granted.find_lexical(root) else { return Vec::new() };
     let walked = source.granted.walk(&found, limits, (), &InstructionFileSearch);
@@ -275,7 +280,7 @@ impl Visitor for InstructionFileSearch {
         Vec::new()
     }
 
-    fn visit_entry(&self, folders: &mut Vec<PathBuf>, entry: &Entry<'_>, (): &()) -> Visit {
+    fn visit_entry(&self, folders: &mut Vec<PathBuf>, entry: &WalkEntry<'_>, (): &()) -> Visit {
         if entry.kind() == FileKind::Folder {
             return if NOT_EXAMINED.iter().any(|name| entry.name() == *name) { Visit::Skip } else { Visit::Continue };
         }
@@ -292,7 +297,7 @@ fn opened(roots: &WorkspaceRoots, home: Option<PathBuf>) -> Result<Arc<Workspace
         return Ok(Arc::new(Workspace::closed()));
     }
     let roots = WorkspaceRoots { read_only: roots.all().map(Path::to_path_buf).collect(), ..WorkspaceRoots::default() };
-    Workspace::open(&roots, FolderNames { home, aliases: Vec::new() }).map(Arc::new)
+    Workspace::open(&roots, FolderAliases { home, aliases: Vec::new() }).map(Arc::new)
 }
 
 /// Returns the definition of the tool whose permissions decide what may be read.

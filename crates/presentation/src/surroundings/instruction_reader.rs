@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 use toolstead_domain::{
-    InstructionSection,
+    InstructionFile,
     invisible_characters::{is_removable, removal_note},
     permission::decision::in_shell,
     workspace_roots::lexical,
@@ -27,7 +27,7 @@ const MOST_NOTES: usize = 100;
 const MOST_DEPTH: usize = 4;
 
 /// Files of some roots, with what agents may read of them.
-pub(super) struct InstructionSource<'a> {
+pub(super) struct InstructionRoots<'a> {
     /// The roots, with the permissions of a tool that reads.
     pub(super) granted: GrantedWorkspace,
     /// Returns `true` if the file at a real path is in a trusted folder.
@@ -42,7 +42,7 @@ pub(super) struct InstructionSource<'a> {
 #[derive(Debug, Default)]
 pub(super) struct InstructionReader {
     /// Files read so far, one section each.
-    pub(super) sections: Vec<InstructionSection>,
+    pub(super) sections: Vec<InstructionFile>,
     /// Files that were not read, or only in part.
     pub(super) notes: Vec<String>,
     /// Real paths of the files read so far.
@@ -51,7 +51,7 @@ pub(super) struct InstructionReader {
     pub(super) bytes: usize,
 }
 
-impl InstructionSource<'_> {
+impl InstructionRoots<'_> {
     /// Finds a file without reading it; `None` if there is none.
     ///
     /// # Errors
@@ -94,7 +94,7 @@ impl InstructionReader {
     /// path.
     pub(super) fn read_folder(
         &mut self,
-        source: &InstructionSource<'_>,
+        source: &InstructionRoots<'_>,
         folder: &Path,
         names: &[&str],
         is_known: impl Fn(&str) -> bool,
@@ -126,7 +126,7 @@ impl InstructionReader {
     }
 
     /// Reads a file and those that it includes. `chain` contains the files that include it.
-    fn read_file(&mut self, source: &InstructionSource<'_>, found: &FileHandle, chain: &mut Vec<PathBuf>) {
+    fn read_file(&mut self, source: &InstructionRoots<'_>, found: &FileHandle, chain: &mut Vec<PathBuf>) {
         let real = &found.path().real;
         if !self.read.insert(real.clone()) {
             return;
@@ -143,7 +143,7 @@ impl InstructionReader {
         };
         notes.into_iter().for_each(|note| self.note(format!("`{shown}`: {note}")));
         let included = included_paths(&text);
-        let section = InstructionSection { file: shown.clone(), text };
+        let section = InstructionFile { file: shown.clone(), text };
         self.bytes += section.to_text().len();
         self.sections.push(section);
         chain.push(real.clone());
@@ -155,7 +155,7 @@ impl InstructionReader {
         chain.pop();
     }
 
-    fn include(&mut self, source: &InstructionSource<'_>, named: &str, chain: &mut Vec<PathBuf>) -> Result<(), String> {
+    fn include(&mut self, source: &InstructionRoots<'_>, named: &str, chain: &mut Vec<PathBuf>) -> Result<(), String> {
         let folder = chain.last().and_then(|file| file.parent()).unwrap_or(Path::new("/"));
         let path = match (named.strip_prefix("~/"), source.home) {
             (Some(rest), Some(home)) => lexical(home, Path::new(rest)),

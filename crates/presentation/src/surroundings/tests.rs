@@ -4,13 +4,13 @@ use super::*;
 use crate::config::{
     Config,
     layers::{
-        environment::Environment,
+        environment::EnvironmentVariables,
         request::{ConfigFlags, ConfigRequest},
     },
 };
 use std::{fs, os::unix::fs::symlink, path::Path};
 use tempfile::TempDir;
-use toolstead_domain::{InstructionSection, Timestamp, testing::fixed_clock::FixedClock};
+use toolstead_domain::{InstructionFile, Timestamp, testing::fixed_clock::FixedClock};
 use uuid::Uuid;
 
 /// A home folder and a workspace.
@@ -43,7 +43,7 @@ impl Machine {
     fn config(&self) -> Config {
         let home = self.path("home");
         let request = ConfigRequest {
-            environment: Environment::new([("HOME", home.to_str().unwrap())]),
+            environment: EnvironmentVariables::new([("HOME", home.to_str().unwrap())]),
             start: self.path("work"),
             administrator: self.path("etc"),
             file: None,
@@ -82,7 +82,7 @@ impl Machine {
     async fn instructions_for(&self, paths: &[&str], delivered: &DeliveredInstructions) -> (Vec<String>, Vec<String>) {
         let paths: Vec<PathBuf> = paths.iter().map(|path| self.path(path)).collect();
         let found = self.surroundings().instructions_for(&paths, delivered).await;
-        let shown = |section: &InstructionSection| {
+        let shown = |section: &InstructionFile| {
             format!("{}: {}", self.neutral(&section.file), section.text.lines().next().unwrap_or_default())
         };
         let notes = found.notes.iter().map(|note| self.neutral(note)).collect();

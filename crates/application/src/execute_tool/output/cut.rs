@@ -1,6 +1,6 @@
 //! Cutting the middle out of a text.
 
-use super::{block_text, block_text_mut, overflow_writer::StoredPart};
+use super::{block_text, block_text_mut, overflow_writer::StorageOutcome};
 use crate::tool_registry::output_readers::OutputReaders;
 use serde_json::Value;
 use std::ops::Range;
@@ -43,7 +43,7 @@ impl JoinedText {
 
     /// Removes the middle, so that the rest and the notice in its place fit the budget. Three fifths of the rest are
     /// from the beginning and two fifths from the end.
-    pub(super) fn cut(&self, blocks: &mut Vec<Value>, budget: usize, kept: &StoredPart, readers: &OutputReaders) {
+    pub(super) fn cut(&self, blocks: &mut Vec<Value>, budget: usize, kept: &StorageOutcome, readers: &OutputReaders) {
         let text = self.text.as_str();
         let total = self.characters();
         // The notice about the longest gap is the longest one.
@@ -110,7 +110,7 @@ struct Gap {
 }
 
 /// Returns the notice: the size and position of the removed part, and the calls that return it.
-fn notice(gap: &Gap, budget: usize, kept: &StoredPart, readers: &OutputReaders) -> String {
+fn notice(gap: &Gap, budget: usize, kept: &StorageOutcome, readers: &OutputReaders) -> String {
     let Gap { characters, total, lines: (first, last) } = gap;
     let missing = format!("{characters} of {total} characters");
     let lines = if first == last { format!("within line {first}") } else { format!("lines {first} to {last}") };

@@ -22,7 +22,7 @@ pub(in crate::execute_tool) struct OverflowWriter<'a> {
 
 /// State of a removed part in the output store.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum StoredPart {
+pub(super) enum StorageOutcome {
     /// Stored completely.
     Complete(OutputHandle),
     /// Stored up to this number of bytes.
@@ -48,12 +48,18 @@ impl<'a> OverflowWriter<'a> {
     }
 
     /// Stores content up to the limit. `of` names the part of the result.
-    pub(super) async fn store(&mut self, of: &str, media_type: &str, content: &[u8]) -> StoredPart {
+    pub(super) async fn store(&mut self, of: &str, media_type: &str, content: &[u8]) -> StorageOutcome {
         self.store_beginning(of, media_type, content, content.len()).await
     }
 
     /// Stores content. `content` is the whole of it, or a beginning that is longer than the limit.
-    async fn store_beginning(&mut self, of: &str, media_type: &str, content: &[u8], bytes_in_all: usize) -> StoredPart {
+    async fn store_beginning(
+        &mut self,
+        of: &str,
+        media_type: &str,
+        content: &[u8],
+        bytes_in_all: usize,
+    ) -> StorageOutcome {
         let is_whole = content.len() <= self.max_bytes;
         let beginning = if is_whole { content } else { up_to(content, self.max_bytes) };
         // JSON that is cut is no longer valid.
@@ -63,7 +69,7 @@ impl<'a> OverflowWriter<'a> {
             Err(error) => {
                 let error: &(dyn std::error::Error + 'static) = &error;
                 tracing::warn!(call = %self.call, error, "a large output could not be stored");
-                return StoredPart::NotStored;
+                return StorageOutcome::NotStored;
             }
         };
         let mut entry = json!({"of": of, "handle": stored.handle.to_string(), "mediaType": stored.media_type, "bytes": stored.bytes});
@@ -72,19 +78,19 @@ impl<'a> OverflowWriter<'a> {
         }
         self.kept.push(entry);
         match is_whole {
-            true => StoredPart::Complete(stored.handle),
-            false => StoredPart::Truncated(stored.handle, beginning.len()),
+            true => StorageOutcome::Complete(stored.handle),
+            false => StorageOutcome::Truncated(stored.handle, beginning.len()),
         }
     }
 
     /// Stores the text of a result.
-    pub(super) async fn store_text(&mut self, text: &str) -> StoredPart {
+    pub(super) async fn store_text(&mut self, text: &str) -> StorageOutcome {
         self.store("text", "text/plain", text.as_bytes()).await
     }
 
     /// Stores a value as pretty-printed JSON, so that a range of lines can be read. Uses compact JSON if pretty-printed
     /// JSON would consist mostly of blanks or exceed the limit.
-    pub(super) async fn store_json(&mut self, of: &str, value: &Value) -> StoredPart {
+    pub(super) async fn store_json(&mut self, of: &str, value: &Value) -> StorageOutcome {
         let mut line = PrefixWriter::of(self.max_bytes.saturating_add(1));
         // Serializing JSON values never fails, and the writer accepts every byte.
         let _ = serde_json::to_writer(&mut line, value);
@@ -100,7 +106,7 @@ impl<'a> OverflowWriter<'a> {
     }
 }
 
-impl StoredPart {
+impl StorageOutcome {
     /// Returns the handle; `None` if nothing is stored.
     pub(super) fn handle(&self) -> Option<OutputHandle> {
         match self {

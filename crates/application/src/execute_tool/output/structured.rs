@@ -4,7 +4,7 @@
 //! has a schema, the result therefore has shortened content that fits it: long texts are cut in the middle, and long
 //! lists at the end.
 
-use super::{OutputSchema, is_longer, overflow_writer::StoredPart};
+use super::{OutputSchema, is_longer, overflow_writer::StorageOutcome};
 use crate::{execute_tool::validation::validated, tool_registry::output_readers::OutputReaders};
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -67,12 +67,12 @@ fn short_text(text: &str, characters: usize) -> String {
 }
 
 /// Returns the notice about removed structured content.
-pub(super) fn left_out(kept: &StoredPart, readers: &OutputReaders) -> String {
+pub(super) fn left_out(kept: &StorageOutcome, readers: &OutputReaders) -> String {
     format!("[the structured content is too large and left out; {}{}]", kept.describe(), how(kept, readers))
 }
 
 /// Returns the notice about shortened structured content.
-pub(super) fn shortened_notice(kept: &StoredPart, readers: &OutputReaders) -> String {
+pub(super) fn shortened_notice(kept: &StorageOutcome, readers: &OutputReaders) -> String {
     format!(
         "[the structured content is too large: its long texts are cut and its long lists end early; {}{}]",
         kept.describe(),
@@ -81,7 +81,7 @@ pub(super) fn shortened_notice(kept: &StoredPart, readers: &OutputReaders) -> St
 }
 
 /// Returns the error text for structured content that cannot be shortened under the schema.
-pub(super) fn unfit(kept: &StoredPart, readers: &OutputReaders) -> String {
+pub(super) fn unfit(kept: &StorageOutcome, readers: &OutputReaders) -> String {
     format!(
         "The call was done, do not repeat it. Its structured content is too large to pass on, and shortened it does \
          not fit the tool's output schema; {}{}",
@@ -90,7 +90,7 @@ pub(super) fn unfit(kept: &StoredPart, readers: &OutputReaders) -> String {
     )
 }
 
-fn how(kept: &StoredPart, readers: &OutputReaders) -> String {
+fn how(kept: &StorageOutcome, readers: &OutputReaders) -> String {
     let Some(handle) = kept.handle() else { return String::new() };
     let read = readers.full_read_call(handle).map_or_else(String::new, |call| format!("{call}, or "));
     format!(": {read}as an argument {{\"$ref\": \"{handle}\", \"select\": \"/…\"}}")

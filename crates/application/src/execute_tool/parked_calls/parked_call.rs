@@ -1,7 +1,7 @@
 //! One call that may be parked: its open questions, and the current round of its client.
 
 use super::{
-    sealed_state::{Digest, Seal, SealedState},
+    sealed_state::{Digest, RequestStateContent, Seal},
     waiting_room::WaitingRoom,
 };
 use crate::{
@@ -21,15 +21,15 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 use toolstead_domain::{
-    CallId, CallOutcome, Caller, CancelReason, Capability, ClientProfile, InputRequest, InputRequired, InputResponse,
-    InputResponses, LogMessage, NotAnswered, Principal, Progress,
+    CallId, CallOutcome, Caller, CancelReason, ClientCapability, ClientProfile, InputRequest, InputRequired,
+    InputResponse, InputResponses, LogMessage, NotAnswered, Principal, Progress,
 };
 
 /// Maximum number of questions per call, over all rounds. More would exhaust the user's patience.
 const MAX_QUESTIONS: usize = 64;
 
 /// Outcome of a call or of one of its rounds.
-pub(in crate::execute_tool) type Outcome = Result<CallOutcome, ExecuteToolError>;
+pub(in crate::execute_tool) type CallResult = Result<CallOutcome, ExecuteToolError>;
 
 /// Call of a client that answers with retries. The call's path uses it as its caller. Its questions are sent when the
 /// path can make no progress without answers; its progress and log messages go to the attached round.
@@ -68,16 +68,16 @@ struct State {
     is_over: bool,
     /// Caller of the attached round.
     caller: Option<Arc<dyn Caller>>,
-    questions: BTreeMap<String, Question>,
+    questions: BTreeMap<String, ParkedQuestion>,
     asked: usize,
     /// `true` if questions arrived since the last check.
     has_new_questions: bool,
     /// `true` if the questions are to be sent.
     is_due: bool,
-    outcome: Option<Outcome>,
+    outcome: Option<CallResult>,
 }
 
-struct Question {
+struct ParkedQuestion {
     number: usize,
     request: InputRequest,
     /// `true` once the question was sent to the client.
@@ -157,7 +157,7 @@ impl ParkedCall {
     }
 
     /// Waits for the outcome of the attached round.
-    pub(super) async fn round(&self) -> Outcome {
+    pub(super) async fn round(&self) -> CallResult {
         loop {
             let changed = self.changed.notified();
             if let Some(outcome) = self.take_outcome() {
@@ -167,7 +167,7 @@ impl ParkedCall {
         }
     }
 
-    fn take_outcome(&self) -> Option<Outcome> {
+    fn take_outcome(&self) -> Option<CallResult> {
         let mut state = self.lock();
         match state.outcome.take() {
             Some(outcome) => {
@@ -195,9 +195,14 @@ impl ParkedCall {
         state.caller = None;
         terms.open_calls.wait(terms.id);
         self.until.send_replace(Some(until));
-        let sealed =
-            SealedState { call: terms.id, round: state.round, until, owner: terms.owner, request: terms.request };
-        let to_request = |(key, question): (&String, &mut Question)| {
+        let sealed = RequestStateContent {
+            call: terms.id,
+            round: state.round,
+            until,
+            owner: terms.owner,
+            request: terms.request,
+        };
+        let to_request = |(key, question): (&String, &mut ParkedQuestion)| {
             question.is_out = true;
             (key.clone(), question.request.clone())
         };
@@ -217,7 +222,7 @@ impl ParkedCall {
     }
 
     /// Stores the outcome of the path. Returns `true` if a round is attached or may still be.
-    pub(super) fn finish(&self, outcome: Outcome) -> bool {
+    pub(super) fn finish(&self, outcome: CallResult) -> bool {
         let mut state = self.lock();
         state.outcome = Some(outcome);
         self.changed.notify_one();
@@ -286,8 +291,8 @@ impl ParkedCall {
     }
 
     async fn put(&self, key: Option<&str>, request: InputRequest) -> Result<InputResponse, NotAnswered> {
-        let is_declared = |capability: Capability| capability.is_declared(&self.terms.client.capabilities);
-        if !Capability::of(&request).is_some_and(is_declared) {
+        let is_declared = |capability: ClientCapability| capability.is_declared(&self.terms.client.capabilities);
+        if !ClientCapability::of(&request).is_some_and(is_declared) {
             return Err(NotAnswered::Unsupported);
         }
         let me = self.me.upgrade().ok_or(NotAnswered::Disconnected)?;
@@ -311,7 +316,7 @@ impl ParkedCall {
             while state.questions.contains_key(&key) {
                 key = format!("{key}-{number}");
             }
-            state.questions.insert(key.clone(), Question { number, request, is_out: false, answer });
+            state.questions.insert(key.clone(), ParkedQuestion { number, request, is_out: false, answer });
             state.has_new_questions = true;
             QuestionGuard { call: self, key, number }
         };

@@ -1,7 +1,7 @@
 //! Rounds of a call. Its path runs in the task of the first round until it asks a question, and in a task of its own
 //! from then on.
 
-use super::parked_call::{AbandonReason, Outcome, ParkedCall};
+use super::parked_call::{AbandonReason, CallResult, ParkedCall};
 use crate::cancel_signal::CancelSignal;
 use futures::future::{BoxFuture, FutureExt};
 use std::{
@@ -16,15 +16,15 @@ use toolstead_domain::{CallOutcome, CancelReason};
 
 /// Path of a call. Reports when it can make no progress without answers.
 struct CallFuture {
-    work: BoxFuture<'static, Outcome>,
+    work: BoxFuture<'static, CallResult>,
     call: Arc<ParkedCall>,
     is_asking: bool,
 }
 
 impl Future for CallFuture {
-    type Output = Outcome;
+    type Output = CallResult;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<CallResult> {
         self.call.waker.register(context.waker());
         let outcome = self.work.as_mut().poll(context);
         if outcome.is_pending() {
@@ -53,7 +53,7 @@ pub(in crate::execute_tool) struct FirstRound {
 impl FirstRound {
     /// Creates the first round. Requires a tokio runtime.
     pub(in crate::execute_tool) fn new(
-        work: BoxFuture<'static, Outcome>,
+        work: BoxFuture<'static, CallResult>,
         call: Arc<ParkedCall>,
         grace: Duration,
     ) -> Self {
@@ -69,9 +69,9 @@ impl FirstRound {
 }
 
 impl Future for FirstRound {
-    type Output = Outcome;
+    type Output = CallResult;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<CallResult> {
         let Some(path) = &mut self.path else { return Poll::Pending };
         let outcome = path.poll_unpin(context);
         if outcome.is_pending()
@@ -97,7 +97,7 @@ impl Drop for FirstRound {
 }
 
 /// Runs a later round, which is attached to its call. Dropping it or signalling `cancel` cancels the call.
-pub(in crate::execute_tool) async fn later_round(call: Arc<ParkedCall>, cancel: CancelSignal) -> Outcome {
+pub(in crate::execute_tool) async fn later_round(call: Arc<ParkedCall>, cancel: CancelSignal) -> CallResult {
     let mut attached = CancelOnDrop(Some(&call));
     let outcome = tokio::select! {
         biased;
@@ -141,7 +141,7 @@ async fn keep(mut path: CallFuture, call: Arc<ParkedCall>, grace: Duration) {
     drop(path.await);
 }
 
-async fn hand_out(call: &ParkedCall, outcome: Outcome) {
+async fn hand_out(call: &ParkedCall, outcome: CallResult) {
     if call.finish(outcome) {
         tokio::select! {
             () = call.outcome_taken() => {}

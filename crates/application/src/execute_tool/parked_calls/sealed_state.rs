@@ -17,7 +17,7 @@ const SEAL: usize = 32;
 /// Reference to one round of one call. It contains nothing that is secret from its client, so it is authenticated and
 /// not encrypted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct SealedState {
+pub(super) struct RequestStateContent {
     pub(super) call: CallId,
     pub(super) round: u32,
     /// Time until which the call waits.
@@ -45,7 +45,7 @@ impl Seal {
         Self { key, start: Instant::now() }
     }
 
-    pub(super) fn seal(&self, state: &SealedState) -> String {
+    pub(super) fn seal(&self, state: &RequestStateContent) -> String {
         let until = u64::try_from(state.until.duration_since(self.start).as_millis()).unwrap_or(u64::MAX);
         let mut bytes = Vec::with_capacity(STATE + SEAL);
         bytes.extend_from_slice(state.call.0.as_bytes());
@@ -59,7 +59,7 @@ impl Seal {
     }
 
     /// Returns the state; `None` if its seal does not match.
-    pub(super) fn open(&self, text: &str) -> Option<SealedState> {
+    pub(super) fn open(&self, text: &str) -> Option<RequestStateContent> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         let (state, seal) = bytes.split_at_checked(STATE)?;
         // Comparing digests of the two seals reveals nothing about the seal by its timing.
@@ -71,7 +71,7 @@ impl Seal {
         let (until, rest) = rest.split_first_chunk::<8>()?;
         let (owner, rest) = rest.split_first_chunk::<32>()?;
         let request = rest.first_chunk::<32>()?;
-        Some(SealedState {
+        Some(RequestStateContent {
             call: CallId(Uuid::from_bytes(*call)),
             round: u32::from_be_bytes(*round),
             until: self.start.checked_add(Duration::from_millis(u64::from_be_bytes(*until)))?,
@@ -101,9 +101,9 @@ mod tests {
         assert_eq!(text, "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
     }
 
-    fn state(seal: &Seal) -> SealedState {
+    fn state(seal: &Seal) -> RequestStateContent {
         let until = seal.start + Duration::from_millis(300_000);
-        SealedState { call: CallId(Uuid::now_v7()), round: 3, until, owner: [1; 32], request: [2; 32] }
+        RequestStateContent { call: CallId(Uuid::now_v7()), round: 3, until, owner: [1; 32], request: [2; 32] }
     }
 
     #[test]

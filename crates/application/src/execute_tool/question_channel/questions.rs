@@ -6,13 +6,13 @@ mod question_records;
 use crate::execute_tool::{
     events,
     ports::ExecuteToolPorts,
-    record::{Record, each_piece},
+    record::{CallRecord, each_piece},
 };
 pub(crate) use client_adaptation::adapt_for_client;
-pub(super) use question_records::QuestionRecords;
+pub(super) use question_records::QuestionRecorder;
 use question_records::{OpenQuestionRecord, QuestionEnd};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use toolstead_domain::{Grant, InputRequest, InputResponse, NotAnswered, ToolCall};
+use toolstead_domain::{CallGrant, InputRequest, InputResponse, NotAnswered, ToolCall};
 
 /// Maximum number of questions per call. More would exhaust the user's patience.
 const MAX_QUESTIONS: usize = 32;
@@ -20,16 +20,16 @@ const MAX_QUESTIONS: usize = 32;
 const MAX_BYTES: u64 = 4 << 20;
 
 /// The questions of one running call.
-pub(in crate::execute_tool) struct Questions<'a> {
+pub(in crate::execute_tool) struct QuestionRelay<'a> {
     call: &'a ToolCall,
-    grant: &'a Grant,
-    record: &'a Record,
+    grant: &'a CallGrant,
+    record: &'a CallRecord,
     ports: &'a ExecuteToolPorts,
     /// `true` if the server's name is not prepended to the messages.
     in_own_words: bool,
     budget: Mutex<QuestionBudget>,
     /// Created with the first question.
-    rows: OnceLock<Arc<QuestionRecords>>,
+    rows: OnceLock<Arc<QuestionRecorder>>,
 }
 
 /// Remaining budget of the call for questions.
@@ -39,12 +39,12 @@ struct QuestionBudget {
     bytes: u64,
 }
 
-impl<'a> Questions<'a> {
+impl<'a> QuestionRelay<'a> {
     /// Creates the question budget of a running call.
     pub(in crate::execute_tool) fn new(
         call: &'a ToolCall,
-        grant: &'a Grant,
-        record: &'a Record,
+        grant: &'a CallGrant,
+        record: &'a CallRecord,
         ports: &'a ExecuteToolPorts,
         in_own_words: bool,
     ) -> Self {
@@ -53,12 +53,12 @@ impl<'a> Questions<'a> {
     }
 
     /// Returns the audit records of the questions.
-    pub(super) fn rows(&self) -> &Arc<QuestionRecords> {
-        self.rows.get_or_init(|| Arc::new(QuestionRecords::new(self.ports)))
+    pub(super) fn rows(&self) -> &Arc<QuestionRecorder> {
+        self.rows.get_or_init(|| Arc::new(QuestionRecorder::new(self.ports)))
     }
 
     /// Returns the audit records of the questions; `None` before the first question.
-    pub(super) fn open_rows(&self) -> Option<&Arc<QuestionRecords>> {
+    pub(super) fn open_rows(&self) -> Option<&Arc<QuestionRecorder>> {
         self.rows.get()
     }
 

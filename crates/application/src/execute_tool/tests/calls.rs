@@ -7,7 +7,10 @@ async fn a_call_answers_and_is_on_record() {
     let house = Plan::default().house(provider()).await;
     assert_eq!(house.call("echo", json!({"a": 1})).await, "hi");
     let row = house.only_row();
-    assert_eq!((row.tool.as_str(), &row.outcome, row.ended), ("echo", &Outcome::Succeeded, Some(Timestamp(1))));
+    assert_eq!(
+        (row.tool.as_str(), &row.outcome, row.ended),
+        ("echo", &ExecutionOutcome::Succeeded, Some(Timestamp(1)))
+    );
     assert_eq!((row.arguments, row.source.as_str()), (json!({"a": 1}), "built-in"));
     assert_eq!(row.decision.unwrap().reason, "calls that touch nothing are allowed by default");
 }
@@ -83,13 +86,13 @@ async fn check_on_record(house: House, tool: &'static str) {
         async move { handler.handle(command(tool, json!({}))).await }
     });
     house.provider.began(1).await;
-    assert_eq!(house.only_row().outcome, Outcome::Running);
+    assert_eq!(house.only_row().outcome, ExecutionOutcome::Running);
     // The caller drops the call: the provider's future is dropped, and the record is completed all the same.
     calling.abort();
     house.provider.ended(1).await;
     house.open_calls.drained().await;
-    assert_eq!(house.provider.ends()[0].1, CallEnd::Dropped);
-    assert_eq!(wait_for_end(&house).await.outcome, Outcome::Cancelled(CancelReason::Client));
+    assert_eq!(house.provider.ends()[0].1, ObservedCallEnd::Dropped);
+    assert_eq!(wait_for_end(&house).await.outcome, ExecutionOutcome::Cancelled(CancelReason::Client));
 }
 
 /// Returns the only record once it is final. It is written just after the call is closed.
@@ -134,8 +137,8 @@ async fn a_call_past_its_deadline_is_dropped_after_a_grace() {
     late.timeout = Some(Duration::from_secs(5));
     let error = house.handler.handle(late).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Timeout);
-    assert_eq!(house.provider.ends()[0].1, CallEnd::Dropped);
-    assert!(matches!(house.only_row().outcome, Outcome::Failed(ErrorKind::Timeout, _)));
+    assert_eq!(house.provider.ends()[0].1, ObservedCallEnd::Dropped);
+    assert!(matches!(house.only_row().outcome, ExecutionOutcome::Failed(ErrorKind::Timeout, _)));
 }
 
 #[tokio::test]

@@ -15,7 +15,13 @@ async fn what_no_rule_allows_does_not_run_and_the_refusal_teaches() {
         "{answer}"
     );
     assert_eq!(house.provider.calls().len(), 0);
-    assert!(house.log.rows().iter().all(|row| matches!(row.outcome, Outcome::Refused(ErrorKind::PermissionDenied, _))));
+    assert!(
+        house
+            .log
+            .rows()
+            .iter()
+            .all(|row| matches!(row.outcome, ExecutionOutcome::Refused(ErrorKind::PermissionDenied, _)))
+    );
 }
 
 #[tokio::test]
@@ -105,7 +111,7 @@ async fn a_question_that_the_user_interrupts_cancels_its_call() {
     let approver = Arc::new(ScriptedApprover::answering([Approval::Cancelled]));
     let house = Plan { approver, ..Default::default() }.house(provider()).await;
     assert!(house.call("write", json!({})).await.contains("cancelled"));
-    assert_eq!(house.log.rows()[0].outcome, Outcome::Cancelled(CancelReason::Client));
+    assert_eq!(house.log.rows()[0].outcome, ExecutionOutcome::Cancelled(CancelReason::Client));
     assert_eq!(house.provider.calls().len(), 0);
 }
 

@@ -2,7 +2,8 @@
 
 use super::*;
 use toolstead_domain::{
-    AdaptedResult, AdapterDefinitions, AdapterInput, DialectAdapter, HookContext, testing::scripted_hook::ScriptedHook,
+    AdaptedResult, AdapterDefinitions, AdapterInput, AdditionalContext, DialectAdapter,
+    testing::scripted_hook::ScriptedHook,
 };
 
 static DEFINITIONS: AdapterDefinitions = AdapterDefinitions::new(
@@ -78,7 +79,7 @@ async fn a_face_answers_under_its_name_and_in_its_dialect_under_the_tools_own() 
 #[tokio::test]
 async fn a_failure_keeps_its_kind_and_what_hooks_say_in_every_face() {
     let says =
-        || AfterCallResponse { context: vec![HookContext::from("mind the gap")], ..AfterCallResponse::default() };
+        || AfterCallResponse { context: vec![AdditionalContext::from("mind the gap")], ..AfterCallResponse::default() };
     let hook = ScriptedHook::named("guard").answering_after(says()).answering_after(says());
     let house = Plan { hooks: vec![Arc::new(hook)], ..Default::default() }.house(looking()).await;
     let answer = house.call("PeekInVain", json!({"at": "b"})).await;

@@ -27,7 +27,7 @@ impl ToolHook for Guard {
     }
 
     async fn after(&self, ended: EndedCall<'_>) -> AfterCallResponse {
-        assert_eq!(ended.execution.outcome == Outcome::Succeeded, ended.result.is_some());
+        assert_eq!(ended.execution.outcome == ExecutionOutcome::Succeeded, ended.result.is_some());
         self.0.fetch_add(1, Ordering::SeqCst);
         match ended.call.and_then(|call| call.arguments.get("path")?.as_str()) {
             Some("hide") => AfterCallResponse { output: Some(ToolResult::text("hidden")), ..Default::default() },

@@ -3,7 +3,7 @@
 use super::*;
 use mockall::mock;
 use std::sync::Mutex;
-use toolstead_domain::{CallContext, ProviderError, ToolCall, ToolFailure};
+use toolstead_domain::{CallContext, ProviderListError, ToolCall, ToolFailure};
 
 mock! {
     Asker {}
@@ -28,7 +28,7 @@ mock! {
     #[async_trait]
     impl ToolProvider for Tools {
         fn name(&self) -> &str;
-        async fn list(&self) -> Result<Vec<Tool>, ProviderError>;
+        async fn list(&self) -> Result<Vec<Tool>, ProviderListError>;
         async fn accesses(&self, call: &ToolCall) -> Result<Vec<Access>, ToolFailure>;
         async fn preview<'s, 'c, 'r, 'x>(
             &'s self,
@@ -53,7 +53,7 @@ async fn a_call_passes_a_mocked_hook_a_mocked_approver_and_a_mocked_provider() {
         .returning(|_, _| BeforeCallResponse::proceed());
     hook.expect_after()
         .once()
-        .withf(|ended| ended.execution.outcome == Outcome::Succeeded)
+        .withf(|ended| ended.execution.outcome == ExecutionOutcome::Succeeded)
         .returning(|_| AfterCallResponse::default());
 
     let mut approver = MockAsker::new();

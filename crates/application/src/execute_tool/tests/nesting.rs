@@ -4,13 +4,13 @@ use super::{
     retries::{Forms, modern, retry},
     *,
 };
-use crate::orchestration::{Examples, Orchestration};
+use crate::orchestration::{ExampleArguments, OrchestrationTools};
 use futures::poll;
 use proptest::prelude::*;
 use std::{pin::pin, task::Poll};
 use tokio::task::yield_now;
 use toolstead_domain::{
-    CallContext, Labels, LogLevel, LogMessage, NestedCall, OutcomeKind, ProviderError, ToolCall, ToolSelection,
+    CallContext, Labels, LogLevel, LogMessage, NestedCall, OutcomeKind, ProviderListError, ToolCall, ToolSelection,
     testing::recording_caller::RecordingCaller,
 };
 use uuid::Uuid;
@@ -26,7 +26,7 @@ impl ToolProvider for Maker {
         "maker"
     }
 
-    async fn list(&self) -> Result<Vec<Tool>, ProviderError> {
+    async fn list(&self) -> Result<Vec<Tool>, ProviderListError> {
         Ok(vec![samples::tool("make"), samples::tool("abandon")])
     }
 
@@ -69,13 +69,13 @@ impl Plan {
     pub(super) async fn house_that_nests(self) -> House {
         let house = self.house(provider().with(send()).with(opaque())).await;
         house.registry.register(Arc::new(Maker(house.provider.clone()))).await.unwrap();
-        let examples = Examples {
+        let examples = ExampleArguments {
             batch: r#"{"invocations": [{"tool_name": "one"}]}"#,
             subagent: r#"{"prompt": "p"}"#,
             tool_search: r#"{"query": "q"}"#,
             call_tool: r#"{"name": "one"}"#,
         };
-        house.registry.register(Arc::new(Orchestration::new(examples, |_| Vec::new(), None))).await.unwrap();
+        house.registry.register(Arc::new(OrchestrationTools::new(examples, |_| Vec::new(), None))).await.unwrap();
         house
     }
 }
@@ -190,8 +190,8 @@ async fn a_call_that_ends_leaves_no_call_behind_that_it_made() {
     let house = Plan { rules, ..Default::default() }.house_that_nests().await;
     assert_eq!(house.call("abandon", json!({})).await, "left");
     house.check_tree("abandoned");
-    assert_eq!(house.row("endless").outcome, Outcome::Cancelled(CancelReason::Client));
-    assert_eq!(house.provider.ends()[0].1, CallEnd::Dropped);
+    assert_eq!(house.row("endless").outcome, ExecutionOutcome::Cancelled(CancelReason::Client));
+    assert_eq!(house.provider.ends()[0].1, ObservedCallEnd::Dropped);
 }
 
 #[tokio::test(start_paused = true)]

@@ -12,7 +12,7 @@ async fn output_over_the_budget_is_cut_and_says_so() {
         "{}",
         text.len()
     );
-    assert_eq!(house.only_row().outcome, Outcome::Succeeded);
+    assert_eq!(house.only_row().outcome, ExecutionOutcome::Succeeded);
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use super::{
 };
 use std::time::Duration;
 use toolstead_domain::{
-    CallContext, CallId, NestedCall, NotAnswered, OutcomeKind, ProtocolVersion, ProviderError, ToolCall,
+    CallContext, CallId, NestedCall, NotAnswered, OutcomeKind, ProtocolVersion, ProviderListError, ToolCall,
     testing::recording_caller::RecordingCaller,
 };
 use uuid::Uuid;
@@ -21,7 +21,7 @@ fn of_git(is_plain: bool, steps: impl FnOnce(ScriptedTool) -> ScriptedTool) -> S
     ScriptedProvider::new("git").with(steps(ScriptedTool::of(tool).touches(vec![access])))
 }
 
-fn told_by(moment: &toolstead_domain::testing::scripted_provider::scripted_tool::Moment<'_>) -> Ending {
+fn told_by(moment: &toolstead_domain::testing::scripted_provider::scripted_tool::EndingContext<'_>) -> Ending {
     Ending::Done(ToolResult::text(moment.responses.iter().map(|one| one.0.to_string()).collect::<String>()))
 }
 
@@ -152,7 +152,7 @@ impl ToolProvider for Fickle {
     fn name(&self) -> &str {
         "fickle"
     }
-    async fn list(&self) -> Result<Vec<Tool>, ProviderError> {
+    async fn list(&self) -> Result<Vec<Tool>, ProviderListError> {
         Ok(vec![samples::tool("fickle"), samples::tool("pair")])
     }
     async fn accesses(&self, _: &ToolCall) -> Result<Vec<Access>, ToolFailure> {

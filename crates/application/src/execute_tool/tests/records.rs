@@ -147,8 +147,10 @@ async fn where_arguments_are_not_kept_no_text_of_a_row_tells_of_them() {
         assert_eq!(decision.trace[0]["part"], "run");
         assert!(decision.reason.contains("rule `Bash` in the command line"), "{decision:?}");
         match (verdict, &row.outcome) {
-            (Effect::Allow, Outcome::Failed(ErrorKind::ExecutionFailed, detail)) => assert_eq!(detail, "[not kept]"),
-            (Effect::Ask | Effect::Deny, Outcome::Refused(ErrorKind::PermissionDenied, detail)) => {
+            (Effect::Allow, ExecutionOutcome::Failed(ErrorKind::ExecutionFailed, detail)) => {
+                assert_eq!(detail, "[not kept]")
+            }
+            (Effect::Ask | Effect::Deny, ExecutionOutcome::Refused(ErrorKind::PermissionDenied, detail)) => {
                 assert_eq!(*detail, decision.reason);
             }
             other => panic!("{other:?}"),

@@ -286,7 +286,7 @@ async fn an_answer_holds_for_what_was_shown_and_the_rules_hold_after_it() {
 impl House {
     fn only_one_ran(&self) -> ToolExecution {
         let mut rows = self.log.rows();
-        rows.retain(|row| row.outcome == Outcome::Succeeded);
+        rows.retain(|row| row.outcome == ExecutionOutcome::Succeeded);
         assert_eq!((rows.len(), self.provider.calls().len()), (1, 1));
         rows.remove(0)
     }
@@ -369,7 +369,7 @@ async fn a_client_that_never_comes_back_ends_the_call_on_record() {
     settled(&house).await;
     let outcome = |tool: &str| house.log.rows().into_iter().find(|row| row.tool == tool).unwrap().outcome;
     assert_eq!(outcome("write").error_kind(), Some(ErrorKind::ApprovalTimeout));
-    assert!(matches!(outcome("greet"), Outcome::Failed(_, why) if why.contains("did not answer in time")));
+    assert!(matches!(outcome("greet"), ExecutionOutcome::Failed(_, why) if why.contains("did not answer in time")));
     for (tool, state) in [("write", state), ("greet", tools)] {
         let answer = house.execute(retry(modern(tool, json!({})), &state, "yes")).await;
         assert_eq!(answer, "approval_timeout: The answer came too late: the call has ended.");
@@ -404,7 +404,7 @@ async fn waiting_calls_are_bounded_and_take_no_room_of_running_ones() {
         yield_now().await;
     }
     let made_room = house.log.rows().remove(0).outcome;
-    assert_eq!(made_room, Outcome::Cancelled(CancelReason::Client), "the one that waited longest made room");
+    assert_eq!(made_room, ExecutionOutcome::Cancelled(CancelReason::Client), "the one that waited longest made room");
     house.handler.session_ended(&Principal::local(), &"another".into()).await;
     assert_eq!(house.open_calls.len(), 63);
     house.handler.session_ended(&Principal::local(), &"s".into()).await;
@@ -450,13 +450,13 @@ async fn whoever_takes_a_round_back_takes_the_call_back() {
         let cancel = round.cancel.clone();
         let handler = house.handler.clone();
         let attached = tokio::spawn(async move { handler.handle(round).await });
-        while house.log.rows()[0].outcome != Outcome::Running {
+        while house.log.rows()[0].outcome != ExecutionOutcome::Running {
             yield_now().await;
         }
         // A second retry with the same state arrives while the client is in its round.
         let again = answered(modern("curious", json!({})), &state, &[(&keys[0], "b")]);
         assert!(house.execute(again).await.starts_with("invalid_input"));
-        assert_eq!(house.log.rows()[0].outcome, Outcome::Running);
+        assert_eq!(house.log.rows()[0].outcome, ExecutionOutcome::Running);
         if by_signal {
             cancel.cancel(CancelReason::Client);
             let outcome = attached.await.unwrap();
@@ -465,8 +465,8 @@ async fn whoever_takes_a_round_back_takes_the_call_back() {
             attached.abort();
         }
         settled(&house).await;
-        assert_eq!(house.log.rows()[0].outcome, Outcome::Cancelled(CancelReason::Client));
-        assert_eq!(house.provider.ends()[0].1, CallEnd::Dropped);
+        assert_eq!(house.log.rows()[0].outcome, ExecutionOutcome::Cancelled(CancelReason::Client));
+        assert_eq!(house.provider.ends()[0].1, ObservedCallEnd::Dropped);
     }
 }
 
@@ -485,7 +485,7 @@ async fn calls_that_wait_are_ended_with_all_others_without_an_answer() {
     let state = house.asked(modern("write", json!({}))).await;
     house.open_calls.end();
     settled(&house).await;
-    assert_eq!(house.only_row().outcome, Outcome::Cancelled(CancelReason::Shutdown));
+    assert_eq!(house.only_row().outcome, ExecutionOutcome::Cancelled(CancelReason::Shutdown));
     assert!(!house.execute(retry(modern("write", json!({})), &state, "yes")).await.contains("written"));
     assert_eq!(house.provider.calls().len(), 0);
 }

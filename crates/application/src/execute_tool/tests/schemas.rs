@@ -13,7 +13,7 @@ fn deep_value() -> Value {
 
 #[tokio::test]
 async fn a_schema_without_a_bound_is_validated_beside_this_process_or_the_call_is_refused() {
-    async fn check(schemas: ScriptedSchemaValidator, arguments: Value, expected: &str) {
+    async fn check(schemas: InProcessSchemaValidator, arguments: Value, expected: &str) {
         let schemas = Arc::new(schemas);
         let provider = ScriptedProvider::new("p").with(ScriptedTool::of(tool_with_schema("t", endless_schema())));
         let house = Plan { schemas: schemas.clone(), ..Plan::default() }.house(provider).await;
@@ -22,8 +22,8 @@ async fn a_schema_without_a_bound_is_validated_beside_this_process_or_the_call_i
         assert_eq!(schemas.received_values(), [arguments]);
         assert_eq!(house.log.rows().len(), 1);
     }
-    check(ScriptedSchemaValidator::new(), json!({"b": 1}), "(no output)").await;
-    check(ScriptedSchemaValidator::new(), json!({"a": 1}), "refused invalid_input: The arguments do not fit").await;
+    check(InProcessSchemaValidator::new(), json!({"b": 1}), "(no output)").await;
+    check(InProcessSchemaValidator::new(), json!({"a": 1}), "refused invalid_input: The arguments do not fit").await;
     let why = "(of its schema: it contains itself, and refers twice to one place of what it describes)";
     for (failure, kind) in [
         (SchemaValidatorError::OutOfProcessorTime("1 second".into()), "refused timeout"),
@@ -32,12 +32,12 @@ async fn a_schema_without_a_bound_is_validated_beside_this_process_or_the_call_i
         (SchemaValidatorError::Unavailable("there is no other process".into()), "refused unavailable"),
         (SchemaValidatorError::Ended("killed".into()), "refused unavailable"),
     ] {
-        check(ScriptedSchemaValidator::failing(failure.clone()), deep_value(), kind).await;
-        check(ScriptedSchemaValidator::failing(failure), deep_value(), why).await;
+        check(InProcessSchemaValidator::failing(failure.clone()), deep_value(), kind).await;
+        check(InProcessSchemaValidator::failing(failure), deep_value(), why).await;
     }
     let broken = SchemaValidatorError::Schema(toolstead_domain::tool_input_schema::InvalidSchema::new("it is none"));
     check(
-        ScriptedSchemaValidator::failing(broken),
+        InProcessSchemaValidator::failing(broken),
         json!({}),
         "not callable unavailable: the tool `t` cannot be called",
     )
@@ -46,7 +46,7 @@ async fn a_schema_without_a_bound_is_validated_beside_this_process_or_the_call_i
 
 #[tokio::test]
 async fn what_no_rule_lets_be_called_is_refused_before_its_schema_is_looked_at() {
-    let schemas = Arc::new(ScriptedSchemaValidator::new());
+    let schemas = Arc::new(InProcessSchemaValidator::new());
     let provider = ScriptedProvider::new("p").with(ScriptedTool::of(tool_with_schema("t", endless_schema())));
     let plan = Plan { rules: vec![(Effect::Deny, "t")], schemas: schemas.clone(), ..Plan::default() };
     let house = plan.house(provider).await;
@@ -57,7 +57,7 @@ async fn what_no_rule_lets_be_called_is_refused_before_its_schema_is_looked_at()
     );
     assert!(schemas.received_values().is_empty());
     let row = house.only_row();
-    assert!(matches!(row.outcome, Outcome::Refused(ErrorKind::PermissionDenied, _)), "{row:?}");
+    assert!(matches!(row.outcome, ExecutionOutcome::Refused(ErrorKind::PermissionDenied, _)), "{row:?}");
     assert_eq!(row.decision.map(|decision| decision.verdict).as_deref(), Some("deny"));
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::get_tool::{GetToolHandler, GetToolQuery};
-use toolstead_domain::{Mode, View};
+use toolstead_domain::{PermissionMode, View};
 
 fn here() -> Scope {
     Scope::of(Principal::local(), "s")
@@ -11,7 +11,7 @@ fn here() -> Scope {
 /// Returns a view with these additional rules.
 fn view(name: &str, rules: &[(Effect, &str)]) -> Arc<View> {
     let parse = |(effect, text): &(Effect, &str)| {
-        Arc::new(PermissionRule::parse(*effect, text, RuleOrigin::Program, &PatternBase::default()).unwrap())
+        Arc::new(PermissionRule::parse(*effect, text, RuleOrigin::Program, &PatternContext::default()).unwrap())
     };
     let roots = WorkspaceRoots { write: vec!["/w".into()], ..Default::default() };
     let rules = rules.iter().map(parse).collect();
@@ -72,7 +72,7 @@ async fn a_yes_through_a_view_holds_in_that_view_of_the_session_alone() {
 #[tokio::test]
 async fn a_view_that_asks_nobody_refuses_what_would_be_asked() {
     let roots = WorkspaceRoots { write: vec!["/w".into()], ..Default::default() };
-    let policy = PermissionPolicy { mode: Mode::DontAsk, roots, ..Default::default() };
+    let policy = PermissionPolicy { mode: PermissionMode::DontAsk, roots, ..Default::default() };
     let approver = Arc::new(ScriptedApprover::answering([Approval::once("ann")]));
     let house = Plan { approver: approver.clone(), ..Default::default() }.house(provider()).await;
     let scope = here().through(View::new("quiet", Arc::new(policy)));

@@ -3,7 +3,7 @@
 use super::{nesting::calls, *};
 use crate::get_tool::{GetToolHandler, GetToolQuery};
 use std::collections::BTreeMap;
-use toolstead_domain::{ToolOverlay, ToolSelection, View, ViewContent, ViewLimits};
+use toolstead_domain::{ToolOverlay, ToolSelection, View, ViewCallLimits, ViewContent};
 
 fn overlay(name: &str, fixed: Value, hidden: &[&str]) -> ToolOverlay {
     ToolOverlay {
@@ -16,7 +16,7 @@ fn overlay(name: &str, fixed: Value, hidden: &[&str]) -> ToolOverlay {
 
 fn view(name: &str, overlays: impl IntoIterator<Item = (&'static str, ToolOverlay)>) -> Arc<View> {
     let overlays: BTreeMap<_, _> = overlays.into_iter().map(|(tool, one)| (tool.to_owned(), one)).collect();
-    let limits = ViewLimits { output_characters: Some(1_000), ..ViewLimits::default() };
+    let limits = ViewCallLimits { output_characters: Some(1_000), ..ViewCallLimits::default() };
     let content = ViewContent::new(overlays).unwrap().with_limits(limits);
     let roots = WorkspaceRoots { write: vec!["/w".into()], ..Default::default() };
     let policy = PermissionPolicy { roots, ..Default::default() }.window(ToolSelection::all());
@@ -123,7 +123,7 @@ async fn the_limits_of_a_view_apply_to_its_calls() {
     let house = Plan::default().house(provider()).await;
     let (whole, cut) = (house.call("long", json!({})).await, command("long", json!({})).within(peeking()));
     assert!(house.execute(cut).await.chars().count() < 1_500 && whole.chars().count() > 20_000);
-    let limits = ViewLimits { timeout: Some(Duration::from_secs(3)), ..ViewLimits::default() };
+    let limits = ViewCallLimits { timeout: Some(Duration::from_secs(3)), ..ViewCallLimits::default() };
     let content = ViewContent::default().with_limits(limits);
     let policy = Arc::new(PermissionPolicy::default());
     let scope = Scope::default().through(View::with_content("quick", policy, content));

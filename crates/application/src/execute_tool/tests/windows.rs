@@ -2,7 +2,7 @@
 
 use super::{nesting::calls, *};
 use proptest::prelude::*;
-use toolstead_domain::{CallContext, ProviderError, ToolCall, ToolSelection, UnknownName};
+use toolstead_domain::{CallContext, ProviderListError, ToolCall, ToolSelection, UnknownToolName};
 
 /// Returns a call of `make` that makes these calls through a restricted view on these tools.
 fn make(window: &[&str], made: Value) -> Value {
@@ -56,7 +56,7 @@ async fn a_name_that_fits_no_tool_is_found_out_with_the_nearest_one() {
             "asks"
         }
 
-        async fn list(&self) -> Result<Vec<Tool>, ProviderError> {
+        async fn list(&self) -> Result<Vec<Tool>, ProviderListError> {
             Ok(vec![samples::tool("ask")])
         }
 
@@ -67,7 +67,7 @@ async fn a_name_that_fits_no_tool_is_found_out_with_the_nearest_one() {
         async fn call(&self, call: &ToolCall, context: &CallContext<'_>) -> Result<CallOutcome, ToolFailure> {
             let names = call.arguments["names"].as_array().into_iter().flatten().filter_map(Value::as_str);
             let unknown = context.calls.unknown(&ToolSelection::canonical(names));
-            let output: Vec<String> = unknown.iter().map(UnknownName::to_string).collect();
+            let output: Vec<String> = unknown.iter().map(UnknownToolName::to_string).collect();
             Ok(CallOutcome::Done(ToolResult::text(output.join("\n"))))
         }
     }

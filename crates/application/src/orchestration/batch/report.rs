@@ -5,13 +5,13 @@ use toolstead_domain::{ToolFailure, ToolResult, error_kind::ErrorKind, tool_resu
 
 /// One call and its result.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Item {
+pub(super) struct BatchItem {
     index: usize,
     tool_name: String,
     result: ToolResult,
 }
 
-impl Item {
+impl BatchItem {
     pub(super) fn new(index: usize, tool_name: &str, outcome: Result<ToolResult, ToolFailure>) -> Self {
         let tool_name = tool_name.chars().take(128).collect();
         Self { index, tool_name, result: outcome.unwrap_or_else(ToolFailure::into_result) }
@@ -48,10 +48,10 @@ impl Item {
 
 /// Builds the whole result. The structured results of calls are included as far as the limit of characters allows;
 /// their texts have the same content.
-pub(super) fn report(items: &[Item], characters: usize) -> ToolResult {
+pub(super) fn report(items: &[BatchItem], characters: usize) -> ToolResult {
     let failures = items.iter().filter(|item| item.is_error()).count();
-    let blocks = items.iter().flat_map(Item::blocks).collect();
-    let mut rows: Vec<Map<String, Value>> = items.iter().map(Item::row).collect();
+    let blocks = items.iter().flat_map(BatchItem::blocks).collect();
+    let mut rows: Vec<Map<String, Value>> = items.iter().map(BatchItem::row).collect();
     let used = rows.iter().map(length).fold(100, usize::saturating_add);
     let mut left = characters.saturating_sub(used);
     for (row, item) in rows.iter_mut().zip(items) {
@@ -87,8 +87,8 @@ mod tests {
     fn each_call_has_a_block_and_a_row_and_a_failure_of_one_is_told_of_the_whole() {
         let image = json!({"type": "image", "data": "AAAA", "mimeType": "image/png"});
         let items = [
-            Item::new(0, "one", Ok(ToolResult::json(json!({"n": 1})).with_block(image.clone()))),
-            Item::new(1, "two", Err(ToolFailure::new(ErrorKind::Io, "the disk is gone"))),
+            BatchItem::new(0, "one", Ok(ToolResult::json(json!({"n": 1})).with_block(image.clone()))),
+            BatchItem::new(1, "two", Err(ToolFailure::new(ErrorKind::Io, "the disk is gone"))),
         ];
         let result = report(&items, 30_000);
         let texts = result.content().iter().filter_map(|block| block.get("text")?.as_str()).collect::<Vec<_>>();
@@ -112,6 +112,6 @@ mod tests {
         // Without space for both forms, only the text has the content.
         let small = report(&items, 250);
         assert_eq!(small.structured_content().unwrap()["results"][0].get("structured"), None);
-        assert!(!report(&[Item::new(0, "one", Ok(ToolResult::text("x")))], 100).is_error());
+        assert!(!report(&[BatchItem::new(0, "one", Ok(ToolResult::text("x")))], 100).is_error());
     }
 }

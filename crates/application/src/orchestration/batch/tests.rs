@@ -1,5 +1,5 @@
 use super::*;
-use crate::orchestration::{Examples, Orchestration};
+use crate::orchestration::{ExampleArguments, OrchestrationTools};
 use proptest::prelude::*;
 use std::{
     sync::{Arc, Mutex},
@@ -7,8 +7,8 @@ use std::{
 };
 use tokio::task::yield_now;
 use toolstead_domain::{
-    Access, CallOutcome, Calls, ClientProfile, Formats, Grant, NoCalls, NoOutputs, PathAccess, Principal, SilentCaller,
-    ToolInputSchema, ToolProvider, ToolSelection, View, testing::samples,
+    Access, CallGrant, CallOutcome, Calls, ClientProfile, FormatValidation, NoCalls, NoOutputs, PathAccess, Principal,
+    SilentCaller, ToolInputSchema, ToolProvider, ToolSelection, View, testing::samples,
 };
 
 /// Tools by name: `read /path`, `write /path` and `fail /path` touch the path, `batch` is a batch, all others are unknown.
@@ -84,14 +84,14 @@ impl Calls for Tools {
     }
 }
 
-fn batches() -> Orchestration {
-    let examples = Examples {
+fn batches() -> OrchestrationTools {
+    let examples = ExampleArguments {
         batch: r#"{"invocations": [{"tool_name": "one"}]}"#,
         subagent: r#"{"prompt": "p"}"#,
         tool_search: r#"{"query": "q"}"#,
         call_tool: r#"{"name": "one"}"#,
     };
-    Orchestration::new(examples, |_| Vec::new(), None)
+    OrchestrationTools::new(examples, |_| Vec::new(), None)
 }
 
 async fn run(tools: &Tools, arguments: Value) -> Result<ToolResult, ToolFailure> {
@@ -106,7 +106,7 @@ async fn run_until(tools: &Tools, arguments: Value, deadline: Instant) -> Result
         principal: &Principal::local(),
         session: "s",
         deadline,
-        grant: &Grant::new(Arc::default(), call.tool.clone(), Vec::new()),
+        grant: &CallGrant::new(Arc::default(), call.tool.clone(), Vec::new()),
         client: &ClientProfile::without_protocol("test"),
         forwarded: Default::default(),
         labels: &Default::default(),
@@ -193,7 +193,7 @@ async fn no_call_begins_after_the_deadline() {
 #[test]
 fn the_definition_takes_its_example_and_the_spelling_of_its_origin_and_bounds_the_calls() {
     let batch = &batches().definitions()[0].clone();
-    let schema = ToolInputSchema::compile(batch.input_schema(), Formats::Asserted).unwrap();
+    let schema = ToolInputSchema::compile(batch.input_schema(), FormatValidation::Asserted).unwrap();
     let call = || json!({"tool_name": "one", "parameters": {}});
     let many = |count| json!({"description": "d", "invocations": vec![call(); count]});
     for (arguments, fits) in [
@@ -221,7 +221,7 @@ proptest! {
         let result = runtime.block_on(run(&tools, json!({"invocations": given}))).unwrap();
         let content = result.structured_content().unwrap();
         let schema = batches().definitions()[0].output_schema().unwrap().clone();
-        prop_assert!(ToolInputSchema::compile(&schema, Formats::Asserted).unwrap().validate(content).is_ok());
+        prop_assert!(ToolInputSchema::compile(&schema, FormatValidation::Asserted).unwrap().validate(content).is_ok());
         let rows = content["results"].as_array().unwrap();
         prop_assert_eq!(rows.len(), calls.len());
         for (index, (row, (tool, _))) in rows.iter().zip(&calls).enumerate() {

@@ -2,7 +2,7 @@
 
 use super::{MAX_TEXT, NAME};
 use crate::orchestration::{
-    definition::{ANYTHING, Definition},
+    definition::{ANYTHING, ToolDefinition},
     example_of,
 };
 use serde_json::json;
@@ -82,7 +82,7 @@ pub(super) fn definition(agents: &[Arc<AgentDefinition>], example: &str) -> Tool
             "transcript": {"type": "string", "description": "The conversation with all its events."},
         },
     });
-    let mut tool = Definition {
+    let mut tool = ToolDefinition {
         name: NAME,
         title: "Hand work to an agent",
         description: &description,

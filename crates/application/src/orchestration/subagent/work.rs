@@ -15,11 +15,11 @@ use std::{
 use tokio::{runtime::Handle, time::sleep_until};
 use toolstead_domain::{
     AgentEvent, AgentOutcome, CallContext, Caller, Calls, CancelReason, ConversationId, Delegation, Principal, TaskEnd,
-    TaskOutput, TaskWork, ToolFailure, ToolResult, ToolSelection, Usage, error_kind::ErrorKind,
+    TaskOutputSink, TaskWork, ToolFailure, ToolResult, ToolSelection, Usage, error_kind::ErrorKind,
 };
 
 /// Delegated work before it starts.
-pub(super) struct Work {
+pub(super) struct DelegatedWork {
     pub(super) agents: SubagentPorts,
     pub(super) command: RunAgentCommand,
     pub(super) delegation: Delegation,
@@ -28,7 +28,7 @@ pub(super) struct Work {
 
 /// Work that outlives the delegating call.
 pub(super) struct DetachedWork {
-    pub(super) work: Work,
+    pub(super) work: DelegatedWork,
     pub(super) calls: Box<dyn Calls>,
 }
 
@@ -43,7 +43,7 @@ struct RunEnd {
     duration: Duration,
 }
 
-impl Work {
+impl DelegatedWork {
     /// Runs the work while the call waits.
     pub(super) async fn done_for(
         mut self,
@@ -79,7 +79,7 @@ impl Work {
         let mut watched =
             SubagentPublisher { above, delegation: handed_over.clone(), conversation, end_published: false };
         let session =
-            Session { agents: &agents, principal: &principal, session: conversation.session(), is_over: false };
+            SubagentSession { agents: &agents, principal: &principal, session: conversation.session(), is_over: false };
         let child = DelegationContext { calls, handed_over, above: watched.above.clone() };
         let (run, mut events) = agents.run_agent.child(command, child);
         let mut run = pin!(run);
@@ -122,7 +122,7 @@ impl Work {
 
 #[async_trait]
 impl TaskWork for DetachedWork {
-    async fn run(self: Box<Self>, output: Arc<dyn TaskOutput>) -> TaskEnd {
+    async fn run(self: Box<Self>, output: Arc<dyn TaskOutputSink>) -> TaskEnd {
         let Self { work, calls } = *self;
         let (agent, conversation) = (work.delegation.agent.clone(), work.command.conversation);
         let ended = work.done(calls.as_ref(), |text| output.write(text)).await;
@@ -271,21 +271,21 @@ impl Drop for SubagentPublisher {
 
 /// The session of the work. It ends with the work, together with the processes that it left running and the approvals
 /// that it received.
-struct Session<'a> {
+struct SubagentSession<'a> {
     agents: &'a SubagentPorts,
     principal: &'a Principal,
     session: Arc<str>,
     is_over: bool,
 }
 
-impl Session<'_> {
+impl SubagentSession<'_> {
     async fn end(mut self) {
         self.is_over = true;
         self.agents.run_agent.session_ended(self.principal, &self.session).await;
     }
 }
 
-impl Drop for Session<'_> {
+impl Drop for SubagentSession<'_> {
     fn drop(&mut self) {
         if let (false, Ok(runtime)) = (self.is_over, Handle::try_current()) {
             let (handler, principal, session) =

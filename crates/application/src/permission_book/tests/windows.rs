@@ -96,13 +96,13 @@ fn any_policy() -> impl Strategy<Value = PermissionPolicy> {
     let effect = prop::sample::select(vec![Effect::Deny, Effect::Ask, Effect::Allow]);
     let rules = prop::collection::vec((effect, text), 0..4);
     let mode = prop::sample::select(vec![
-        Mode::Default,
-        Mode::Default,
-        Mode::Bypass,
-        Mode::Bypass,
-        Mode::Plan,
-        Mode::AcceptEdits,
-        Mode::DontAsk,
+        PermissionMode::Default,
+        PermissionMode::Default,
+        PermissionMode::Bypass,
+        PermissionMode::Bypass,
+        PermissionMode::Plan,
+        PermissionMode::AcceptEdits,
+        PermissionMode::DontAsk,
     ]);
     let chosen = prop::sample::select(vec!["*", "*", "*", "write_file", "read_file", ""]);
     let root = prop::sample::select(vec!["/w", "/w", "/w/a", "/else"]);

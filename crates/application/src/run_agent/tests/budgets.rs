@@ -2,12 +2,12 @@
 
 use super::*;
 use std::time::Duration;
-use toolstead_domain::{Budgets, Prices};
+use toolstead_domain::{Budgets, TokenPrices};
 
 /// A model that calls a tool in every answer.
 fn restless(answers: usize) -> Arc<ScriptedModel> {
     let usage = Usage { input_tokens: 1_000, output_tokens: 100, ..Usage::default() };
-    let prices = Prices { input: 10.0, cache_read: 1.0, cache_write: 10.0, output: 50.0 };
+    let prices = TokenPrices { input: 10.0, cache_read: 1.0, cache_write: 10.0, output: 50.0 };
     let answers = (0..answers).map(|n| ScriptedAnswer::call(&format!("c{n}"), "echo", json!({"n": n})).uses(usage));
     Arc::new(ScriptedModel::answering(answers).with_prices(prices))
 }
@@ -84,7 +84,7 @@ async fn a_provider_that_tells_no_usage_does_not_take_tokens_out_of_their_budget
 
 #[tokio::test]
 async fn a_budget_of_cost_that_bounds_nothing_is_told() {
-    for (prices, outcome) in [(None, true), (Some(Prices::default()), false)] {
+    for (prices, outcome) in [(None, true), (Some(TokenPrices::default()), false)] {
         let house = house().await;
         let model = ScriptedModel::answering([text("done")]);
         let model = Arc::new(

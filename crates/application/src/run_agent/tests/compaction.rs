@@ -1,7 +1,7 @@
 //! Conversations that are longer than the model's context window.
 
 use super::*;
-use crate::run_agent::compaction::{RetainedPart, plan};
+use crate::run_agent::compaction::{CompactionLimits, plan};
 use toolstead_domain::{TodoList, TodoStore, testing::todo_store_contract};
 
 /// About a thousand tokens at the first guess.
@@ -40,7 +40,7 @@ fn compacted(ran: &Ran) -> Vec<&'static str> {
 
 fn tokens(model: &ScriptedModel) -> Vec<u64> {
     let sizes = model.requests();
-    sizes.iter().map(|request| size::TokenRatio::default().tokens(size::Size::of_request(request))).collect()
+    sizes.iter().map(|request| size::TokenRatio::default().tokens(size::RequestSize::of_request(request))).collect()
 }
 
 #[tokio::test]
@@ -113,7 +113,7 @@ fn what_the_person_said_last_stays_beside_every_summary_that_follows() {
         let numbered = (1..).zip(kinds.iter().cloned());
         let events: Vec<ConversationEvent> =
             numbered.map(|(number, kind)| ConversationEvent { number, at: samples::START, kind }).collect();
-        let plan = plan(&events, RetainedPart::steps(1, 100_000), size::TokenRatio::default(), 100_000).unwrap();
+        let plan = plan(&events, CompactionLimits::steps(1, 100_000), size::TokenRatio::default(), 100_000).unwrap();
         let event = plan.event("a summary", &TodoList::default());
         let ConversationEventKind::Compacted { summary, .. } = &event else { panic!("{event:?}") };
         assert!(summary.contains("first words were:\nbuild a shed\n"), "{summary}");
@@ -129,7 +129,7 @@ fn one_who_summarizes_and_whose_window_is_not_known_reads_everything() {
     let events: Vec<ConversationEvent> =
         (1..).zip(kinds).map(|(number, kind)| ConversationEvent { number, at: samples::START, kind }).collect();
     for window in [0, 100_000] {
-        let plan = plan(&events, RetainedPart::steps(1, window), size::TokenRatio::default(), window).unwrap();
+        let plan = plan(&events, CompactionLimits::steps(1, window), size::TokenRatio::default(), window).unwrap();
         assert!(plan.request.messages[0].text().contains("paint it blue"), "{window}");
     }
 }
@@ -240,14 +240,14 @@ async fn a_person_can_have_a_conversation_made_shorter() {
         cancel: CancelSignal::new(),
     };
     let mine = || Scope::of(Principal::local(), house.conversation.session());
-    assert!(matches!(house.handler.compact(command(mine())).await, Err(NotCompacted::NotFound(_))));
+    assert!(matches!(house.handler.compact(command(mine())).await, Err(CompactConversationError::NotFound(_))));
     house.run(&model([text("one")]), &"first ".repeat(500)).await;
-    assert!(matches!(house.handler.compact(command(mine())).await, Err(NotCompacted::TooShort)));
+    assert!(matches!(house.handler.compact(command(mine())).await, Err(CompactConversationError::TooShort)));
     for n in 0..3 {
         house.run(&model([text(&format!("answer {n} {}", "z".repeat(1_000)))]), &format!("question {n}")).await;
     }
     let other = Scope::of(Principal::token("other"), house.conversation.session());
-    assert!(matches!(house.handler.compact(command(other)).await, Err(NotCompacted::NotFound(_))));
+    assert!(matches!(house.handler.compact(command(other)).await, Err(CompactConversationError::NotFound(_))));
     let shorter = house.handler.compact(command(mine())).await.unwrap();
     assert!(shorter.after < shorter.before, "{shorter:?}");
     let messages = house.messages().await;
@@ -285,7 +285,7 @@ async fn a_plan_is_told_again_with_a_summary_as_decided() {
 
 #[test]
 fn a_scale_learns_what_the_model_counts() {
-    let size = size::Size { bytes: 10_000, images: 2 };
+    let size = size::RequestSize { bytes: 10_000, images: 2 };
     let mut scale = size::TokenRatio::default();
     assert_eq!(scale.tokens(size), 5_500);
     scale.learn(size, 8_000);

@@ -1,10 +1,10 @@
 //! Runs whose tools are deferred.
 
 use super::*;
-use crate::orchestration::{Examples, Orchestration};
+use crate::orchestration::{ExampleArguments, OrchestrationTools};
 use toolstead_domain::{CallId, ModelRequest, ToolSelection};
 
-const EXAMPLES: Examples = Examples {
+const EXAMPLES: ExampleArguments = ExampleArguments {
     batch: r#"{"invocations": [{"tool_name": "echo"}]}"#,
     subagent: r#"{"prompt": "p"}"#,
     tool_search: r#"{"query": "q"}"#,
@@ -16,7 +16,7 @@ async fn house(above: usize) -> House {
     let deferral =
         ToolDeferral { above_tools: Some(above), loaded_tools: ["read".into()].into(), ..Default::default() };
     let house = Plan { deferral, ..Plan::default() }.house(Arc::new(provider())).await;
-    house.registry.register(Arc::new(Orchestration::new(EXAMPLES, |_| Vec::new(), None))).await.unwrap();
+    house.registry.register(Arc::new(OrchestrationTools::new(EXAMPLES, |_| Vec::new(), None))).await.unwrap();
     house
 }
 

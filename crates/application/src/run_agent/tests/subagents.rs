@@ -1,16 +1,17 @@
 //! Delegated work: its permissions, its budgets, its ends, and its events.
 
 use super::{surroundings::Desk, *};
-use crate::orchestration::{Examples, Orchestration, SubagentPorts};
+use crate::orchestration::{ExampleArguments, OrchestrationTools, SubagentPorts};
 use async_trait::async_trait;
 use proptest::prelude::*;
 use std::{collections::BTreeMap, sync::Mutex};
 use toolstead_domain::{
-    AgentDefinition, AgentHookEvent, AgentHookResponse, Budgets, Conversation, Models, NewTask, NoAgents, Outcome,
-    Prices, TaskOutput, TaskWork, Tasks, ToolExecution, ToolFailure, testing::scripted_approver::ScriptedApprover,
+    AgentDefinition, AgentHookEvent, AgentHookResponse, Budgets, Conversation, ExecutionOutcome, Models, NewTask,
+    NoAgents, TaskOutputSink, TaskWork, Tasks, TokenPrices, ToolExecution, ToolFailure,
+    testing::scripted_approver::ScriptedApprover,
 };
 
-const EXAMPLES: Examples = Examples {
+const EXAMPLES: ExampleArguments = ExampleArguments {
     batch: r#"{"invocations": [{"tool_name": "echo"}]}"#,
     subagent: r#"{"prompt": "p"}"#,
     tool_search: r#"{"query": "q"}"#,
@@ -35,7 +36,7 @@ struct AtOnce;
 /// Receives nothing.
 struct Deaf;
 
-impl TaskOutput for Deaf {
+impl TaskOutputSink for Deaf {
     fn write(&self, _: &str) {}
 }
 
@@ -69,10 +70,10 @@ async fn house_of(
         catalogue: Arc::new(NoAgents),
         tasks: Arc::new(AtOnce),
         budgets: Budgets::default(),
-        compaction: Compaction::default(),
+        compaction: CompactionThreshold::default(),
         summarizer: None,
     };
-    house.registry.register(Arc::new(Orchestration::new(EXAMPLES, |_| Vec::new(), Some(agents)))).await.unwrap();
+    house.registry.register(Arc::new(OrchestrationTools::new(EXAMPLES, |_| Vec::new(), Some(agents)))).await.unwrap();
     house
 }
 
@@ -178,8 +179,8 @@ async fn an_agent_has_its_tools_alone() {
     house.run(&parent, "go").await;
     let offered: Vec<String> = child.requests()[0].tools.iter().map(|tool| tool.name.clone()).collect();
     assert_eq!(offered, ["read"]);
-    assert_eq!((house.rows("read").len(), house.rows("read")[0].outcome.clone()), (1, Outcome::Succeeded));
-    assert!(house.rows("write").iter().all(|row| matches!(row.outcome, Outcome::Refused(..))));
+    assert_eq!((house.rows("read").len(), house.rows("read")[0].outcome.clone()), (1, ExecutionOutcome::Succeeded));
+    assert!(house.rows("write").iter().all(|row| matches!(row.outcome, ExecutionOutcome::Refused(..))));
 }
 
 #[tokio::test]
@@ -195,7 +196,7 @@ async fn work_is_handed_on_once_whatever_a_model_says() {
     let offers = |model: &Arc<ScriptedModel>| model.requests()[0].tools.iter().any(|tool| tool.name == "subagent");
     assert_eq!((offers(&parent), offers(&second), offers(&third)), (true, true, false));
     let rows = house.rows("subagent");
-    assert_eq!(rows.iter().filter(|row| row.outcome == Outcome::Succeeded).count(), 2, "{rows:#?}");
+    assert_eq!(rows.iter().filter(|row| row.outcome == ExecutionOutcome::Succeeded).count(), 2, "{rows:#?}");
     house.check_all_is_over();
 }
 
@@ -224,7 +225,7 @@ async fn what_is_left_of_the_budgets_is_shared_with_all_that_work_is_handed_to()
 async fn a_bound_on_costs_is_not_left_by_a_model_without_prices() {
     let usage = Usage { input_tokens: 1_000, ..Usage::default() };
     let priced = |answers: Vec<ScriptedAnswer>| {
-        let prices = Prices { input: 1.0, cache_read: 1.0, cache_write: 1.0, output: 1.0 };
+        let prices = TokenPrices { input: 1.0, cache_read: 1.0, cache_write: 1.0, output: 1.0 };
         Arc::new(ScriptedModel::answering(answers).with_prices(prices).named("priced"))
     };
     for (bound, asked) in [(Some(1.0), 0), (None, 1)] {
@@ -288,7 +289,7 @@ async fn a_tree_of_agents_is_taken_back_with_all_that_runs_in_it() {
     assert_eq!(fourth.dropped_answers(), 1, "the request is taken back");
     let rows = house.log.rows();
     assert_eq!(rows.len(), 4, "{rows:#?}");
-    assert!(rows.iter().all(|row| matches!(row.outcome, Outcome::Cancelled(_))), "{rows:#?}");
+    assert!(rows.iter().all(|row| matches!(row.outcome, ExecutionOutcome::Cancelled(_))), "{rows:#?}");
     let ends = told_of_agents(&ran).into_iter().filter(|one| one.ends_with("subagent_ended")).count();
     assert_eq!(ends, 3, "{:?}", told_of_agents(&ran));
     house.check_all_is_over();
@@ -414,7 +415,7 @@ async fn somebody_who_is_asked_about_a_call_of_an_agent_hears_which() {
     house.run(&parent, "go").await;
     let asked = approver.questions();
     assert_eq!(asked.iter().map(|one| one.agent.as_deref()).collect::<Vec<_>>(), [Some("general")]);
-    assert_eq!(house.rows("other")[0].outcome, Outcome::Succeeded);
+    assert_eq!(house.rows("other")[0].outcome, ExecutionOutcome::Succeeded);
 }
 
 proptest! {
@@ -446,7 +447,7 @@ proptest! {
             let house = house_of(plan, Arc::new(provider()), [("second", second), ("third", third)], selection).await;
             let parent = model([handing("c", work("reader", "second")), text("done")]);
             let view = PermissionPolicy {
-                mode: toolstead_domain::permission::policy::Mode::Bypass,
+                mode: toolstead_domain::permission::policy::PermissionMode::Bypass,
                 selection: ToolSelection::only(offered.iter().copied()),
                 roots: WorkspaceRoots { write: vec!["/w".into()], ..Default::default() },
                 ..PermissionPolicy::default()
@@ -456,7 +457,7 @@ proptest! {
             prop_assert_eq!(ran.end(), "finished");
             let own = house.conversation.to_string();
             for row in house.log.rows() {
-                let ran = !matches!(row.outcome, Outcome::Refused(..));
+                let ran = !matches!(row.outcome, ExecutionOutcome::Refused(..));
                 let tool = row.tool.as_str();
                 if ran && row.session != own {
                     prop_assert!(offered.contains(tool) && tools.contains(tool) && !denied.contains(tool), "{:?}", row);

@@ -2,7 +2,7 @@
 
 use super::*;
 use std::sync::Mutex;
-use toolstead_domain::{DeliveredInstructions, FolderInstructions, InstructionSection, SurroundingsDescription};
+use toolstead_domain::{DeliveredInstructions, FolderInstructions, InstructionFile, SurroundingsDescription};
 
 /// Surroundings with instructions for each touched path below `/w`. Records the requested paths.
 #[derive(Default)]
@@ -24,7 +24,7 @@ impl AgentSurroundings for Desk {
 
     async fn instructions_for(&self, paths: &[PathBuf], delivered: &DeliveredInstructions) -> FolderInstructions {
         self.asked.lock().unwrap().push(paths.to_vec());
-        let section = InstructionSection { file: "w/AGENTS.md".into(), text: "Be brief.".into() };
+        let section = InstructionFile { file: "w/AGENTS.md".into(), text: "Be brief.".into() };
         let is_new = !delivered.files.contains(&section.file);
         FolderInstructions { sections: is_new.then_some(section).into_iter().collect(), notes: Vec::new() }
     }

@@ -4,7 +4,7 @@ use super::*;
 use async_trait::async_trait;
 use tokio::sync::Semaphore;
 use toolstead_domain::{
-    CallContext, CallOutcome, ProviderError, QuestionId, Tool, ToolCall, ToolFailure,
+    CallContext, CallOutcome, ProviderListError, QuestionId, Tool, ToolCall, ToolFailure,
     question::{self},
     testing::scripted_provider::scripted_tool::Ending,
 };
@@ -323,7 +323,7 @@ impl ToolProvider for Meeting {
         "built-in"
     }
 
-    async fn list(&self) -> Result<Vec<Tool>, ProviderError> {
+    async fn list(&self) -> Result<Vec<Tool>, ProviderListError> {
         Ok(["slow", "quick"].map(samples::tool).to_vec())
     }
 

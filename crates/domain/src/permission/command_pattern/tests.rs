@@ -4,7 +4,7 @@ use super::*;
 use proptest::prelude::*;
 use std::sync::Arc;
 
-const ALLOW: Purpose<'_> = Purpose::Covering { transparent_programs: &["timeout", "nohup", "nice"] };
+const ALLOW: PatternPurpose<'_> = PatternPurpose::Covering { transparent_programs: &["timeout", "nohup", "nice"] };
 
 fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> Arc<[Arc<str>]> {
     words.into_iter().map(Into::into).collect()
@@ -20,7 +20,7 @@ fn allows(pattern: &str, command: &CommandAccess) -> bool {
 }
 
 fn denies(pattern: &str, command: &CommandAccess) -> bool {
-    CommandPattern::parse(pattern, Purpose::Catching).unwrap().catches(command)
+    CommandPattern::parse(pattern, PatternPurpose::Catching).unwrap().catches(command)
 }
 
 #[track_caller]
@@ -218,7 +218,7 @@ fn a_pattern_that_can_never_match_is_refused() {
         assert!(CommandPattern::parse(text, ALLOW).is_ok(), "{text}");
     }
     for text in ["git status && *", "timeout *", "FOO=1 *"] {
-        assert!(CommandPattern::parse(text, Purpose::Catching).is_ok(), "{text}");
+        assert!(CommandPattern::parse(text, PatternPurpose::Catching).is_ok(), "{text}");
     }
 }
 
@@ -234,11 +234,11 @@ fn a_pattern_whose_words_no_command_can_have_is_refused_with_what_to_write() {
         ("rm $'a b' *", "in ordinary quotes"),
         ("rm $\"a b\"", "in ordinary quotes"),
     ] {
-        let error = CommandPattern::parse(text, Purpose::Catching).unwrap_err();
+        let error = CommandPattern::parse(text, PatternPurpose::Catching).unwrap_err();
         assert!(error.contains(instead), "{text}: {error}");
         assert_eq!(CommandPattern::parse(text, ALLOW).is_err(), text.ends_with('*'), "{text}");
         if let Some(instead) = instead.strip_prefix('`').and_then(|text| text.strip_suffix('`')) {
-            assert!(CommandPattern::parse(instead, Purpose::Catching).is_ok(), "{instead}");
+            assert!(CommandPattern::parse(instead, PatternPurpose::Catching).is_ok(), "{instead}");
         }
     }
     // A line that is allowed as it is written.
@@ -317,7 +317,7 @@ fn any_pattern() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn no_pattern_and_no_command_is_too_strange(text in any_pattern(), command in any_command()) {
-        for purpose in [ALLOW, Purpose::Catching] {
+        for purpose in [ALLOW, PatternPurpose::Catching] {
             if let Ok(pattern) = CommandPattern::parse(&text, purpose) {
                 let _ = (pattern.covers(&command), pattern.catches(&command));
             }
@@ -342,7 +342,7 @@ proptest! {
     #[test]
     fn what_a_rule_allows_the_same_rule_denies(text in any_pattern(), command in any_command()) {
         if let (Ok(allow), Ok(deny)) =
-            (CommandPattern::parse(&text, ALLOW), CommandPattern::parse(&text, Purpose::Catching))
+            (CommandPattern::parse(&text, ALLOW), CommandPattern::parse(&text, PatternPurpose::Catching))
             && allow.covers(&command) && command.whole == command.text
         {
             prop_assert!(deny.catches(&command), "{text:?} {command:?}");
@@ -353,7 +353,7 @@ proptest! {
     fn a_further_reading_never_lets_a_command_slip(
         text in any_pattern(), command in any_command(), more in prop::collection::vec(any_word(), 1..4),
     ) {
-        if let Ok(pattern) = CommandPattern::parse(&text, Purpose::Catching) && pattern.catches(&command) {
+        if let Ok(pattern) = CommandPattern::parse(&text, PatternPurpose::Catching) && pattern.catches(&command) {
             let more: Arc<[Arc<str>]> = more.into_iter().map(Into::into).collect();
             let readings = command.readings.iter().cloned().chain([more]).collect();
             let more = CommandAccess { readings, ..command };

@@ -4,9 +4,9 @@ mod requests;
 
 use super::*;
 use crate::{
-    access::{BuiltInRule, CommandAccess},
+    access::{BuiltInCommandRule, CommandAccess},
     alias::{Alias, Dialect},
-    permission::{path_pattern::PatternBase, rule::RuleOrigin},
+    permission::{path_pattern::PatternContext, rule::RuleOrigin},
     server_name::ServerName,
     suggestion::{DefaultSuggestions, Suggestion, SuggestionFormatter},
     tool_name::ToolName,
@@ -14,9 +14,9 @@ use crate::{
 use proptest::prelude::*;
 use serde_json::json;
 
-fn policy(mode: Mode, rules: &[(Effect, &str)]) -> PermissionPolicy {
+fn policy(mode: PermissionMode, rules: &[(Effect, &str)]) -> PermissionPolicy {
     let parse = |(effect, text): &(Effect, &str)| {
-        Arc::new(PermissionRule::parse(*effect, text, RuleOrigin::CommandLine, &PatternBase::default()).unwrap())
+        Arc::new(PermissionRule::parse(*effect, text, RuleOrigin::CommandLine, &PatternContext::default()).unwrap())
     };
     let roots =
         WorkspaceRoots { write: vec!["/w".into()], read_only: vec!["/ro".into()], forbidden: vec!["/w/data".into()] };
@@ -80,11 +80,11 @@ fn accesses(text: &str) -> Vec<Access> {
 
 #[track_caller]
 fn check(rules: &[(Effect, &str)], call: &str, touches: &str, expected: Verdict) {
-    check_mode(Mode::Default, rules, call, touches, expected);
+    check_mode(PermissionMode::Default, rules, call, touches, expected);
 }
 
 #[track_caller]
-fn check_mode(mode: Mode, rules: &[(Effect, &str)], call: &str, touches: &str, expected: Verdict) {
+fn check_mode(mode: PermissionMode, rules: &[(Effect, &str)], call: &str, touches: &str, expected: Verdict) {
     let decision = policy(mode, rules).decide(&tool(call), &Map::new(), &accesses(touches));
     assert_eq!(decision.verdict, expected, "{rules:?} {call} {touches}: {}", decision.reason());
 }
@@ -147,7 +147,7 @@ fn rules_name_the_tools_of_mcp_servers() {
 
 #[test]
 fn rules_on_parameters_deny_and_ask() {
-    let policy = policy(Mode::Default, &[(D, "mcp__git__t(opts.force:true)"), (Q, "echo(message:rm *)")]);
+    let policy = policy(PermissionMode::Default, &[(D, "mcp__git__t(opts.force:true)"), (Q, "echo(message:rm *)")]);
     let decide = |name: &str, arguments: Value| policy.decide(&tool(name), arguments.as_object().unwrap(), &[]).verdict;
     assert_eq!(decide("mcp__git__t", json!({"opts": {"force": true}})), Deny);
     assert_eq!(decide("mcp__git__t", json!({})), Allow);
@@ -178,14 +178,14 @@ fn rules_name_agents_in_either_spelling() {
             check(&rules, "subagent", &format!("agent {agent}"), expected);
         }
     }
-    check_mode(Mode::Plan, &[], "subagent", "agent reviewer", Allow);
-    check_mode(Mode::Plan, &[(D, "Agent(reviewer)")], "subagent", "agent reviewer", Deny);
+    check_mode(PermissionMode::Plan, &[], "subagent", "agent reviewer", Allow);
+    check_mode(PermissionMode::Plan, &[(D, "Agent(reviewer)")], "subagent", "agent reviewer", Deny);
 }
 
 #[test]
 fn a_deny_rule_on_all_agents_hides_the_tool_that_bears_such_a_name() {
     let mut subagent = tool("subagent");
-    let is_hidden = |tool: &Tool, rule: &str| !policy(Mode::Default, &[(D, rule)]).advertises(tool);
+    let is_hidden = |tool: &Tool, rule: &str| !policy(PermissionMode::Default, &[(D, rule)]).advertises(tool);
     assert!(!is_hidden(&subagent, "Agent"));
     subagent.aliases = vec![Alias { name: "Task", dialect: Dialect("other"), rewrites: &[], adapter: None }];
     assert!(is_hidden(&subagent, "Agent") && is_hidden(&subagent, "Task") && is_hidden(&subagent, "subagent"));
@@ -224,8 +224,8 @@ fn rules_name_the_tools_that_a_program_may_call() {
     ] {
         check(rules, "bash", &format!("offer {offered}"), expected);
     }
-    check_mode(Mode::Plan, &[(A, "Tools")], "bash", "offer grep", Deny);
-    check_mode(Mode::DontAsk, &[], "bash", "offer grep", Deny);
+    check_mode(PermissionMode::Plan, &[(A, "Tools")], "bash", "offer grep", Deny);
+    check_mode(PermissionMode::DontAsk, &[], "bash", "offer grep", Deny);
 }
 
 #[test]
@@ -269,7 +269,7 @@ fn the_definition_of_a_tool_says_whether_rules_that_name_it_are_about_commands()
     let mut other = shell.clone();
     other.takes_command_lines = false;
     let verdict = |rules: &[(Effect, &str)], tool: &Tool, touches| {
-        policy(Mode::Default, rules).decide(tool, &Map::new(), &accesses(touches)).verdict
+        policy(PermissionMode::Default, rules).decide(tool, &Map::new(), &accesses(touches)).verdict
     };
     for name in ["bash", "async_cmd", "a*cmd", "*"] {
         let deny = format!("{name}(rm *)");
@@ -296,7 +296,7 @@ fn a_command_that_nobody_understands_is_never_allowed_by_pattern_and_caught_by_e
     check(&[(A, "Bash")], "bash", "opaque ls $x", Allow);
     check(&[(A, "Bash"), (D, "Bash(rm *)")], "bash", "opaque ls $x", Deny);
     check(&[(A, "Bash"), (Q, "Bash(rm *)")], "bash", "opaque ls $x", Ask);
-    check_mode(Mode::Bypass, &[(D, "Bash(rm *)")], "bash", "opaque ls $x", Deny);
+    check_mode(PermissionMode::Bypass, &[(D, "Bash(rm *)")], "bash", "opaque ls $x", Deny);
 }
 
 #[test]
@@ -307,12 +307,12 @@ fn a_file_that_a_command_writes_to_needs_a_rule_of_its_own() {
     check(&[(A, "Bash(echo hi > x)")], "bash", echo, Ask);
     check(&[(A, "Bash(echo *)"), (A, "Edit(//etc/x)")], "bash", "run echo hi, write /etc/x", Deny);
     check(&[(D, "Bash(echo *)")], "bash", echo, Deny);
-    check_mode(Mode::AcceptEdits, &[(A, "Bash(echo *)")], "bash", echo, Allow);
+    check_mode(PermissionMode::AcceptEdits, &[(A, "Bash(echo *)")], "bash", echo, Allow);
 }
 
 #[test]
 fn a_command_that_only_changes_files_is_accepted_with_the_files_that_it_names() {
-    let accepted = |touches, verdict| check_mode(Mode::AcceptEdits, &[], "bash", touches, verdict);
+    let accepted = |touches, verdict| check_mode(PermissionMode::AcceptEdits, &[], "bash", touches, verdict);
     accepted("run rm x naming /w/x", Allow);
     accepted("run mkdir a naming /w/a", Allow);
     accepted("run rm x naming /etc/x", Ask);
@@ -320,14 +320,20 @@ fn a_command_that_only_changes_files_is_accepted_with_the_files_that_it_names() 
     accepted("run touch /tmp/x freely /tmp/x", Allow);
     accepted("run touch a naming /etc/a freely /tmp/x", Ask);
     accepted("run make freely /tmp/x", Ask);
-    check_mode(Mode::AcceptEdits, &[(D, "Edit(//tmp/**)")], "bash", "run touch a naming /w/a freely /tmp/x", Deny);
+    check_mode(
+        PermissionMode::AcceptEdits,
+        &[(D, "Edit(//tmp/**)")],
+        "bash",
+        "run touch a naming /w/a freely /tmp/x",
+        Deny,
+    );
     accepted("run rm x", Ask);
     accepted("run dd of=x naming /w/x", Ask);
     accepted("run rm x naming /w/x, run make", Ask);
     accepted("opaque rm $x, write /w/x", Ask);
-    check_mode(Mode::AcceptEdits, &[(Q, "Bash(rm *)")], "bash", "run rm x naming /w/x", Ask);
-    check_mode(Mode::AcceptEdits, &[(D, "Edit(x)")], "bash", "run rm x naming /w/x", Deny);
-    check_mode(Mode::Default, &[], "bash", "run rm x naming /w/x", Ask);
+    check_mode(PermissionMode::AcceptEdits, &[(Q, "Bash(rm *)")], "bash", "run rm x naming /w/x", Ask);
+    check_mode(PermissionMode::AcceptEdits, &[(D, "Edit(x)")], "bash", "run rm x naming /w/x", Deny);
+    check_mode(PermissionMode::Default, &[], "bash", "run rm x naming /w/x", Ask);
 }
 
 #[test]
@@ -344,7 +350,7 @@ fn the_files_that_a_command_names_are_covered_by_its_rule_and_caught_by_those_on
 fn who_allows_every_command_allows_what_it_redirects_to_and_nobody_else_does() {
     let shell = Tool::new(ToolName::parse("bash").unwrap(), Map::new(), Category::Shell, ToolSource::BuiltIn);
     let verdict = |rules: &[(Effect, &str)], touches| {
-        policy(Mode::Default, rules).decide(&shell, &Map::new(), &accesses(touches)).verdict
+        policy(PermissionMode::Default, rules).decide(&shell, &Map::new(), &accesses(touches)).verdict
     };
     let echo = "run echo hi, write /w/x";
     assert_eq!(verdict(&[(A, "Bash")], echo), Allow);
@@ -365,21 +371,25 @@ fn a_write_rule_takes_effect_on_the_tool_that_writes() {
 #[test]
 fn a_tool_that_was_not_chosen_is_refused_when_it_is_called_all_the_same() {
     for (choice, name, verdict) in [("glob", "bash", Deny), ("", "echo", Deny), ("echo", "echo", Allow)] {
-        let mut policy = policy(Mode::Bypass, &[]);
+        let mut policy = policy(PermissionMode::Bypass, &[]);
         policy.selection = ToolSelection::all().adjusted(choice).unwrap();
         let decision = policy.decide(&tool(name), &Map::new(), &[]);
         assert_eq!(decision.verdict, verdict, "{choice:?} {name}");
         assert_eq!(policy.advertises(&tool(name)), verdict == Allow, "{choice:?} {name}");
     }
-    let decision = policy(Mode::Bypass, &[(D, "bash")]).decide(&tool("bash"), &Map::new(), &accesses("run ls"));
+    let decision =
+        policy(PermissionMode::Bypass, &[(D, "bash")]).decide(&tool("bash"), &Map::new(), &accesses("run ls"));
     assert_eq!(decision.trace_json()[0]["rule"], "bash");
 }
 
 #[test]
 fn the_trace_names_every_part_with_what_decided_on_it() {
     let rules = [(A, "Bash(ls *)"), (D, "Bash(rm *)")];
-    let decision =
-        policy(Mode::Default, &rules).decide(&tool("bash"), &Map::new(), &accesses("run ls -l, run rm x, write /w/a"));
+    let decision = policy(PermissionMode::Default, &rules).decide(
+        &tool("bash"),
+        &Map::new(),
+        &accesses("run ls -l, run rm x, write /w/a"),
+    );
     assert_eq!(
         decision.trace_json(),
         json!([
@@ -397,21 +407,21 @@ fn the_trace_names_every_part_with_what_decided_on_it() {
 
 #[test]
 fn modes_change_what_is_left_and_never_what_is_denied() {
-    check_mode(Mode::Plan, &[(A, "Write")], "write_file", "write /w/a", Deny);
-    check_mode(Mode::Plan, &[(Q, "Write")], "write_file", "write /w/a", Deny);
-    check_mode(Mode::Plan, &[], "read_file", "read /w/a", Allow);
-    check_mode(Mode::AcceptEdits, &[], "write_file", "write /w/a", Allow);
-    check_mode(Mode::AcceptEdits, &[], "mcp__git__t", "up", Ask);
-    check_mode(Mode::DontAsk, &[], "write_file", "write /w/a", Deny);
-    check_mode(Mode::Bypass, &[], "mcp__git__t", "up", Allow);
-    check_mode(Mode::Bypass, &[(Q, "mcp__git__t")], "mcp__git__t", "up", Ask);
-    check_mode(Mode::Bypass, &[(D, "mcp__git__t")], "mcp__git__t", "up", Deny);
-    check_mode(Mode::Bypass, &[], "read_file", "read /etc/passwd", Deny);
+    check_mode(PermissionMode::Plan, &[(A, "Write")], "write_file", "write /w/a", Deny);
+    check_mode(PermissionMode::Plan, &[(Q, "Write")], "write_file", "write /w/a", Deny);
+    check_mode(PermissionMode::Plan, &[], "read_file", "read /w/a", Allow);
+    check_mode(PermissionMode::AcceptEdits, &[], "write_file", "write /w/a", Allow);
+    check_mode(PermissionMode::AcceptEdits, &[], "mcp__git__t", "up", Ask);
+    check_mode(PermissionMode::DontAsk, &[], "write_file", "write /w/a", Deny);
+    check_mode(PermissionMode::Bypass, &[], "mcp__git__t", "up", Allow);
+    check_mode(PermissionMode::Bypass, &[(Q, "mcp__git__t")], "mcp__git__t", "up", Ask);
+    check_mode(PermissionMode::Bypass, &[(D, "mcp__git__t")], "mcp__git__t", "up", Deny);
+    check_mode(PermissionMode::Bypass, &[], "read_file", "read /etc/passwd", Deny);
 }
 
 #[test]
 fn what_is_never_callable_is_not_advertised_and_denied_when_called_all_the_same() {
-    let mut policy = policy(Mode::Default, &[(D, "mcp__git__t"), (D, "Read(secret)"), (Q, "echo")]);
+    let mut policy = policy(PermissionMode::Default, &[(D, "mcp__git__t"), (D, "Read(secret)"), (Q, "echo")]);
     policy.selection = ToolSelection::all().adjusted("-glob").unwrap();
     for (name, advertised) in [("mcp__git__t", false), ("glob", false), ("read_file", true), ("echo", true)] {
         assert_eq!(policy.advertises(&tool(name)), advertised, "{name}");
@@ -423,7 +433,7 @@ fn what_is_never_callable_is_not_advertised_and_denied_when_called_all_the_same(
 #[test]
 fn a_tool_that_a_rule_denies_in_whichever_spelling_is_neither_advertised_nor_looked_at() {
     for rule in ["mcp__git__t", "git__t", "mcp_git_t", "mcp_t", "mcp_git_*", "git__*"] {
-        let policy = policy(Mode::Default, &[(D, rule)]);
+        let policy = policy(PermissionMode::Default, &[(D, rule)]);
         let decision = policy.refusal_of_every_call(&tool("mcp__git__t"));
         assert_eq!(decision.map(|decision| decision.verdict), Some(Deny), "{rule}");
         assert!(!policy.advertises(&tool("mcp__git__t")) && policy.advertises(&tool("read_file")), "{rule}");
@@ -434,30 +444,37 @@ fn a_tool_that_a_rule_denies_in_whichever_spelling_is_neither_advertised_nor_loo
 fn a_tool_is_hidden_when_the_one_kind_of_access_that_it_has_is_denied_as_a_whole() {
     let shell = Tool::new(ToolName::parse("bash").unwrap(), Map::new(), Category::Shell, ToolSource::BuiltIn);
     for (rule, advertised) in [("Bash", false), ("Bash(rm *)", true), ("WebFetch", true), ("bash", false)] {
-        assert_eq!(policy(Mode::Default, &[(D, rule)]).advertises(&shell), advertised, "{rule}");
+        assert_eq!(policy(PermissionMode::Default, &[(D, rule)]).advertises(&shell), advertised, "{rule}");
     }
 }
 
 #[test]
 fn a_refusal_names_the_rule_its_place_and_what_would_help() {
-    let decision =
-        policy(Mode::Default, &[(D, "Read(.env)")]).decide(&tool("read_file"), &Map::new(), &accesses("read /w/.env"));
+    let decision = policy(PermissionMode::Default, &[(D, "Read(.env)")]).decide(
+        &tool("read_file"),
+        &Map::new(),
+        &accesses("read /w/.env"),
+    );
     assert_eq!(decision.reason(), "the deny rule `Read(.env)` in the command line: to read /w/.env");
-    let decision = policy(Mode::Default, &[]).decide(&tool("write_file"), &Map::new(), &accesses("write /w/a"));
+    let decision =
+        policy(PermissionMode::Default, &[]).decide(&tool("write_file"), &Map::new(), &accesses("write /w/a"));
     let suggestion = decision.suggestion("write_file").unwrap();
     assert_eq!(suggestion, Suggestion::AllowRules(vec!["Write(//w/a)".into()]));
     assert_eq!(DefaultSuggestions.format(&suggestion).as_deref(), Some("To allow it, allow `Write(//w/a)`."));
-    let allowed =
-        policy(Mode::Default, &[(A, "Write(//w/a)")]).decide(&tool("write_file"), &Map::new(), &accesses("write /w/a"));
+    let allowed = policy(PermissionMode::Default, &[(A, "Write(//w/a)")]).decide(
+        &tool("write_file"),
+        &Map::new(),
+        &accesses("write /w/a"),
+    );
     assert_eq!(allowed.verdict, Allow, "the suggested rule works");
 }
 
 /// Returns the reason for a call of `bash` to which some rules apply; `waiting` rules are in a file that is not
 /// trusted.
-fn reason(mode: Mode, rules: &[(Effect, &str)], waiting: &[&str], access: Access) -> String {
+fn reason(mode: PermissionMode, rules: &[(Effect, &str)], waiting: &[&str], access: Access) -> String {
     let parse = |text: &&str| {
         let origin = RuleOrigin::File("/w/it's.toml".into(), 3);
-        Arc::new(PermissionRule::parse(A, text, origin, &PatternBase::default()).unwrap())
+        Arc::new(PermissionRule::parse(A, text, origin, &PatternContext::default()).unwrap())
     };
     let policy = PermissionPolicy { waiting: waiting.iter().map(parse).collect(), ..policy(mode, rules) };
     policy.decide(&tool("bash"), &Map::new(), &[access]).reason()
@@ -469,34 +486,34 @@ fn what_is_asked_about_names_the_allow_rule_that_speaks_of_it_in_vain() {
         let clarity = ParseConfidence::Exact("npx starts another program".into());
         Access::RunCommand(CommandAccess { clarity, ..CommandAccess::program(line.split(' ')) })
     };
-    let said = reason(Mode::Default, &[(A, "Bash(git *)"), (A, "Bash(npx *)")], &[], exact("npx tsc"));
+    let said = reason(PermissionMode::Default, &[(A, "Bash(git *)"), (A, "Bash(npx *)")], &[], exact("npx tsc"));
     let expected = "; the allow rule `Bash(npx *)` in the command line does not cover it, because npx starts another \
                     program, and a wildcard never covers that";
     assert!(said.ends_with(expected), "{said}");
     let opaque = Access::RunCommand(CommandAccess::opaque("git $x", "it holds a variable"));
-    let said = reason(Mode::Default, &[(A, "Bash(git *)")], &[], opaque);
+    let said = reason(PermissionMode::Default, &[(A, "Bash(git *)")], &[], opaque);
     assert!(
         said.ends_with("does not cover it, because it holds a variable, and a wildcard never covers that"),
         "{said}"
     );
 
     let plain = || Access::RunCommand(CommandAccess::program(["ls", "-l"]));
-    let said = reason(Mode::Default, &[], &["Bash(ls *)"], plain());
+    let said = reason(PermissionMode::Default, &[], &["Bash(ls *)"], plain());
     let expected = "; the allow rule `Bash(ls *)` in /w/it's.toml:3 would cover it, but its file is not trusted";
     assert!(said.ends_with(expected), "{said}");
 
     let outside = || Access::WritePath(PathAccess::plain("/o/a"));
-    let said = reason(Mode::Default, &[(A, "Write"), (A, "Edit(//o/**)")], &[], outside());
+    let said = reason(PermissionMode::Default, &[(A, "Write"), (A, "Edit(//o/**)")], &[], outside());
     let expected = "; the allow rule `Edit(//o/**)` in the command line does not allow it, because rules apply only \
                     inside the roots";
     assert!(said.ends_with(expected), "{said}");
 
     for said in [
-        reason(Mode::Default, &[(A, "Bash(git *)")], &["Bash(git *)"], plain()),
-        reason(Mode::Default, &[(A, "Bash(npx tsc)")], &[], exact("npx tsc x")),
-        reason(Mode::Default, &[(A, "Bash(ls *)")], &["Bash(ls *)"], plain()),
-        reason(Mode::Default, &[(Q, "Bash(ls *)")], &["Bash(ls *)"], plain()),
-        reason(Mode::Default, &[(A, "Write")], &[], outside()),
+        reason(PermissionMode::Default, &[(A, "Bash(git *)")], &["Bash(git *)"], plain()),
+        reason(PermissionMode::Default, &[(A, "Bash(npx tsc)")], &[], exact("npx tsc x")),
+        reason(PermissionMode::Default, &[(A, "Bash(ls *)")], &["Bash(ls *)"], plain()),
+        reason(PermissionMode::Default, &[(Q, "Bash(ls *)")], &["Bash(ls *)"], plain()),
+        reason(PermissionMode::Default, &[(A, "Write")], &[], outside()),
     ] {
         assert!(!said.contains("; the allow rule"), "{said}");
     }
@@ -504,8 +521,8 @@ fn what_is_asked_about_names_the_allow_rule_that_speaks_of_it_in_vain() {
 
 #[test]
 fn a_waiting_rule_decides_nothing() {
-    let rule = PermissionRule::parse(A, "Bash", RuleOrigin::CommandLine, &PatternBase::default()).unwrap();
-    let policy = PermissionPolicy { waiting: vec![Arc::new(rule)], ..policy(Mode::Default, &[]) };
+    let rule = PermissionRule::parse(A, "Bash", RuleOrigin::CommandLine, &PatternContext::default()).unwrap();
+    let policy = PermissionPolicy { waiting: vec![Arc::new(rule)], ..policy(PermissionMode::Default, &[]) };
     assert_eq!(policy.judge(&tool("bash"), &accesses("run ls")[0]).verdict, Ask);
 }
 
@@ -514,10 +531,10 @@ fn what_nobody_is_asked_about_names_the_mode() {
     let write = || Access::WritePath(PathAccess::plain("/w/a"));
     let said = "; the mode `dont_ask` denies what would need approval";
     for rules in [&[][..], &[(Q, "Write")]] {
-        assert!(reason(Mode::DontAsk, rules, &[], write()).ends_with(said), "{rules:?}");
-        assert!(!reason(Mode::Default, rules, &[], write()).contains("dont_ask"), "{rules:?}");
+        assert!(reason(PermissionMode::DontAsk, rules, &[], write()).ends_with(said), "{rules:?}");
+        assert!(!reason(PermissionMode::Default, rules, &[], write()).contains("dont_ask"), "{rules:?}");
     }
-    assert!(!reason(Mode::DontAsk, &[(D, "Write")], &[], write()).contains("dont_ask"));
+    assert!(!reason(PermissionMode::DontAsk, &[(D, "Write")], &[], write()).contains("dont_ask"));
 }
 
 #[test]
@@ -529,31 +546,31 @@ fn the_program_of_a_built_in_tool_that_only_reads_is_reading() {
         policy(mode, rules).decide(&reading(source), &Map::new(), &accesses(touches)).verdict
     };
     let run = "run git log, read /w";
-    for mode in Mode::ALL {
+    for mode in PermissionMode::ALL {
         assert_eq!(verdict(*mode, &[], ToolSource::BuiltIn, run), Allow, "{mode:?}");
         assert_eq!(verdict(*mode, &[(D, "Bash(git *)")], ToolSource::BuiltIn, run), Deny, "{mode:?}");
     }
-    assert_eq!(verdict(Mode::Plan, &[(Q, "Bash(git *)")], ToolSource::BuiltIn, run), Ask);
-    assert_eq!(verdict(Mode::Plan, &[], ToolSource::BuiltIn, "run git log, write /w/a"), Deny);
-    assert_eq!(verdict(Mode::Plan, &[], ToolSource::BuiltIn, "run git log, host a.org"), Deny);
-    assert_eq!(verdict(Mode::Plan, &[], ToolSource::BuiltIn, "run git log, read /etc"), Deny);
+    assert_eq!(verdict(PermissionMode::Plan, &[(Q, "Bash(git *)")], ToolSource::BuiltIn, run), Ask);
+    assert_eq!(verdict(PermissionMode::Plan, &[], ToolSource::BuiltIn, "run git log, write /w/a"), Deny);
+    assert_eq!(verdict(PermissionMode::Plan, &[], ToolSource::BuiltIn, "run git log, host a.org"), Deny);
+    assert_eq!(verdict(PermissionMode::Plan, &[], ToolSource::BuiltIn, "run git log, read /etc"), Deny);
     let foreign = || ToolSource::McpServer { server: ServerName::parse("git").unwrap(), tool: "git".into() };
-    assert_eq!(verdict(Mode::Default, &[], foreign(), run), Ask, "its server says so, and nobody else");
+    assert_eq!(verdict(PermissionMode::Default, &[], foreign(), run), Ask, "its server says so, and nobody else");
     let embedded = || ToolSource::Embedded(ServerName::parse("deploys").unwrap());
     for (mode, rules, touches, expected) in [
-        (Mode::Default, &[][..], "run terraform destroy", Ask),
-        (Mode::DontAsk, &[], "run terraform destroy", Deny),
-        (Mode::Plan, &[], "run terraform destroy", Deny),
-        (Mode::Plan, &[(A, "git")], "run terraform destroy", Deny),
-        (Mode::Plan, &[], "write /w/a", Deny),
-        (Mode::Plan, &[], "read /w/a", Allow),
-        (Mode::Default, &[(D, "mcp__deploys__*")], "read /w/a", Deny),
-        (Mode::Default, &[(A, "git")], "run terraform destroy", Allow),
+        (PermissionMode::Default, &[][..], "run terraform destroy", Ask),
+        (PermissionMode::DontAsk, &[], "run terraform destroy", Deny),
+        (PermissionMode::Plan, &[], "run terraform destroy", Deny),
+        (PermissionMode::Plan, &[(A, "git")], "run terraform destroy", Deny),
+        (PermissionMode::Plan, &[], "write /w/a", Deny),
+        (PermissionMode::Plan, &[], "read /w/a", Allow),
+        (PermissionMode::Default, &[(D, "mcp__deploys__*")], "read /w/a", Deny),
+        (PermissionMode::Default, &[(A, "git")], "run terraform destroy", Allow),
     ] {
         let decided = verdict(mode, rules, embedded(), touches);
         assert_eq!(decided, expected, "the program says that it reads, and nobody else: {mode:?} {rules:?} {touches}");
     }
-    check_mode(Mode::Plan, &[(A, "Bash")], "bash", "run ls", Deny);
+    check_mode(PermissionMode::Plan, &[(A, "Bash")], "bash", "run ls", Deny);
 }
 
 fn any_access() -> impl Strategy<Value = Access> {
@@ -603,7 +620,7 @@ fn any_policy() -> impl Strategy<Value = PermissionPolicy> {
     let rules = prop::collection::vec(rule, 0..5);
     let roots = prop::collection::vec(prop::sample::select(vec!["/w", "/w/a", "/w/a/b", "/ro", "/else"]), 0..3);
     let chosen = prop::sample::select(vec!["", "bash", "-bash", "read_file,bash"]);
-    (rules, prop::sample::select(Mode::ALL), roots.clone(), roots, chosen).prop_map(
+    (rules, prop::sample::select(PermissionMode::ALL), roots.clone(), roots, chosen).prop_map(
         |(rules, mode, write, read, chosen)| {
             let paths = |all: Vec<&str>| all.into_iter().map(Into::into).collect();
             let roots =
@@ -655,7 +672,7 @@ proptest! {
         prop_assert_eq!(verdict(&twice), verdict(&ours).max(verdict(&third)));
         prop_assert_eq!(narrowed.advertises(&tool), ours.advertises(&tool) && theirs.advertises(&tool));
         let grant = |policy: &PermissionPolicy| {
-            crate::permission::grant::Grant::new(Arc::new(policy.clone()), Arc::new(tool.clone()), Vec::new())
+            crate::permission::grant::CallGrant::new(Arc::new(policy.clone()), Arc::new(tool.clone()), Vec::new())
         };
         for access in &touched {
             let permitted = [&ours, &*theirs].map(|policy| grant(policy).permits(access));
@@ -672,10 +689,10 @@ proptest! {
         wanted in prop::collection::vec(any_access(), 1..3), other in any_access(),
     ) {
         let tool = tool("gmail_send");
-        let suggested = policy(Mode::Default, &[]).decide(&tool, &Map::new(), &wanted).suggestions("gmail_send");
+        let suggested = policy(PermissionMode::Default, &[]).decide(&tool, &Map::new(), &wanted).suggestions("gmail_send");
         if !suggested.is_empty() {
             let rules: Vec<(Effect, &str)> = suggested.iter().map(|rule| (A, rule.as_str())).collect();
-            let policy = policy(Mode::Default, &rules);
+            let policy = policy(PermissionMode::Default, &rules);
             prop_assert_eq!(policy.decide(&tool, &Map::new(), &wanted).verdict, Allow, "{:?}", suggested);
             let is_new = |access: &Access| match (access, &other) {
                 (Access::RunCommand(wanted), Access::RunCommand(other)) => wanted.text.trim() != other.text.trim(),
@@ -696,7 +713,7 @@ proptest! {
         let path = Access::WritePath(PathAccess::plain(format!("/w/{}", names.join("/"))));
         let command = Access::RunCommand(CommandAccess::program(names.iter().map(String::as_str)));
         for access in [path, command] {
-            let decision = policy(Mode::Default, &[]).decide(&tool("bash"), &Map::new(), std::slice::from_ref(&access));
+            let decision = policy(PermissionMode::Default, &[]).decide(&tool("bash"), &Map::new(), std::slice::from_ref(&access));
             prop_assert_eq!(decision.suggestions("bash").len(), 1, "{}", access);
         }
     }
@@ -706,19 +723,19 @@ proptest! {
 fn a_built_in_rule_allows_what_no_rule_and_no_mode_forbids() {
     let command =
         |words: &str, built_in_rule| CommandAccess { built_in_rule, ..CommandAccess::program(words.split(' ')) };
-    let head = command("head -5", Some(BuiltInRule::PipeFilter));
+    let head = command("head -5", Some(BuiltInCommandRule::PipeFilter));
     let decided = |mode, rules: &[(Effect, &str)], command: &CommandAccess| {
         policy(mode, rules).judge(&tool("bash"), &Access::RunCommand(command.clone()))
     };
-    let allowed = decided(Mode::Default, &[], &head);
+    let allowed = decided(PermissionMode::Default, &[], &head);
     assert_eq!(allowed.verdict, Allow);
     assert_eq!(allowed.cause.to_string(), "the built-in rule `pipe filter` allows programs that only filter a pipe");
-    assert_eq!(decided(Mode::DontAsk, &[], &head).verdict, Allow);
+    assert_eq!(decided(PermissionMode::DontAsk, &[], &head).verdict, Allow);
     for (mode, rules, expected) in [
-        (Mode::Default, &[(Effect::Ask, "Bash(head *)")][..], Ask),
-        (Mode::Default, &[(Effect::Deny, "Bash(head *)")], Deny),
-        (Mode::Default, &[(Effect::Ask, "Bash")], Ask),
-        (Mode::Plan, &[], Deny),
+        (PermissionMode::Default, &[(Effect::Ask, "Bash(head *)")][..], Ask),
+        (PermissionMode::Default, &[(Effect::Deny, "Bash(head *)")], Deny),
+        (PermissionMode::Default, &[(Effect::Ask, "Bash")], Ask),
+        (PermissionMode::Plan, &[], Deny),
     ] {
         assert_eq!(decided(mode, rules, &head).verdict, expected, "{mode:?} {rules:?}");
     }
@@ -729,6 +746,6 @@ fn a_built_in_rule_allows_what_no_rule_and_no_mode_forbids() {
         CommandAccess { operands: [file].into(), ..head.clone() },
         CommandAccess { clarity: ParseConfidence::Opaque("it is not understood".into()), ..head.clone() },
     ] {
-        assert_eq!(decided(Mode::Default, &[], &not_proven).verdict, Ask, "{not_proven:?}");
+        assert_eq!(decided(PermissionMode::Default, &[], &not_proven).verdict, Ask, "{not_proven:?}");
     }
 }

@@ -12,14 +12,14 @@ use crate::{
 };
 
 #[derive(Debug, Clone)]
-pub(super) enum Head {
+pub(super) enum RuleHead {
     /// Kind of access, of any tool.
     Access(&'static AccessRuleHead),
     /// Name of a tool, or a pattern of names.
     Tool(String),
 }
 
-impl Head {
+impl RuleHead {
     pub(super) fn parse(text: &str, effect: Effect) -> Result<Self, String> {
         if let Some(head) = access_head(text) {
             return Ok(Self::Access(head));
@@ -50,7 +50,7 @@ impl Head {
     }
 }
 
-impl Head {
+impl RuleHead {
     /// Returns `true` for the heads of requests to servers.
     pub(super) fn is_request(&self) -> bool {
         matches!(self, Self::Access(head) if matches!(head.access, AccessKind::Resource | AccessKind::Prompt))

@@ -11,7 +11,7 @@ mod request;
 use super::{Effect, RuleSubject};
 use crate::{
     access::{Access, AccessKind, CommandAccess, PathAccess},
-    permission::{command_pattern::PatternWords, path_pattern::PatternBase},
+    permission::{command_pattern::PatternWords, path_pattern::PatternContext},
     tool::Tool,
     workspace_roots::WorkspaceRoots,
 };
@@ -104,7 +104,7 @@ pub(super) struct AccessRuleHead {
     pub(super) access: AccessKind,
     /// Part of a call that a rule without parentheses is compared with.
     pub(super) subject: RuleSubject,
-    pub(super) parse: fn(&str, Effect, &PatternBase) -> RuleKindResult,
+    pub(super) parse: fn(&str, Effect, &PatternContext) -> RuleKindResult,
 }
 
 const HEADS: &[AccessRuleHead] = &[
@@ -145,12 +145,12 @@ pub(super) fn names(kind: AccessKind) -> impl Iterator<Item = &'static str> {
 }
 
 /// Parses the parentheses after the name of a tool that takes command lines.
-pub(super) fn behind_a_command_tool(text: &str, effect: Effect, base: &PatternBase) -> RuleKindResult {
+pub(super) fn behind_a_command_tool(text: &str, effect: Effect, base: &PatternContext) -> RuleKindResult {
     command::parse(text, effect, base)
 }
 
 /// Parses the parentheses after the name of any other tool.
-pub(super) fn behind_a_tool(text: &str, effect: Effect, base: &PatternBase) -> RuleKindResult {
+pub(super) fn behind_a_tool(text: &str, effect: Effect, base: &PatternContext) -> RuleKindResult {
     let own = BEHIND_A_TOOL.iter().find_map(|parse| parse(text, effect));
     own.unwrap_or_else(|| path::parse(text, effect, base))
 }

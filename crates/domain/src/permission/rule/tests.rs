@@ -5,7 +5,7 @@ use crate::{access::CommandAccess, server_name::ServerName};
 use proptest::prelude::*;
 
 fn parse(effect: Effect, text: &str) -> Result<PermissionRule, InvalidRule> {
-    PermissionRule::parse(effect, text, RuleOrigin::CommandLine, &PatternBase::default())
+    PermissionRule::parse(effect, text, RuleOrigin::CommandLine, &PatternContext::default())
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn an_allow_rule_that_reaches_into_no_root_is_outside() {
         ("Read", false),
         ("Bash(ls *)", false),
     ] {
-        let rule = PermissionRule::parse(Effect::Allow, text, RuleOrigin::CommandLine, &PatternBase::default());
+        let rule = PermissionRule::parse(Effect::Allow, text, RuleOrigin::CommandLine, &PatternContext::default());
         assert_eq!(rule.unwrap().is_outside(&roots), expected, "{text}");
     }
 }

@@ -24,7 +24,7 @@ pub struct ScriptedTool {
 }
 
 type AccessScript = Box<dyn Fn(&ToolCall) -> Result<Vec<Access>, ToolFailure> + Send + Sync>;
-type EndingScript = Box<dyn Fn(&Moment<'_>) -> Ending + Send + Sync>;
+type EndingScript = Box<dyn Fn(&EndingContext<'_>) -> Ending + Send + Sync>;
 
 /// Ending of a call.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ pub enum Ending {
 
 /// State of a call when its ending is decided.
 #[derive(Debug)]
-pub struct Moment<'a> {
+pub struct EndingContext<'a> {
     /// The call itself.
     pub call: &'a ToolCall,
     /// Environment of the call.
@@ -147,7 +147,7 @@ impl ScriptedTool {
 
     /// Sets the function that decides the ending of a call.
     #[must_use]
-    pub fn ends_by(mut self, ending: impl Fn(&Moment<'_>) -> Ending + Send + Sync + 'static) -> Self {
+    pub fn ends_by(mut self, ending: impl Fn(&EndingContext<'_>) -> Ending + Send + Sync + 'static) -> Self {
         self.ending = Box::new(ending);
         self
     }

@@ -171,7 +171,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let issuer = TestServer::plain(|_| refusal(500, "unused")).await;
-            let attempt = crate::accounts::attempt::Attempt::begin(&client(&issuer), &["s"], "http://127.0.0.1:1".into());
+            let attempt = crate::accounts::attempt::SignInAttempt::begin(&client(&issuer), &["s"], "http://127.0.0.1:1".into());
             let attempt = attempt.unwrap();
             for query in [query.clone(), format!("code=c&state={state}"), format!("code=c&state={state}&{query}")] {
                 let outcome = attempt.parse_redirect(&query);

@@ -15,7 +15,7 @@ use std::{
 
 /// Reason why the folder or a file in it cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum FolderError {
+pub enum VaultFolderError {
     /// The path is a link or a file.
     #[error("`{}` is a link or not a folder: remove it", .0.display())]
     NoFolder(PathBuf),
@@ -55,35 +55,35 @@ pub enum FolderError {
 
 /// Open folder.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(super) struct VaultFolder {
     path: PathBuf,
     handle: OwnedFd,
 }
 
-impl Folder {
+impl VaultFolder {
     /// Opens the folder; `None` if it does not exist. Blocks, as do all functions here.
-    pub(super) fn open(path: &Path) -> Result<Option<Self>, FolderError> {
+    pub(super) fn open(path: &Path) -> Result<Option<Self>, VaultFolderError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let handle = match openat(CWD, path, flags, Mode::empty()) {
             Ok(handle) => handle,
             Err(Errno::NOENT) => return Ok(None),
-            Err(Errno::NOTDIR | Errno::LOOP) => return Err(FolderError::NoFolder(path.into())),
-            Err(errno) => return Err(FolderError::Io { path: path.into(), source: errno.into() }),
+            Err(Errno::NOTDIR | Errno::LOOP) => return Err(VaultFolderError::NoFolder(path.into())),
+            Err(errno) => return Err(VaultFolderError::Io { path: path.into(), source: errno.into() }),
         };
         let folder = Self { path: path.into(), handle };
         let stat = fstat(&folder.handle).map_err(|errno| folder.failed(Path::new(""), errno))?;
         if stat.st_uid != geteuid().as_raw() {
-            return Err(FolderError::Foreign { path: path.into(), owner: stat.st_uid });
+            return Err(VaultFolderError::Foreign { path: path.into(), owner: stat.st_uid });
         }
         match stat.st_mode & OTHERS {
             0 => Ok(Some(folder)),
-            _ => Err(FolderError::Open { path: path.into(), mode: stat.st_mode & 0o777 }),
+            _ => Err(VaultFolderError::Open { path: path.into(), mode: stat.st_mode & 0o777 }),
         }
     }
 
     /// Opens the folder, or creates it.
-    pub(super) fn make(path: &Path) -> Result<Self, FolderError> {
-        let failed = |source| FolderError::Io { path: path.into(), source };
+    pub(super) fn make(path: &Path) -> Result<Self, VaultFolderError> {
+        let failed = |source| VaultFolderError::Io { path: path.into(), source };
         if let Some(folder) = Self::open(path)? {
             return Ok(folder);
         }
@@ -92,23 +92,23 @@ impl Folder {
     }
 
     /// Returns the content of a file; `None` if it does not exist.
-    pub(super) fn read(&self, name: &str, max: u64) -> Result<Option<Vec<u8>>, FolderError> {
-        let named = |source| FolderError::File { path: self.path.join(name), source };
+    pub(super) fn read(&self, name: &str, max: u64) -> Result<Option<Vec<u8>>, VaultFolderError> {
+        let named = |source| VaultFolderError::File { path: self.path.join(name), source };
         private_file::read(&self.handle, Path::new(name), max).map_err(named)
     }
 
     /// Replaces a file atomically. The caller must hold the lock of the name. Overwrites a temporary file that an
     /// interrupted process left.
-    pub(super) fn replace(&self, name: &str, content: &[u8]) -> Result<(), FolderError> {
+    pub(super) fn replace(&self, name: &str, content: &[u8]) -> Result<(), VaultFolderError> {
         let new = PathBuf::from(format!("{name}.new"));
-        let failed = |source: io::Error| FolderError::Io { path: self.path.join(name), source };
+        let failed = |source: io::Error| VaultFolderError::Io { path: self.path.join(name), source };
         private_file::write(&self.handle, &new, content).map_err(failed)?;
         renameat(&self.handle, &new, &self.handle, name).map_err(|errno| failed(errno.into()))?;
         fsync(&self.handle).map_err(|errno| failed(errno.into()))
     }
 
     /// Removes a file. Returns `true` if it existed.
-    pub(super) fn remove(&self, name: &str) -> Result<bool, FolderError> {
+    pub(super) fn remove(&self, name: &str) -> Result<bool, VaultFolderError> {
         match unlinkat(&self.handle, name, AtFlags::empty()) {
             Ok(()) => fsync(&self.handle).map(|()| true).map_err(|errno| self.failed(Path::new(name), errno)),
             Err(Errno::NOENT) => Ok(false),
@@ -117,7 +117,7 @@ impl Folder {
     }
 
     /// Returns the names of all files in the folder.
-    pub(super) fn names(&self) -> Result<Vec<String>, FolderError> {
+    pub(super) fn names(&self) -> Result<Vec<String>, VaultFolderError> {
         let failed = |errno| self.failed(Path::new(""), errno);
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.handle).map_err(failed)? {
@@ -128,7 +128,7 @@ impl Folder {
 
     /// Takes the lock of a name, held until dropped; `None` while another process holds it. The empty lock file
     /// remains.
-    pub(super) fn try_lock(&self, name: &str) -> Result<Option<OwnedFd>, FolderError> {
+    pub(super) fn try_lock(&self, name: &str) -> Result<Option<OwnedFd>, VaultFolderError> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let failed = |errno| self.failed(Path::new(name), errno);
         let file = openat(&self.handle, name, flags, Mode::RUSR | Mode::WUSR).map_err(failed)?;
@@ -139,7 +139,7 @@ impl Folder {
         }
     }
 
-    fn failed(&self, name: &Path, errno: Errno) -> FolderError {
-        FolderError::Io { path: self.path.join(name), source: errno.into() }
+    fn failed(&self, name: &Path, errno: Errno) -> VaultFolderError {
+        VaultFolderError::Io { path: self.path.join(name), source: errno.into() }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{
     key_file::{SealingKey, hex},
-    tokens::{TokenKey, Tokens},
+    tokens::{TokenLookupKey, Tokens},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use ring::{
@@ -38,7 +38,7 @@ pub(super) enum SealError {
 /// tokens.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Record {
+struct SealedRecord {
     version: u32,
     key_id: String,
     principal: String,
@@ -62,7 +62,7 @@ struct PlaintextTokens {
 }
 
 /// Returns the file name of a record.
-pub(super) fn record_name(key: &TokenKey) -> String {
+pub(super) fn record_name(key: &TokenLookupKey) -> String {
     format!("{}{ENDING}", hex(&digest(&SHA256, &bound(key)).as_ref()[..NAME_BYTES]))
 }
 
@@ -73,7 +73,7 @@ pub(super) fn is_record(name: &str) -> bool {
 }
 
 /// Returns the associated data that a record is authenticated with. It is unique for each key.
-fn bound(key: &TokenKey) -> Vec<u8> {
+fn bound(key: &TokenLookupKey) -> Vec<u8> {
     let mut bytes = VERSION.to_be_bytes().to_vec();
     for part in [key.principal.id(), &key.issuer, &key.resource] {
         bytes.extend((part.len() as u64).to_be_bytes());
@@ -82,7 +82,7 @@ fn bound(key: &TokenKey) -> Vec<u8> {
     bytes
 }
 
-pub(super) fn seal(tokens: &Tokens, key: &TokenKey, sealing: &SealingKey) -> Result<Vec<u8>, SealError> {
+pub(super) fn seal(tokens: &Tokens, key: &TokenLookupKey, sealing: &SealingKey) -> Result<Vec<u8>, SealError> {
     if [key.principal.id(), &key.issuer, &key.resource].iter().any(|part| part.len() > MAX_KEY_BYTES) {
         return Err(SealError::TooLarge("the names of principal, issuer and resource have at most 2 KiB each"));
     }
@@ -102,7 +102,7 @@ pub(super) fn seal(tokens: &Tokens, key: &TokenKey, sealing: &SealingKey) -> Res
     let aad = Aad::from(bound(key));
     let fresh = Nonce::assume_unique_for_key(nonce);
     sealing.key.seal_in_place_append_tag(fresh, aad, &mut content).map_err(|_| SealError::Damaged)?;
-    let record = Record {
+    let record = SealedRecord {
         version: VERSION,
         key_id: sealing.id.clone(),
         principal: key.principal.id().into(),
@@ -115,7 +115,7 @@ pub(super) fn seal(tokens: &Tokens, key: &TokenKey, sealing: &SealingKey) -> Res
 }
 
 /// Decrypts a record as that of `key`, regardless of the key that it contains.
-pub(super) fn open(record: &[u8], key: &TokenKey, sealing: &SealingKey) -> Result<Tokens, SealError> {
+pub(super) fn open(record: &[u8], key: &TokenLookupKey, sealing: &SealingKey) -> Result<Tokens, SealError> {
     let record = parsed(record)?;
     if record.key_id != sealing.id {
         return Err(SealError::OtherKey);
@@ -139,12 +139,12 @@ pub(super) fn open(record: &[u8], key: &TokenKey, sealing: &SealingKey) -> Resul
 }
 
 /// Returns the key in the record if it belongs to this principal. The record is not authenticated yet.
-pub(super) fn key_of(record: &[u8], principal: &Principal) -> Result<Option<TokenKey>, SealError> {
-    let Record { principal: said, issuer, resource, .. } = parsed(record)?;
-    Ok((said == principal.id()).then(|| TokenKey { principal: principal.clone(), issuer, resource }))
+pub(super) fn key_of(record: &[u8], principal: &Principal) -> Result<Option<TokenLookupKey>, SealError> {
+    let SealedRecord { principal: said, issuer, resource, .. } = parsed(record)?;
+    Ok((said == principal.id()).then(|| TokenLookupKey { principal: principal.clone(), issuer, resource }))
 }
 
-fn parsed(record: &[u8]) -> Result<Record, SealError> {
-    let record: Record = serde_json::from_slice(record).map_err(|_| SealError::Damaged)?;
+fn parsed(record: &[u8]) -> Result<SealedRecord, SealError> {
+    let record: SealedRecord = serde_json::from_slice(record).map_err(|_| SealError::Damaged)?;
     if record.version == VERSION { Ok(record) } else { Err(SealError::Damaged) }
 }

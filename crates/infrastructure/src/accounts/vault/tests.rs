@@ -33,20 +33,20 @@ impl Home {
         self.open().unwrap()
     }
 
-    fn record(&self, key: &TokenKey) -> PathBuf {
+    fn record(&self, key: &TokenLookupKey) -> PathBuf {
         self.path("data/accounts").join(record_name(key))
     }
 }
 
-fn key(principal: &Principal, resource: &str) -> TokenKey {
-    TokenKey {
+fn key(principal: &Principal, resource: &str) -> TokenLookupKey {
+    TokenLookupKey {
         principal: principal.clone(),
         issuer: "https://accounts.example".into(),
         resource: format!("{resource} https://{resource}.example"),
     }
 }
 
-fn mail() -> TokenKey {
+fn mail() -> TokenLookupKey {
     key(&Principal::local(), "mail")
 }
 
@@ -111,7 +111,7 @@ async fn a_record_in_the_place_of_another_one_does_not_open() {
         (key(&Principal::token("bob"), "mail"), text.replace("token:ann", "token:bob")),
         (key(&ann, "calendar"), text.replace("mail", "calendar")),
         (
-            TokenKey { issuer: "https://other.example".into(), ..hers.clone() },
+            TokenLookupKey { issuer: "https://other.example".into(), ..hers.clone() },
             text.replace("https://accounts.example", "https://other.example"),
         ),
     ] {
@@ -269,7 +269,7 @@ async fn a_folder_that_others_see_or_that_is_a_link_is_refused() {
     close(&home.path("data/accounts"), 0o700);
     fs::rename(home.path("data/accounts"), home.path("data/elsewhere")).unwrap();
     symlink(home.path("data/elsewhere"), home.path("data/accounts")).unwrap();
-    assert!(matches!(home.open().unwrap_err(), VaultError::Folder(FolderError::NoFolder(_))));
+    assert!(matches!(home.open().unwrap_err(), VaultError::Folder(VaultFolderError::NoFolder(_))));
 }
 
 #[tokio::test]
@@ -291,7 +291,7 @@ async fn tokens_that_nobody_issues_are_not_kept() {
     let home = Home::new();
     let error = home.vault().put(&mail(), tokens(&"a".repeat(40 << 10))).await.unwrap_err();
     assert!(matches!(error, VaultError::TooLarge(_)), "{error}");
-    let long = TokenKey { resource: "r".repeat(5000), ..mail() };
+    let long = TokenLookupKey { resource: "r".repeat(5000), ..mail() };
     assert!(matches!(home.vault().put(&long, tokens("a")).await.unwrap_err(), VaultError::TooLarge(_)));
 }
 

@@ -7,7 +7,7 @@ pub(crate) const MCP_SERVER: &str = "mcp_server";
 
 /// Principal, issuer and purpose of tokens. Contains no secret.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TokenKey {
+pub struct TokenLookupKey {
     /// Principal who owns the tokens.
     pub principal: Principal,
     /// Issuer, with the other origins at which the tokens are renewed and revoked, separated by spaces.
@@ -16,7 +16,7 @@ pub struct TokenKey {
     pub resource: String,
 }
 
-impl TokenKey {
+impl TokenLookupKey {
     /// Returns the name of the grant.
     pub(crate) fn grant(&self) -> &str {
         self.resource.split_once(' ').map_or(self.resource.as_str(), |(grant, _)| grant)

@@ -1,14 +1,14 @@
 //! Search for lines of a page: by words, or by similarity to the line of a removed element.
 
-use super::{Line, Snapshot};
-use crate::browser::references::Reference;
+use super::{Snapshot, SnapshotLine};
+use crate::browser::references::ElementReference;
 
 /// Maximum number of similar lines that are reported.
 const MAX_ALIKE: usize = 5;
 
 /// The result of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct SearchResult {
+pub(crate) struct SnapshotMatches {
     /// The matching lines with their ancestors and descendants, as far as they fit.
     pub(crate) text: String,
     /// Number of matching lines.
@@ -19,9 +19,9 @@ pub(crate) struct SearchResult {
 
 impl Snapshot {
     /// Searches lines that contain all of these words in their role, name, state or value. Case is ignored.
-    pub(crate) fn find(&self, words: &str, characters: usize) -> SearchResult {
+    pub(crate) fn find(&self, words: &str, characters: usize) -> SnapshotMatches {
         let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
-        let holds = |line: &Line| {
+        let holds = |line: &SnapshotLine| {
             let text = line.text.to_lowercase();
             words.iter().all(|word| text.contains(word))
         };
@@ -48,7 +48,7 @@ impl Snapshot {
             _ => None,
         });
         let count = |is: &dyn Fn(usize) -> bool| (0..self.lines.len()).filter(|place| is(*place)).count();
-        SearchResult {
+        SnapshotMatches {
             text: self.written(&shown),
             hits: count(&|place| is_hit[place]),
             left_out: count(&|place| (is_hit[place] || is_above[place] || is_below[place]) && !shown[place]),
@@ -56,9 +56,9 @@ impl Snapshot {
     }
 
     /// Returns the usable lines with the role and name of this one; if there are none, those with its name.
-    pub(crate) fn find_similar(&self, gone: &Line) -> Vec<&Line> {
+    pub(crate) fn find_similar(&self, gone: &SnapshotLine) -> Vec<&SnapshotLine> {
         let usable = || self.lines.iter().filter(|line| line.reference.is_some() && line.name() == gone.name());
-        let same: Vec<&Line> = usable().filter(|line| line.role() == gone.role()).take(MAX_ALIKE).collect();
+        let same: Vec<&SnapshotLine> = usable().filter(|line| line.role() == gone.role()).take(MAX_ALIKE).collect();
         match same.is_empty() && !gone.name().is_empty() {
             true => usable().take(MAX_ALIKE).collect(),
             false => same,
@@ -66,12 +66,12 @@ impl Snapshot {
     }
 
     /// Returns the line of an element.
-    pub(crate) fn line_of(&self, reference: Reference) -> Option<&Line> {
+    pub(crate) fn line_of(&self, reference: ElementReference) -> Option<&SnapshotLine> {
         self.lines.iter().find(|line| line.reference == Some(reference))
     }
 }
 
-impl Line {
+impl SnapshotLine {
     /// Returns the role; `text` for a line of text.
     pub(crate) fn role(&self) -> &str {
         self.text.split([' ', ':']).next().unwrap_or_default()
@@ -114,9 +114,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn line(depth: usize, reference: u32, text: &str) -> Line {
-        let reference = (reference > 0).then_some(Reference(reference));
-        Line { depth, reference, is_interactive: reference.is_some(), is_heading: false, text: text.into() }
+    fn line(depth: usize, reference: u32, text: &str) -> SnapshotLine {
+        let reference = (reference > 0).then_some(ElementReference(reference));
+        SnapshotLine { depth, reference, is_interactive: reference.is_some(), is_heading: false, text: text.into() }
     }
 
     fn orders() -> Snapshot {
@@ -195,7 +195,7 @@ mod tests {
             words in "[a-z ]{0,4}",
             room in 0_usize..300,
         ) {
-            let lines: Vec<Line> = lines.iter().map(|(depth, reference, text)| line(*depth, *reference, text)).collect();
+            let lines: Vec<SnapshotLine> = lines.iter().map(|(depth, reference, text)| line(*depth, *reference, text)).collect();
             let snapshot = Snapshot { lines, ..Snapshot::default() };
             let found = snapshot.find(&words, room);
             prop_assert!(found.text.chars().count() <= room);

@@ -2,8 +2,8 @@
 //! let through that no rule allows.
 
 use crate::browser::{
-    devtools::{DevTools, Target},
-    state::{DialogAnswer, HostJudge, MAX_ID_BYTES, State},
+    devtools::{CommandTarget, DevTools},
+    state::{BrowserState, DialogAnswer, HostJudge, MAX_ID_BYTES},
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -100,12 +100,12 @@ fn said() -> impl Strategy<Value = Said> {
 }
 
 /// Sends the messages, and returns the resulting state with the commands that the browser received.
-fn played(all: Vec<Said>) -> (State, Vec<Value>) {
-    played_in(State::default(), all)
+fn played(all: Vec<Said>) -> (BrowserState, Vec<Value>) {
+    played_in(BrowserState::default(), all)
 }
 
 /// Sends the messages to an existing state.
-fn played_in(state: State, all: Vec<Said>) -> (State, Vec<Value>) {
+fn played_in(state: BrowserState, all: Vec<Said>) -> (BrowserState, Vec<Value>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let (ours, mut output) = duplex(1 << 20);
@@ -116,7 +116,7 @@ fn played_in(state: State, all: Vec<Said>) -> (State, Vec<Value>) {
         let hearing = state.clone();
         let devtools = DevTools::over(ours, theirs, None, move |heard| hearing.lock().unwrap().apply_event(&heard));
         let end = devtools.close_handle();
-        let target = Target(None);
+        let target = CommandTarget(None);
         let asking = devtools.call(&target, "A.a", json!({}));
         let saying = async {
             for said in all {
@@ -253,7 +253,7 @@ fn a_tab_that_claims_to_show_a_file_is_no_page() {
         ]);
         let address = state.current().unwrap().shown_address().to_owned();
         assert_eq!(address, shown.unwrap_or("an address that is not on the web"), "{url:?}");
-        let judged = state.may_be_shown(&Target(Some("s".into())));
+        let judged = state.may_be_shown(&CommandTarget(Some("s".into())));
         assert_eq!(judged.is_ok(), shown.is_some(), "{url:?}");
         let message = judged.err().map(|why| why.to_string()).unwrap_or_default();
         assert!(!message.chars().any(char::is_control), "{message:?}");

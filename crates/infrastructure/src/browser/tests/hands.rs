@@ -1,7 +1,7 @@
 //! Fields and buttons as pages have them, and elements that cannot be used.
 
 use super::{Rig, end, rig};
-use crate::browser::{actions::PageCondition, references::Reference, session::SessionError};
+use crate::browser::{actions::PageCondition, references::ElementReference, session::BrowserSessionError};
 
 /// Fields that report what happens to them.
 const FIELDS: &str = r#"<!doctype html><title>Fields</title><style>
@@ -116,10 +116,10 @@ async fn what_cannot_be_clicked_says_why_and_what_is_far_is_scrolled_to() {
     ] {
         let reference = rig.reference(part).await;
         let refused = rig.session.click(reference, false).await;
-        assert_eq!(refused, Err(SessionError::Unusable { reference, reason: outcome.into() }), "{part}");
+        assert_eq!(refused, Err(BrowserSessionError::Unusable { reference, reason: outcome.into() }), "{part}");
     }
-    let unknown = Reference(999);
-    assert_eq!(rig.session.click(unknown, false).await, Err(SessionError::UnknownElement(unknown)));
+    let unknown = ElementReference(999);
+    assert_eq!(rig.session.click(unknown, false).await, Err(BrowserSessionError::UnknownElement(unknown)));
     for (part, said) in [("button \"Far\"", "Reached"), ("button \"Deep\"", "Found")] {
         rig.session.click(rig.reference(part).await, false).await.unwrap();
         rig.says(said).await;

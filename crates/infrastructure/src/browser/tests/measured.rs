@@ -3,7 +3,7 @@
 use super::{end, rig};
 use crate::browser::{
     actions::PageCondition,
-    snapshot::Change,
+    snapshot::SnapshotDiff,
     testing::{page_of_boxes, page_of_orders},
 };
 
@@ -33,7 +33,7 @@ async fn check(page: String, first: usize, button: &str, brings: &str, after: us
     }
     session.click(rig.reference(button).await, false).await.unwrap();
     session.wait_for(&PageCondition::Text(brings.into()), end()).await.unwrap();
-    let Some(Change::Lines(outcome)) = session.look().await.unwrap().1 else { panic!("a change is told") };
+    let Some(SnapshotDiff::Lines(outcome)) = session.look().await.unwrap().1 else { panic!("a change is told") };
     assert!(outcome.len() / TOKEN <= after && outcome.contains(brings), "{} tokens: {outcome}", outcome.len() / TOKEN);
 }
 

@@ -48,7 +48,8 @@ async fn what_a_page_complains_of_is_told_once_and_in_short() {
     let rig = rig(PAGES).await;
     let session = &rig.session;
     session.open("http://shop.example/broken", false, end()).await.unwrap();
-    let has_all = |state: &crate::browser::state::State| (state.current()?.messages().count() >= 6).then_some(());
+    let has_all =
+        |state: &crate::browser::state::BrowserState| (state.current()?.messages().count() >= 6).then_some(());
     session.when(end(), has_all).await.unwrap();
     let mut message = session.state().current_mut().unwrap().take_messages();
     message.sort();

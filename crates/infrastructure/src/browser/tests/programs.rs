@@ -4,9 +4,9 @@ use super::{SHOP, end, rig, rig_with};
 use crate::{
     browser::{
         actions::PageCondition,
-        devtools::{DevToolsError, Target},
+        devtools::{CommandTarget, DevToolsError},
         program,
-        session::SessionError,
+        session::BrowserSessionError,
     },
     sandbox::writable::WritableRoots,
 };
@@ -93,8 +93,8 @@ async fn a_browser_outside_of_the_system_is_started_without_its_wrapper_and_sees
 async fn a_browser_that_crashes_is_reported_with_its_exit_status() {
     let rig = rig(&[("/", SHOP)]).await;
     rig.session.open("http://shop.example/", false, end()).await.unwrap();
-    let crashed = rig.session.command(&Target(None), "Browser.crash", json!({})).await;
-    let Err(SessionError::DevTools(DevToolsError::Ended(ending))) = crashed else { panic!("{crashed:?}") };
+    let crashed = rig.session.command(&CommandTarget(None), "Browser.crash", json!({})).await;
+    let Err(BrowserSessionError::DevTools(DevToolsError::Ended(ending))) = crashed else { panic!("{crashed:?}") };
     assert!(ending.exit.is_some(), "{ending}");
     // A later call fails for the same reason.
     let later = rig.session.open("http://shop.example/", false, end()).await;

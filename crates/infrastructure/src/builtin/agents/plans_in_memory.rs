@@ -12,7 +12,7 @@ const PLANS: usize = 1_000;
 
 /// Plans in memory, for applications without a store.
 #[derive(Debug, Default)]
-pub(crate) struct PlansInMemory {
+pub(crate) struct InMemoryTodoStore {
     plans: Mutex<Plans>,
 }
 
@@ -24,7 +24,7 @@ struct Plans {
 }
 
 #[async_trait]
-impl TodoStore for PlansInMemory {
+impl TodoStore for InMemoryTodoStore {
     async fn todos(&self, principal: &Principal, session: &str) -> Result<TodoList, StoreError> {
         let plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
         let plan = plans.of.get(&(principal.clone(), session.to_owned()));
@@ -56,12 +56,12 @@ mod tests {
 
     #[tokio::test]
     async fn plans_in_memory_keep_the_contract() {
-        todo_store_contract(&PlansInMemory::default()).await;
+        todo_store_contract(&InMemoryTodoStore::default()).await;
     }
 
     #[tokio::test]
     async fn the_oldest_plan_is_forgotten_first() {
-        let (plans, me) = (PlansInMemory::default(), Principal::local());
+        let (plans, me) = (InMemoryTodoStore::default(), Principal::local());
         for session in 0..=PLANS {
             plans.replace(&me, &session.to_string(), plan()).await.unwrap();
         }

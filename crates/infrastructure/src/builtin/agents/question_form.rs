@@ -14,7 +14,7 @@ const OWN: &str = "_other";
 
 /// Answers of the user, or their refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reply {
+pub enum QuestionFormReply {
     /// Answered: a text for each question in its order, as far as there is one.
     Answers(Vec<Option<String>>),
     /// The user declined to answer.
@@ -138,14 +138,14 @@ fn members(field: Value) -> Map<String, Value> {
 }
 
 /// Parses the reply of the client, and adds nothing to it.
-pub fn reply(questions: &[Question], result: &Value) -> Reply {
+pub fn reply(questions: &[Question], result: &Value) -> QuestionFormReply {
     match (result["action"].as_str(), result.get("content")) {
-        (Some("decline"), _) => Reply::Declined,
-        (Some("cancel"), _) => Reply::Cancelled,
+        (Some("decline"), _) => QuestionFormReply::Declined,
+        (Some("cancel"), _) => QuestionFormReply::Cancelled,
         (Some("accept"), Some(Value::Object(content))) => {
-            Reply::Answers((0..questions.len()).map(|index| parse_answer(content, index)).collect())
+            QuestionFormReply::Answers((0..questions.len()).map(|index| parse_answer(content, index)).collect())
         }
-        _ => Reply::Malformed,
+        _ => QuestionFormReply::Malformed,
     }
 }
 

@@ -63,7 +63,7 @@ pub trait BrowserTool: Send + Sync + 'static {
 /// Accesses of a call on a browser.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BrowserAccesses<'a> {
-    pub(in crate::builtin) target: BrowserTarget<'a>,
+    pub(in crate::builtin) target: TargetHost<'a>,
     /// Files of the workspace that the call reads.
     pub(in crate::builtin) reads: &'a [String],
     /// File that the call writes.
@@ -72,7 +72,7 @@ pub struct BrowserAccesses<'a> {
 
 /// Target whose host a call on a browser reaches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum BrowserTarget<'a> {
+pub(crate) enum TargetHost<'a> {
     /// The open page.
     #[default]
     Page,
@@ -117,10 +117,10 @@ impl<T: BrowserTool> BuiltInTool for T {
     ) -> Result<Vec<Access>, ToolFailure> {
         let BrowserAccesses { target: place, reads, writes } = self.touches(input);
         let mut accesses = match place {
-            BrowserTarget::Page => access_to_page(call, world),
-            BrowserTarget::Element(reference, number) => access_to_element(reference, number, call, world),
-            BrowserTarget::Address(url) => vec![Access::ReachHost(host_of(url)?.into())],
-            BrowserTarget::NoHost => Vec::new(),
+            TargetHost::Page => access_to_page(call, world),
+            TargetHost::Element(reference, number) => access_to_element(reference, number, call, world),
+            TargetHost::Address(url) => vec![Access::ReachHost(host_of(url)?.into())],
+            TargetHost::NoHost => Vec::new(),
         };
         for path in reads {
             accesses.push(Access::ReadPath(world.access(path).await?));

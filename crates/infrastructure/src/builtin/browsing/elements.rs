@@ -2,8 +2,8 @@
 
 use crate::browser::{
     attributes::Attributes,
-    session::Session,
-    snapshot::{Line, Snapshot},
+    session::BrowserSession,
+    snapshot::{Snapshot, SnapshotLine},
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -73,7 +73,7 @@ pub(in crate::builtin) struct PageElement {
 }
 
 /// Returns the elements of the latest reported page that fit into this number of characters, and the number left out.
-pub(in crate::builtin) async fn elements(session: &Session, characters: usize) -> (Vec<PageElement>, usize) {
+pub(in crate::builtin) async fn elements(session: &BrowserSession, characters: usize) -> (Vec<PageElement>, usize) {
     let seen = session.state().current().and_then(|tab| Some((tab.last_snapshot.clone()?, tab.url.clone())));
     let Some((page, address)) = seen else { return Default::default() };
     let address = Url::parse(&address).ok();
@@ -119,7 +119,7 @@ fn places(page: &Snapshot) -> impl Iterator<Item = usize> {
     })
 }
 
-fn is_list(line: &Line) -> bool {
+fn is_list(line: &SnapshotLine) -> bool {
     matches!(line.role(), "combobox" | "listbox")
 }
 
@@ -129,7 +129,7 @@ fn options(page: &Snapshot, list: usize) -> Vec<String> {
 }
 
 impl PageElement {
-    fn of(line: &Line) -> Self {
+    fn of(line: &SnapshotLine) -> Self {
         Self {
             reference: line.reference.map(|reference| reference.to_string()),
             role: line.role().into(),

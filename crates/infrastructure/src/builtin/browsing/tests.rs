@@ -5,12 +5,12 @@ mod telling;
 
 use crate::{
     browser::{
-        browsers::{BrowserSettings, Browsers, Owner},
+        browsers::{BrowserOwner, BrowserSettings, Browsers},
         tests::{PAGES, server},
     },
     builtin::tool_kit::testing::{TestRun, test_environment},
     egress::testing::FakeNetwork,
-    sandbox::workspace::{FolderNames, Workspace},
+    sandbox::workspace::{FolderAliases, Workspace},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::json;
@@ -51,7 +51,7 @@ fn tools_under(settings: BrowserSettings, folder: &Path) -> (TestRun, Arc<Browse
     fs::create_dir(&root).unwrap();
     let roots = WorkspaceRoots { write: vec![root.canonicalize().unwrap()], ..Default::default() };
     let journal = Arc::new(InMemoryChangeJournal::new());
-    let world = test_environment(Workspace::open(&roots, FolderNames::default()).unwrap())
+    let world = test_environment(Workspace::open(&roots, FolderAliases::default()).unwrap())
         .with_journal(journal.clone())
         .with_browsers(browsers.clone());
     let policy = PermissionPolicy { roots, ..Default::default() };
@@ -93,7 +93,7 @@ async fn a_browser_that_nobody_uses_ends() {
     let folder = tempfile::tempdir().unwrap();
     let (tools, browsers) = tools(folder.path(), Duration::from_secs(1)).await;
     tools.call("browser_navigate", json!({"url": "http://shop.example/"})).await.unwrap();
-    let owner = Owner { principal: Principal::local(), session: "test".into() };
+    let owner = BrowserOwner { principal: Principal::local(), session: "test".into() };
     let end = browsers.end_of(&owner).unwrap();
     tokio::time::timeout(Duration::from_secs(30), end.closed()).await.unwrap();
     assert_eq!(tools.call("browser_get_page", json!({})).await.unwrap_err().kind, ErrorKind::NotFound);

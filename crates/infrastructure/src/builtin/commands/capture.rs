@@ -1,6 +1,6 @@
 //! Captured output of a command.
 
-use crate::{builtin::text::plain_text::PlainText, sandbox::spool::Spool};
+use crate::{builtin::text::plain_text::ControlSequenceFilter, sandbox::spool::Spool};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::VecDeque,
@@ -18,12 +18,12 @@ const IN_MEMORY: usize = 1 << 20;
 const ENDS: usize = 32 << 10;
 /// Maximum number of recorded turns of the two streams: 1 MiB of them. Before the oldest turn the stream of a byte is
 /// unknown.
-const TURNS: usize = (1 << 20) / size_of::<(Stream, u64)>();
+const TURNS: usize = (1 << 20) / size_of::<(OutputStream, u64)>();
 
 /// One of the two streams of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Stream {
+pub(crate) enum OutputStream {
     Stdout,
     Stderr,
 }
@@ -52,13 +52,13 @@ struct OutputBuffer {
     stdout: HeadAndTail,
     stderr: HeadAndTail,
     /// Stream of each turn, and the position after it.
-    turns: VecDeque<(Stream, u64)>,
+    turns: VecDeque<(OutputStream, u64)>,
     /// Position from which on the stream of each byte is known.
     stream_known_from: u64,
 }
 
 impl OutputBuffer {
-    fn takes_turn(&mut self, stream: Stream) {
+    fn takes_turn(&mut self, stream: OutputStream) {
         let end = self.total;
         match self.turns.back_mut() {
             Some((last, until)) if *last == stream => *until = end,
@@ -90,11 +90,11 @@ impl Capture {
     }
 
     /// Appends output. Blocks if [`is_on_disk`](Self::is_on_disk) returns `true`.
-    pub(crate) fn append(&self, stream: Stream, bytes: &[u8]) {
+    pub(crate) fn append(&self, stream: OutputStream, bytes: &[u8]) {
         let mut printed = self.lock();
         match stream {
-            Stream::Stdout => printed.stdout.append(bytes),
-            Stream::Stderr => printed.stderr.append(bytes),
+            OutputStream::Stdout => printed.stdout.append(bytes),
+            OutputStream::Stderr => printed.stderr.append(bytes),
         }
         if printed.fault.is_none() {
             match self.keep(&mut printed, bytes) {
@@ -129,7 +129,7 @@ impl Capture {
 
     /// Appends output that was printed at a position. Skips what is already captured; if bytes are missing before the
     /// position, the older output is discarded. Blocks as [`append`](Self::append) does.
-    pub(crate) fn append_at(&self, place: u64, stream: Stream, bytes: &[u8]) {
+    pub(crate) fn append_at(&self, place: u64, stream: OutputStream, bytes: &[u8]) {
         let total = self.total();
         if place > total {
             let mut printed = self.lock();
@@ -143,10 +143,10 @@ impl Capture {
 
     /// Returns the turns of the streams in bytes that were [read](Self::read) at a position. Bytes of an unknown stream
     /// count as standard output.
-    pub(crate) fn turns_in(&self, place: u64, bytes: usize) -> Vec<(Stream, Range<usize>)> {
+    pub(crate) fn turns_in(&self, place: u64, bytes: usize) -> Vec<(OutputStream, Range<usize>)> {
         let printed = self.lock();
         let offset = |at: u64| usize::try_from(at.saturating_sub(place)).unwrap_or(usize::MAX).min(bytes);
-        let mut turns = vec![(Stream::Stdout, 0..offset(printed.stream_known_from))];
+        let mut turns = vec![(OutputStream::Stdout, 0..offset(printed.stream_known_from))];
         for (whose, until) in printed.turns.range(printed.turns.partition_point(|(_, until)| *until <= place)..) {
             let start = turns.last().map_or(0, |(_, last)| last.end);
             turns.push((*whose, start..offset(*until)));
@@ -208,7 +208,7 @@ impl Capture {
     }
 
     /// Returns the parts of one stream in bytes that were [read](Self::read) at a position.
-    pub(crate) fn of_stream(&self, stream: Stream, place: u64, bytes: &[u8]) -> Vec<u8> {
+    pub(crate) fn of_stream(&self, stream: OutputStream, place: u64, bytes: &[u8]) -> Vec<u8> {
         let printed = self.lock();
         let first = printed.turns.partition_point(|(_, until)| *until <= place);
         let mut start = first.checked_sub(1).map_or(printed.stream_known_from, |before| printed.turns[before].1);
@@ -227,11 +227,11 @@ impl Capture {
     }
 
     /// Returns the beginning and the end of a stream.
-    pub(crate) fn ends(&self, stream: Stream) -> HeadAndTail {
+    pub(crate) fn ends(&self, stream: OutputStream) -> HeadAndTail {
         let printed = self.lock();
         match stream {
-            Stream::Stdout => printed.stdout.clone(),
-            Stream::Stderr => printed.stderr.clone(),
+            OutputStream::Stdout => printed.stdout.clone(),
+            OutputStream::Stderr => printed.stderr.clone(),
         }
     }
 
@@ -257,7 +257,7 @@ impl HeadAndTail {
         let missing = self.total - (self.head.len() + self.tail.len()) as u64;
         let tail: Vec<u8> = self.tail.iter().copied().collect();
         if missing == 0 {
-            let whole = PlainText::of(&[&self.head[..], &tail].concat());
+            let whole = ControlSequenceFilter::of(&[&self.head[..], &tail].concat());
             if in_json(&whole) <= budget {
                 return (whole, false);
             }
@@ -266,12 +266,12 @@ impl HeadAndTail {
         let room = budget.saturating_sub(in_json(&notice));
         let (head, tail) = match missing {
             0 => {
-                let whole = PlainText::of(&[&self.head[..], &tail].concat());
+                let whole = ControlSequenceFilter::of(&[&self.head[..], &tail].concat());
                 (beginning(&whole, room * 3 / 5).to_owned(), end(&whole, room - room * 3 / 5).to_owned())
             }
             _ => (
-                beginning(&PlainText::of(&self.head), room * 3 / 5).to_owned(),
-                end(&PlainText::of(&tail), room - room * 3 / 5).to_owned(),
+                beginning(&ControlSequenceFilter::of(&self.head), room * 3 / 5).to_owned(),
+                end(&ControlSequenceFilter::of(&tail), room - room * 3 / 5).to_owned(),
             ),
         };
         (format!("{head}{notice}{tail}"), true)
@@ -335,7 +335,7 @@ mod tests {
         let (_folder, capture) = capture(4 << 20);
         let bytes: Vec<u8> = (0..3_000_000_u32).map(|number| (number / 7) as u8).collect();
         for chunk in bytes.chunks(70_001) {
-            capture.append(Stream::Stdout, chunk);
+            capture.append(OutputStream::Stdout, chunk);
         }
         assert!(capture.is_on_disk(0) && capture.lock().memory.is_empty());
         for (from, most) in [(0, 10), (1 << 20, 100_000), (2_999_999, 10)] {
@@ -350,7 +350,7 @@ mod tests {
     fn the_oldest_is_given_up_and_the_reader_is_told_where_it_is() {
         let (_folder, capture) = capture(1000);
         for number in 0..300 {
-            capture.append(Stream::Stdout, format!("line {number:04}\n").as_bytes());
+            capture.append(OutputStream::Stdout, format!("line {number:04}\n").as_bytes());
         }
         assert_eq!(capture.total(), 3000);
         let (start, read) = capture.read(0, 10).unwrap();
@@ -360,25 +360,31 @@ mod tests {
     #[test]
     fn each_stream_is_told_apart_as_far_back_as_turns_are_remembered() {
         let (_folder, capture) = capture(64 << 20);
-        for (stream, text) in
-            [(Stream::Stdout, "one "), (Stream::Stdout, "two "), (Stream::Stderr, "three "), (Stream::Stdout, "four")]
-        {
+        for (stream, text) in [
+            (OutputStream::Stdout, "one "),
+            (OutputStream::Stdout, "two "),
+            (OutputStream::Stderr, "three "),
+            (OutputStream::Stdout, "four"),
+        ] {
             capture.append(stream, text.as_bytes());
         }
         let of = |stream, from| {
             let (place, bytes) = capture.read(from, 100).unwrap();
             String::from_utf8(capture.of_stream(stream, place, &bytes)).unwrap()
         };
-        assert_eq!((of(Stream::Stdout, 0), of(Stream::Stderr, 0)), ("one two four".into(), "three ".into()));
-        assert_eq!((of(Stream::Stdout, 6), of(Stream::Stderr, 10)), ("o four".into(), "ree ".into()));
+        assert_eq!(
+            (of(OutputStream::Stdout, 0), of(OutputStream::Stderr, 0)),
+            ("one two four".into(), "three ".into())
+        );
+        assert_eq!((of(OutputStream::Stdout, 6), of(OutputStream::Stderr, 10)), ("o four".into(), "ree ".into()));
         for _ in 0..TURNS {
-            capture.append(Stream::Stdout, b"x");
-            capture.append(Stream::Stderr, b"y");
+            capture.append(OutputStream::Stdout, b"x");
+            capture.append(OutputStream::Stderr, b"y");
         }
-        assert!(capture.lock().turns.capacity() * size_of::<(Stream, u64)>() <= 1 << 20);
+        assert!(capture.lock().turns.capacity() * size_of::<(OutputStream, u64)>() <= 1 << 20);
         assert!(capture.lock().turns.len() == TURNS && capture.stream_known_from() > 18);
         let (place, bytes) = capture.read(capture.stream_known_from(), 1 << 20).unwrap();
-        let apart = [Stream::Stdout, Stream::Stderr].map(|stream| capture.of_stream(stream, place, &bytes));
+        let apart = [OutputStream::Stdout, OutputStream::Stderr].map(|stream| capture.of_stream(stream, place, &bytes));
         assert_eq!((apart[0].len(), apart[0].len() + apart[1].len()), (TURNS / 2, TURNS));
         assert!(apart[0].iter().all(|byte| *byte == b'x'));
     }
@@ -386,8 +392,8 @@ mod tests {
     #[test]
     fn a_folder_that_takes_no_file_loses_the_rest_and_says_so() {
         let capture = Capture::new("/proc".into(), 64 << 20);
-        capture.append(Stream::Stdout, b"first");
-        capture.append(Stream::Stdout, &vec![b'x'; IN_MEMORY]);
+        capture.append(OutputStream::Stdout, b"first");
+        capture.append(OutputStream::Stdout, &vec![b'x'; IN_MEMORY]);
         assert_eq!(capture.read(0, 100).unwrap().1, b"first");
         assert!(capture.fault().is_some());
     }
@@ -395,12 +401,12 @@ mod tests {
     #[test]
     fn each_stream_has_its_ends() {
         let (_folder, capture) = capture(64 << 20);
-        capture.append(Stream::Stderr, b"warning\n");
+        capture.append(OutputStream::Stderr, b"warning\n");
         for number in 0..20_000 {
-            capture.append(Stream::Stdout, format!("line {number}\n").as_bytes());
+            capture.append(OutputStream::Stdout, format!("line {number}\n").as_bytes());
         }
-        assert_eq!(capture.ends(Stream::Stderr).text(1000), ("warning\n".into(), false));
-        let (text, is_cut) = capture.ends(Stream::Stdout).text(1000);
+        assert_eq!(capture.ends(OutputStream::Stderr).text(1000), ("warning\n".into(), false));
+        let (text, is_cut) = capture.ends(OutputStream::Stdout).text(1000);
         assert!(is_cut && text.starts_with("line 0\n") && text.ends_with("line 19999\n"), "{text}");
         assert!(in_json(&text) <= 1000 && text.contains("left out"), "{text}");
     }

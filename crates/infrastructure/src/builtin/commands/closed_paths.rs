@@ -12,7 +12,7 @@ use crate::{
         facts::FileKind,
         granted_workspace::GrantedWorkspace,
         stop::StopCondition,
-        walk::{Entry, Folder, UnreadableReason, Visit, Visitor, WalkEnd, WalkLimits, WalkOrder},
+        walk::{UnreadableReason, Visit, Visitor, WalkEnd, WalkEntry, WalkFolder, WalkLimits, WalkOrder},
     },
 };
 use std::{
@@ -21,7 +21,7 @@ use std::{
     time::Duration,
 };
 use toolstead_domain::{
-    Access, AccessKind, CallContext, Grant, PathAccess, ToolFailure, Verdict, error_kind::ErrorKind,
+    Access, AccessKind, CallContext, CallGrant, PathAccess, ToolFailure, Verdict, error_kind::ErrorKind,
 };
 
 /// Maximum number of entries visited, in all roots together.
@@ -84,7 +84,7 @@ impl ClosedPaths {
 }
 
 /// Returns the failure for a folder in which a rule may close unknown paths, so that nothing may be started.
-fn unknown_paths_failure(message: &str, folder: &Path, grant: &Grant) -> ToolFailure {
+fn unknown_paths_failure(message: &str, folder: &Path, grant: &CallGrant) -> ToolFailure {
     let path = PathAccess::plain(folder);
     let rule = [AccessKind::Read, AccessKind::Write].into_iter().find_map(|kind| grant.rule_below(&path, kind));
     let rule = rule.map_or("rules".into(), |rule| rule.to_string());
@@ -132,7 +132,7 @@ fn find_closed_paths(files: &GrantedWorkspace, mut closed: ClosedPaths) -> Resul
 /// Returns the objection of the rules to writing a path that the call may read: a rule that denies it, or one that
 /// requires approval, since approval is no longer possible. A folder is sealed if a rule closes everything in it,
 /// including files that do not exist yet.
-fn objection(grant: &Grant, path: &PathAccess, kind: FileKind) -> Verdict {
+fn objection(grant: &CallGrant, path: &PathAccess, kind: FileKind) -> Verdict {
     let is_folder = kind == FileKind::Folder;
     let path = if is_folder { path.clone().whole_tree() } else { path.clone() };
     let real = path.real.clone();
@@ -144,7 +144,7 @@ fn objection(grant: &Grant, path: &PathAccess, kind: FileKind) -> Verdict {
 }
 
 struct ClosedPathsVisitor<'a> {
-    grant: &'a Grant,
+    grant: &'a CallGrant,
 }
 
 impl Visitor for ClosedPathsVisitor<'_> {
@@ -156,7 +156,7 @@ impl Visitor for ClosedPathsVisitor<'_> {
         ClosedPaths::default()
     }
 
-    fn enter(&self, folder: &Folder<'_>, above: &Verdict) -> Verdict {
+    fn enter(&self, folder: &WalkFolder<'_>, above: &Verdict) -> Verdict {
         objection(self.grant, folder.path(), FileKind::Folder).max(*above)
     }
 
@@ -181,7 +181,7 @@ impl Visitor for ClosedPathsVisitor<'_> {
         }
     }
 
-    fn visit_entry(&self, closed: &mut ClosedPaths, entry: &Entry<'_>, above: &Verdict) -> Visit {
+    fn visit_entry(&self, closed: &mut ClosedPaths, entry: &WalkEntry<'_>, above: &Verdict) -> Visit {
         // A read-only root is sealed anyway, and all writes in it are denied.
         let is_writable = self.grant.roots().write.iter().any(|root| entry.path().real.starts_with(root));
         let objection = objection(self.grant, entry.path(), entry.kind());

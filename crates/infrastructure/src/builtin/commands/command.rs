@@ -3,16 +3,16 @@
 use crate::{
     builtin::{
         commands::{
-            capture::{Capture, Stream},
+            capture::{Capture, OutputStream},
             programs::StartedProgram,
         },
-        text::plain_text::PlainText,
+        text::plain_text::ControlSequenceFilter,
         tool_kit::blocking::on_blocking_thread,
     },
     egress::proxy::{EgressProxy, ProxyReport},
     sandbox::{
-        control_group::OutOfMemory,
-        launcher::{Child, ChildSignal, Exit},
+        control_group::OutOfMemoryCause,
+        launcher::{Child, Exit, ProcessSignal},
     },
 };
 use regex::Regex;
@@ -61,7 +61,7 @@ pub(crate) enum ExcessPolicy {
 
 /// A running or ended command. Dropping it ends the command at once.
 #[derive(Debug)]
-pub(crate) struct Command {
+pub(crate) struct CommandHandle {
     pub(crate) capture: Arc<Capture>,
     /// Process id, as seen from outside its own namespace.
     pub(crate) process: u32,
@@ -82,7 +82,7 @@ pub(crate) struct CommandEnd {
     /// `true` if processes that it left behind were ended.
     pub(crate) had_survivors: bool,
     /// Memory limit that was reached, if the kernel ended the command for that.
-    pub(crate) out_of_memory: Option<OutOfMemory>,
+    pub(crate) out_of_memory: Option<OutOfMemoryCause>,
     /// Notes for the result, one sentence each: changes of protected names, first those that could not be undone;
     /// refused hosts; and, if the command failed, paths that were closed in addition to those that rules name.
     pub(crate) notes: Vec<String>,
@@ -111,7 +111,7 @@ pub(crate) enum EndCause {
 /// Order to a running command.
 #[derive(Debug)]
 pub(crate) enum CommandControl {
-    Signal(ChildSignal),
+    Signal(ProcessSignal),
     /// SIGTERM, then SIGKILL after the grace period.
     Stop,
     /// As `Stop`, because the timeout was reached.
@@ -123,14 +123,14 @@ pub(crate) enum CommandControl {
 
 /// Other ends of the channels of a command that another process owns.
 #[derive(Debug)]
-pub(crate) struct RemoteChannels {
+pub(crate) struct CommandOwnerChannels {
     pub(crate) ended: watch::Sender<Option<CommandEnd>>,
     pub(crate) orders: mpsc::UnboundedReceiver<CommandControl>,
     /// Texts for its input.
     pub(crate) texts: mpsc::Receiver<Vec<u8>>,
 }
 
-impl Command {
+impl CommandHandle {
     /// Takes ownership of a started program. `input` is written to its standard input, which stays open if
     /// `stays_open`.
     pub(crate) fn of(
@@ -157,8 +157,8 @@ impl Command {
             tokio::spawn(write_input(stdin, texts, end.clone(), is_terminal));
         }
         let supervisor = Supervisor {
-            stdout: Pipe::of(child.stdout.take(), Stream::Stdout),
-            stderr: Pipe::of(child.stderr.take(), Stream::Stderr),
+            stdout: Pipe::of(child.stdout.take(), OutputStream::Stdout),
+            stderr: Pipe::of(child.stderr.take(), OutputStream::Stderr),
             child,
             proxy,
             closed_wider,
@@ -180,12 +180,12 @@ impl Command {
         process: u32,
         started: Instant,
         takes_input: bool,
-    ) -> (Self, RemoteChannels) {
+    ) -> (Self, CommandOwnerChannels) {
         let (orders, ordered) = mpsc::unbounded_channel();
         let (ended, end) = watch::channel(None);
         let (writer, texts) = mpsc::channel(WAITING_INPUTS);
         let input = Mutex::new(takes_input.then_some(writer));
-        (Self { capture, process, started, end, orders, input }, RemoteChannels { ended, orders: ordered, texts })
+        (Self { capture, process, started, end, orders, input }, CommandOwnerChannels { ended, orders: ordered, texts })
     }
 
     /// Returns `true` if the input is open.
@@ -226,7 +226,7 @@ impl Command {
     }
 
     /// Sends a signal to the command.
-    pub(crate) fn signal(&self, signal: ChildSignal) {
+    pub(crate) fn signal(&self, signal: ProcessSignal) {
         let _ = self.orders.send(CommandControl::Signal(signal));
     }
 
@@ -272,7 +272,7 @@ impl Command {
         let mut grows = self.capture.subscribe_total();
         let ended = self.ended();
         tokio::pin!(ended);
-        let (mut plain, mut at, mut is_over) = (PlainText::default(), 0, false);
+        let (mut plain, mut at, mut is_over) = (ControlSequenceFilter::default(), 0, false);
         loop {
             let (start, bytes) = read(&self.capture, at, CHUNK).await?;
             at = start + bytes.len() as u64;
@@ -382,14 +382,14 @@ async fn write_input(
 /// The reading end of a pipe, until its other end is closed.
 struct Pipe {
     receiver: Option<pipe::Receiver>,
-    stream: Stream,
+    stream: OutputStream,
     buffer: Vec<u8>,
     /// `true` if the last read filled the buffer, so that much more may follow.
     is_filled: bool,
 }
 
 impl Pipe {
-    fn of(receiver: Option<pipe::Receiver>, stream: Stream) -> Self {
+    fn of(receiver: Option<pipe::Receiver>, stream: OutputStream) -> Self {
         Self { receiver, stream, buffer: Vec::new(), is_filled: true }
     }
 
@@ -446,13 +446,13 @@ impl Supervisor {
                 order = orders.recv(), if has_owner => match order {
                     Some(CommandControl::Signal(signal)) => {
                         self.child.signal(signal);
-                        if signal == ChildSignal::Kill {
+                        if signal == ProcessSignal::Kill {
                             cause = EndCause::Stopped;
                         }
                     }
                     Some(order @ (CommandControl::Stop | CommandControl::TimeOut)) if kill_at.is_none() => {
                         cause = if matches!(order, CommandControl::Stop) { EndCause::Stopped } else { EndCause::TimedOut };
-                        self.child.signal(ChildSignal::Terminate);
+                        self.child.signal(ProcessSignal::Terminate);
                         kill_at = Some(Instant::now() + GRACE);
                     }
                     // The other end of the channel reports these to writers.
@@ -470,7 +470,7 @@ impl Supervisor {
                 },
                 () = sleep_until(deadline.into()), if kill_at.is_none() => {
                     cause = EndCause::TimedOut;
-                    self.child.signal(ChildSignal::Terminate);
+                    self.child.signal(ProcessSignal::Terminate);
                     kill_at = Some(Instant::now() + GRACE);
                 }
                 () = sleep_until(kill_at.unwrap_or_else(far).into()), if kill_at.is_some() => break None,

@@ -2,12 +2,12 @@
 
 use crate::builtin::{
     commands::{
-        capture::{Capture, Stream, output_read_failure},
+        capture::{Capture, OutputStream, output_read_failure},
         command::{CommandEnd, EndCause},
     },
     text::{
         hex_window::{SHOWN_BYTES, hex_window},
-        plain_text::PlainText,
+        plain_text::ControlSequenceFilter,
     },
     tool_kit::{blocking::on_blocking_thread, tool_context::ToolContext},
 };
@@ -24,11 +24,11 @@ const CHUNK: usize = 256 << 10;
 
 /// Selection of an output.
 #[derive(Debug, Default)]
-pub(crate) struct Part {
+pub(crate) struct OutputSelection {
     /// First byte.
     pub(crate) from: u64,
     /// Only this stream.
-    pub(crate) stream: Option<Stream>,
+    pub(crate) stream: Option<OutputStream>,
     /// Only matching lines.
     pub(crate) filter: Option<Regex>,
     /// Maximum number of lines, from the end.
@@ -89,7 +89,7 @@ impl RenderedOutput {
 /// the whole.
 pub(crate) async fn render_output(
     capture: &Arc<Capture>,
-    part: Part,
+    part: OutputSelection,
     budget: usize,
     run: &ToolContext<'_>,
 ) -> Result<RenderedOutput, ToolFailure> {
@@ -134,7 +134,7 @@ pub(crate) async fn render_output(
     Ok(RenderedOutput { text: format!("{lead}{text}{fault}"), handle, error_handle: None, is_cut, dropped, end, meta })
 }
 
-fn load_selection(capture: &Capture, part: &Part) -> Result<LoadedSelection, ToolFailure> {
+fn load_selection(capture: &Capture, part: &OutputSelection) -> Result<LoadedSelection, ToolFailure> {
     let of_stream = |place: u64, bytes: Vec<u8>| match part.stream {
         Some(stream) => capture.of_stream(stream, place, &bytes),
         None => bytes,
@@ -166,7 +166,7 @@ fn load_selection(capture: &Capture, part: &Part) -> Result<LoadedSelection, Too
             all.extend_from_slice(&bytes);
         }
     }
-    let (mut plain, mut text, mut lines) = (PlainText::default(), String::new(), String::new());
+    let (mut plain, mut text, mut lines) = (ControlSequenceFilter::default(), String::new(), String::new());
     if !filtered {
         // Doubling the capacity would use half as much memory again.
         text.reserve_exact(usize::try_from(limit - start).unwrap_or(0) + CHUNK);

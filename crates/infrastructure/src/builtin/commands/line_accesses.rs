@@ -14,7 +14,7 @@ use std::{
     path::{Component, Path, PathBuf},
     sync::Arc,
 };
-use toolstead_domain::{Access, BuiltInRule, CommandAccess, PathAccess, ToolFailure};
+use toolstead_domain::{Access, BuiltInCommandRule, CommandAccess, PathAccess, ToolFailure};
 
 /// Returns what a call that runs this text in that folder (absolute, without links) would touch. Resolves links;
 /// blocks. `search_path` is the `PATH` of the shell that runs it. Without it the text is not run by a shell, and no
@@ -31,10 +31,10 @@ pub(crate) fn accesses(
     let Analysis { mut commands, file_accesses } = analyse(text, folder);
     let mut found = HashMap::new();
     for command in &mut commands {
-        let is_certain = |rule: &BuiltInRule| match (rule, search_path) {
+        let is_certain = |rule: &BuiltInCommandRule| match (rule, search_path) {
             (_, None) => false,
-            (BuiltInRule::Status | BuiltInRule::Print, Some(_)) => true,
-            (BuiltInRule::PipeFilter, Some(path)) => command.words.first().is_some_and(|program| {
+            (BuiltInCommandRule::Status | BuiltInCommandRule::Print, Some(_)) => true,
+            (BuiltInCommandRule::PipeFilter, Some(path)) => command.words.first().is_some_and(|program| {
                 *found.entry(program.clone()).or_insert_with(|| finds_in_system(workspace, program, path))
             }),
         };
@@ -42,8 +42,8 @@ pub(crate) fn accesses(
     }
     let whole: Arc<str> = text.into();
     let mut opened = Vec::new();
-    let mut files = vec![Files::default(); commands.len()];
-    let (mut nowhere, mut of_no_command) = (Vec::new(), Files::default());
+    let mut files = vec![CommandFiles::default(); commands.len()];
+    let (mut nowhere, mut of_no_command) = (Vec::new(), CommandFiles::default());
     for file_access in file_accesses {
         match judged_path(workspace, &file_access.path) {
             Some(path) => {
@@ -69,7 +69,7 @@ pub(crate) fn accesses(
             }),
         }
     }
-    if of_no_command != Files::default() {
+    if of_no_command != CommandFiles::default() {
         // The line opens files and runs nothing.
         let nothing = CommandAccess::program::<&str>([]);
         commands.push(CommandAccess { whole: whole.clone(), text: whole.clone(), ..nothing });
@@ -79,7 +79,7 @@ pub(crate) fn accesses(
         let mut known = HashSet::new();
         files.into_iter().filter(|file| known.insert(file.clone())).collect()
     };
-    for (command, Files { operands, free }) in commands.iter_mut().zip(files) {
+    for (command, CommandFiles { operands, free }) in commands.iter_mut().zip(files) {
         (command.operands, command.free) = (once(operands), once(free));
     }
     let mut known = HashSet::new();
@@ -89,7 +89,7 @@ pub(crate) fn accesses(
 
 /// The files of one command.
 #[derive(Debug, Default, Clone, PartialEq)]
-struct Files {
+struct CommandFiles {
     operands: Vec<Access>,
     free: Vec<Access>,
 }

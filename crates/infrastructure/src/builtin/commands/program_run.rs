@@ -4,9 +4,9 @@ use crate::{
     builtin::{
         commands::{
             capture::Capture,
-            command::{Command, EndCause, ExcessPolicy},
-            command_output::{Part, remarks, render_output},
-            programs::Program,
+            command::{CommandHandle, EndCause, ExcessPolicy},
+            command_output::{OutputSelection, remarks, render_output},
+            programs::ProgramSpec,
             waiting::wait_for_end,
         },
         tool_kit::tool_context::ToolContext,
@@ -46,15 +46,15 @@ pub(crate) fn running<'a>(program: &'a str, args: impl IntoIterator<Item = &'a s
 /// # Errors
 /// If it cannot be started, or reaches its timeout.
 pub(crate) async fn run_to_end(
-    program: Program,
+    program: ProgramSpec,
     run: &ToolContext<'_>,
-) -> Result<(Arc<Command>, ProgramOutput), ToolFailure> {
+) -> Result<(Arc<CommandHandle>, ProgramOutput), ToolFailure> {
     let programs = run.environment().processes().programs();
     let settings = programs.settings();
     let words = std::iter::once(program.name.to_string()).chain(program.args.iter().cloned()).collect();
     let capture = Capture::new(settings.spool_folder.clone(), settings.kept_bytes);
     let started = programs.start(program, run.context(), run.environment().workspace()).await?;
-    let command = Arc::new(Command::of(started, capture, Some(run.deadline()), ExcessPolicy::Ends, None, false));
+    let command = Arc::new(CommandHandle::of(started, capture, Some(run.deadline()), ExcessPolicy::Ends, None, false));
     let end = wait_for_end(&command, run.context().caller).await;
     let output = ProgramOutput { command: words, exit_code: end.code, truncated: false, output: None };
     if end.cause == EndCause::TimedOut {
@@ -72,12 +72,12 @@ pub(crate) async fn run_to_end(
 /// # Errors
 /// If the output cannot be read.
 pub(crate) async fn answer(
-    command: &Command,
+    command: &CommandHandle,
     mut output: ProgramOutput,
     run: &ToolContext<'_>,
 ) -> Result<ToolResult, ToolFailure> {
     let budget = run.context().output_characters.saturating_sub(ROOM_FOR_REMARKS);
-    let shown = render_output(&command.capture, Part::default(), budget, run).await?;
+    let shown = render_output(&command.capture, OutputSelection::default(), budget, run).await?;
     output.truncated = shown.is_cut;
     output.output = shown.handle.map(|handle| handle.to_string());
     let end = command.end();

@@ -9,7 +9,7 @@ use crate::{
         proxy::{EgressProxy, ProxyLimits, ProxyPolicy},
     },
     sandbox::{
-        launcher::{Child, Input, LaunchError, LaunchSpec, Launcher},
+        launcher::{Child, ChildInput, LaunchError, LaunchSpec, Launcher},
         workspace::Workspace,
     },
 };
@@ -21,7 +21,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 use toolstead_domain::{
-    Access, Availability, CallContext, Confinement, DescriptorLimit, NetworkPolicy, Principal, SandboxLimits,
+    Access, Availability, CallContext, Confinement, DescriptorLimitError, NetworkPolicy, Principal, SandboxLimits,
     SandboxPolicy, Suggestion, ToolFailure, error_kind::ErrorKind,
 };
 
@@ -67,7 +67,7 @@ pub struct CommandSettings {
 
 /// Starts programs.
 #[derive(Debug, Default)]
-pub struct Programs {
+pub struct ProgramLauncher {
     settings: CommandSettings,
     launcher: OnceLock<Launcher>,
 }
@@ -88,12 +88,12 @@ pub(crate) struct StartedProgram {
 
 /// A program to start.
 #[derive(Debug)]
-pub(crate) struct Program {
+pub(crate) struct ProgramSpec {
     pub(crate) name: Cow<'static, str>,
     pub(crate) args: Vec<String>,
     /// A real path.
     pub(crate) working_dir: PathBuf,
-    pub(crate) input: Input,
+    pub(crate) input: ChildInput,
     /// Variables in addition to those of every program.
     pub(crate) environment: BTreeMap<String, String>,
     /// `true` if it may call tools ([`offered_tools`](super::offered_tools)).
@@ -114,7 +114,7 @@ impl Default for CommandSettings {
     }
 }
 
-impl Programs {
+impl ProgramLauncher {
     /// Creates programs with these settings. Starts nothing yet.
     pub fn new(settings: CommandSettings) -> Self {
         Self { settings, launcher: OnceLock::new() }
@@ -140,11 +140,11 @@ impl Programs {
     /// `unavailable` when the program does not exist, `execution_failed` when the system or the sandbox refuses it.
     pub(crate) async fn start(
         &self,
-        program: Program,
+        program: ProgramSpec,
         context: &CallContext<'_>,
         workspace: &Arc<Workspace>,
     ) -> Result<StartedProgram, ToolFailure> {
-        let is_terminal = matches!(program.input, Input::Terminal { .. });
+        let is_terminal = matches!(program.input, ChildInput::Terminal { .. });
         let is_shell = program.name == SHELL;
         let spec = self.spec(program, context);
         let started = match self.launch(&spec, is_shell, context, workspace).await? {
@@ -180,7 +180,7 @@ impl Programs {
     }
 
     /// Returns the launch specification for a call, still without the paths that rules close.
-    fn spec(&self, program: Program, context: &CallContext<'_>) -> LaunchSpec {
+    fn spec(&self, program: ProgramSpec, context: &CallContext<'_>) -> LaunchSpec {
         let roots = context.grant.roots();
         let settings = &self.settings;
         let mut environment = settings.environment.clone();
@@ -278,14 +278,16 @@ fn not_started(error: LaunchError) -> ToolFailure {
         _ => ErrorKind::ExecutionFailed,
     };
     let cause = std::error::Error::source(&error).map_or(String::new(), |cause| format!(": {cause}"));
-    ToolFailure::new(kind, format!("{error}{cause}")).of_descriptors(DescriptorLimit::in_chain(&error)).caused_by(error)
+    ToolFailure::new(kind, format!("{error}{cause}"))
+        .of_descriptors(DescriptorLimitError::in_chain(&error))
+        .caused_by(error)
 }
 
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "a test plants a program")]
 mod tests {
     use super::*;
-    use crate::{builtin::tests::Bench, sandbox::workspace::FolderNames};
+    use crate::{builtin::tests::Bench, sandbox::workspace::FolderAliases};
     use serde_json::json;
     use std::{fs, os::unix::fs::PermissionsExt};
     use toolstead_domain::WorkspaceRoots;
@@ -324,10 +326,10 @@ mod tests {
         fs::set_permissions(real.join("bin/planted"), fs::Permissions::from_mode(0o755)).unwrap();
         let mut settings = CommandSettings::default();
         settings.environment.insert("PATH".into(), format!("{}:/usr/bin:/bin", real.join("bin").display()));
-        let programs = Programs::new(settings);
+        let programs = ProgramLauncher::new(settings);
         let open = |write| {
             let roots = WorkspaceRoots { write, read_only: Vec::new(), forbidden: Vec::new() };
-            Workspace::open(&roots, FolderNames::default()).unwrap()
+            Workspace::open(&roots, FolderAliases::default()).unwrap()
         };
         for (roots, is_available) in [(vec![real], false), (vec![], true)] {
             let workspace = open(roots);

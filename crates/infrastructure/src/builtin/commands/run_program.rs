@@ -3,16 +3,16 @@
 use crate::{
     builtin::{
         commands::{
-            capture::{Capture, Stream, output_read_failure},
-            command::{Command, EndCause, ExcessPolicy},
+            capture::{Capture, OutputStream, output_read_failure},
+            command::{CommandHandle, EndCause, ExcessPolicy},
             command_output::remarks,
             line_accesses,
-            programs::Program,
+            programs::ProgramSpec,
             waiting::wait_for_end,
         },
         tool_kit::{blocking::on_blocking_thread, tool_context::ToolContext, tool_environment::ToolEnvironment},
     },
-    sandbox::launcher::Input,
+    sandbox::launcher::ChildInput,
 };
 use std::{borrow::Cow, collections::BTreeMap};
 use toolstead_domain::{Access, CommandAccess, ToolFailure, error_kind::ErrorKind};
@@ -78,11 +78,11 @@ impl ToolContext<'_> {
                 .next("The tool must declare the program in its accesses."));
         }
         let (name, args) = words.split_first().map(|(name, args)| (*name, args)).unwrap_or_default();
-        let program = Program {
+        let program = ProgramSpec {
             name: name.to_owned().into(),
             args: args.iter().map(|word| (*word).to_owned()).collect(),
             working_dir: self.permitted_folder(".").await?,
-            input: Input::Nothing,
+            input: ChildInput::Nothing,
             environment: BTreeMap::new(),
             offers_tools: false,
         };
@@ -90,7 +90,7 @@ impl ToolContext<'_> {
         let settings = programs.settings();
         let capture = Capture::new(settings.spool_folder.clone(), settings.kept_bytes);
         let started = programs.start(program, self.context(), workspace).await?;
-        let command = Command::of(started, capture, Some(self.deadline()), ExcessPolicy::Ends, None, false);
+        let command = CommandHandle::of(started, capture, Some(self.deadline()), ExcessPolicy::Ends, None, false);
         let end = wait_for_end(&command, self.context().caller).await;
         let kind = match end.cause {
             EndCause::Itself if !end.is_tainted => None,
@@ -108,7 +108,7 @@ impl ToolContext<'_> {
             let (place, bytes) = capture.read(0, whole).map_err(output_read_failure)?;
             let mut streams = [Vec::new(), Vec::new()];
             for (stream, part) in capture.turns_in(place, bytes.len()) {
-                streams[usize::from(stream == Stream::Stderr)].extend_from_slice(&bytes[part]);
+                streams[usize::from(stream == OutputStream::Stderr)].extend_from_slice(&bytes[part]);
             }
             Ok(streams)
         };

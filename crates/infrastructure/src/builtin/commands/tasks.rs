@@ -7,14 +7,14 @@ pub(crate) mod working;
 use crate::{
     builtin::{
         commands::{
-            command::{Command, CommandEnd, EndCause, OnceFlag},
+            command::{CommandEnd, CommandHandle, EndCause, OnceFlag},
             programs::CommandSettings,
             tasks::detached_registry::{DetachedRegistry, RemoteTask},
         },
         files::read_state::SessionKey,
         text::wording::rfc3339,
     },
-    sandbox::detached::DetachedTasks,
+    sandbox::detached::DetachedTaskFolder,
 };
 use futures::future::join_all;
 use schemars::JsonSchema;
@@ -80,14 +80,14 @@ pub(crate) struct TaskId(u64);
 #[derive(Debug)]
 pub(crate) struct Task {
     pub(crate) id: TaskId,
-    pub(crate) kind: Kind,
+    pub(crate) kind: TaskKind,
     owner: SessionKey,
     /// `true` if the task outlives its session.
     pub(crate) is_detached: bool,
     pub(crate) text: String,
     pub(crate) description: Option<String>,
     started_at: Timestamp,
-    pub(crate) command: Arc<Command>,
+    pub(crate) command: Arc<CommandHandle>,
     /// Position in the output up to which its session has read.
     pub(crate) cursor: AtomicU64,
     /// Set once the session was notified that the task has ended.
@@ -99,7 +99,7 @@ pub(crate) struct Task {
 /// The kind of work that a task is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Kind {
+pub(crate) enum TaskKind {
     Shell,
     Agent,
 }
@@ -107,19 +107,19 @@ pub(crate) enum Kind {
 /// Values for a new task.
 #[derive(Debug)]
 pub(crate) struct NewTask {
-    pub(crate) kind: Kind,
+    pub(crate) kind: TaskKind,
     pub(crate) owner: SessionKey,
     pub(crate) is_detached: bool,
     pub(crate) text: String,
     pub(crate) description: Option<String>,
     pub(crate) started_at: Timestamp,
-    pub(crate) command: Arc<Command>,
+    pub(crate) command: Arc<CommandHandle>,
 }
 
 /// Status of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Status {
+pub(crate) enum TaskStatus {
     Running,
     Succeeded,
     // Exit code other than 0, a signal, too much output, changes that could not be undone, or a lost task.
@@ -134,11 +134,11 @@ pub(crate) enum Status {
 pub(crate) struct TaskFacts {
     /// Name for the other task tools.
     pub(crate) task_id: String,
-    kind: Kind,
+    kind: TaskKind,
     /// Process id, for a process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) pid: Option<u32>,
-    pub(crate) status: Status,
+    pub(crate) status: TaskStatus,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) exit_code: Option<i32>,
     /// The number of the signal that ended it.
@@ -168,7 +168,7 @@ impl Default for Tasks {
 impl Tasks {
     /// Returns the tasks of a session that continues in other processes; detached tasks are recorded at `place`.
     /// `outlives` is `true` if this process may stay alive for the tasks that it starts.
-    pub fn for_continuing_session(place: DetachedTasks, outlives: bool) -> Self {
+    pub fn for_continuing_session(place: DetachedTaskFolder, outlives: bool) -> Self {
         Self { detached: Some(DetachedRegistry::new(place, outlives)), ..Self::default() }
     }
 
@@ -404,8 +404,8 @@ impl Task {
         }
     }
 
-    pub(crate) fn status(&self) -> Status {
-        self.command.end().map_or(Status::Running, |end| Status::of(&end))
+    pub(crate) fn status(&self) -> TaskStatus {
+        self.command.end().map_or(TaskStatus::Running, |end| TaskStatus::of(&end))
     }
 
     /// Returns a text such as "`task_1` (npm run dev) ended with exit code 1 after 2.5 s".
@@ -419,11 +419,11 @@ impl Task {
 
     /// Returns a text such as "ended with exit code 1 after 2.5 s".
     pub(crate) fn describe_end(&self, end: &CommandEnd) -> String {
-        match (self.kind, Status::of(end)) {
-            (Kind::Agent, Status::Succeeded) => format!("is done after {:.1} s", end.after.as_secs_f64()),
-            (Kind::Agent, Status::Failed) => format!("failed after {:.1} s", end.after.as_secs_f64()),
-            (Kind::Agent, _) => format!("was stopped after {:.1} s", end.after.as_secs_f64()),
-            (Kind::Shell, _) => end.describe(),
+        match (self.kind, TaskStatus::of(end)) {
+            (TaskKind::Agent, TaskStatus::Succeeded) => format!("is done after {:.1} s", end.after.as_secs_f64()),
+            (TaskKind::Agent, TaskStatus::Failed) => format!("failed after {:.1} s", end.after.as_secs_f64()),
+            (TaskKind::Agent, _) => format!("was stopped after {:.1} s", end.after.as_secs_f64()),
+            (TaskKind::Shell, _) => end.describe(),
         }
     }
 
@@ -433,8 +433,8 @@ impl Task {
     /// `invalid_input` when the task is an agent.
     pub(crate) fn check_is_program(&self, what: &str, next: &str) -> Result<(), ToolFailure> {
         match self.kind {
-            Kind::Shell => Ok(()),
-            Kind::Agent => {
+            TaskKind::Shell => Ok(()),
+            TaskKind::Agent => {
                 let message = format!("`{}` is an agent, which {what}", self.id);
                 Err(ToolFailure::new(ErrorKind::InvalidInput, message).next(next))
             }
@@ -474,9 +474,9 @@ impl Task {
         TaskFacts {
             task_id: self.id.to_string(),
             kind: self.kind,
-            pid: (self.kind == Kind::Shell).then_some(self.command.process),
+            pid: (self.kind == TaskKind::Shell).then_some(self.command.process),
             status: self.status(),
-            exit_code: end.as_ref().and_then(|end| end.code).filter(|_| self.kind == Kind::Shell),
+            exit_code: end.as_ref().and_then(|end| end.code).filter(|_| self.kind == TaskKind::Shell),
             signal: end.as_ref().and_then(|end| end.signal),
             started_at: rfc3339(self.started_at),
             ended_at,
@@ -489,7 +489,7 @@ impl Task {
     }
 }
 
-impl Status {
+impl TaskStatus {
     pub(crate) fn of(end: &CommandEnd) -> Self {
         match (end.cause, end.code) {
             (EndCause::Itself, Some(0)) if !end.is_tainted => Self::Succeeded,
@@ -554,24 +554,24 @@ mod tests {
             command::ExcessPolicy,
             programs::{CommandSettings, StartedProgram},
         },
-        sandbox::launcher::{Input, LaunchSpec, Launcher},
+        sandbox::launcher::{ChildInput, LaunchSpec, Launcher},
     };
     use std::{sync::Barrier, thread};
     use toolstead_domain::{Principal, SandboxPolicy};
 
-    async fn command(program: &str, args: &[&str]) -> Arc<Command> {
+    async fn command(program: &str, args: &[&str]) -> Arc<CommandHandle> {
         let policy = SandboxPolicy::open(CommandSettings::default().environment);
         let args = args.iter().map(|arg| (*arg).to_owned()).collect();
         let (program, working_dir) = (program.to_owned(), "/".into());
-        let spec = LaunchSpec { program, args, working_dir, input: Input::Nothing, policy };
+        let spec = LaunchSpec { program, args, working_dir, input: ChildInput::Nothing, policy };
         let child = Launcher::start().unwrap().launch(spec).await.unwrap();
         let started = StartedProgram { child, proxy: None, is_terminal: false, widening_note: None, tools: None };
-        Arc::new(Command::of(started, Capture::new("/tmp".into(), 1024), None, ExcessPolicy::Ends, None, false))
+        Arc::new(CommandHandle::of(started, Capture::new("/tmp".into(), 1024), None, ExcessPolicy::Ends, None, false))
     }
 
-    fn task(principal: &str, session: usize, command: &Arc<Command>) -> NewTask {
+    fn task(principal: &str, session: usize, command: &Arc<CommandHandle>) -> NewTask {
         NewTask {
-            kind: Kind::Shell,
+            kind: TaskKind::Shell,
             owner: SessionKey { principal: Principal::token(principal), session: format!("s{session}") },
             is_detached: true,
             text: "true".into(),

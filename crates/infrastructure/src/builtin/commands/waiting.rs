@@ -1,8 +1,8 @@
 //! Waits for a command, and reports its output as progress meanwhile.
 
 use crate::builtin::{
-    commands::command::{self, Command, CommandEnd},
-    text::plain_text::PlainText,
+    commands::command::{self, CommandEnd, CommandHandle},
+    text::plain_text::ControlSequenceFilter,
 };
 use regex::{Regex, RegexBuilder};
 use std::{
@@ -33,7 +33,7 @@ pub(crate) fn pattern(text: &str) -> Result<Regex, ToolFailure> {
 }
 
 /// Waits for the end, which follows soon once the caller has cancelled.
-pub(crate) async fn wait_for_end(command: &Command, caller: &dyn Caller) -> CommandEnd {
+pub(crate) async fn wait_for_end(command: &CommandHandle, caller: &dyn Caller) -> CommandEnd {
     let end = wait_with_progress(command, command.ended(), caller);
     tokio::pin!(end);
     tokio::select! {
@@ -49,7 +49,7 @@ pub(crate) async fn wait_for_end(command: &Command, caller: &dyn Caller) -> Comm
 
 /// Waits for the end of a command that shares the deadline of its call. Time in which the call waits for answers does
 /// not count.
-pub(crate) async fn wait_until_deadline(command: &Command, caller: &dyn Caller, deadline: Instant) -> CommandEnd {
+pub(crate) async fn wait_until_deadline(command: &CommandHandle, caller: &dyn Caller, deadline: Instant) -> CommandEnd {
     let before = caller.waited();
     let at = || later_by(deadline, caller.waited().saturating_sub(before));
     let end = wait_for_end(command, caller);
@@ -71,7 +71,7 @@ fn later_by(deadline: Instant, waited: Duration) -> Instant {
 
 /// Waits for `ended`, and sends the output to the client as progress meanwhile.
 pub(crate) async fn wait_with_progress(
-    command: &Command,
+    command: &CommandHandle,
     ended: impl Future<Output = CommandEnd>,
     caller: &dyn Caller,
 ) -> CommandEnd {
@@ -90,7 +90,7 @@ pub(crate) async fn wait_with_progress(
                 // The newest output: a client that is behind needs the current state.
                 let from = reported.max(total.saturating_sub(PROGRESS_BYTES as u64));
                 if let Ok((_, bytes)) = command::read(&command.capture, from, PROGRESS_BYTES).await {
-                    let message = Some(PlainText::of(&bytes));
+                    let message = Some(ControlSequenceFilter::of(&bytes));
                     caller.progress(Progress { message, ..Progress::at(total as f64) });
                 }
                 reported = total;

@@ -3,7 +3,7 @@
 use super::{InvalidBuiltInContext, beginning_with, members, unknown_argument};
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, sync::Arc};
-use toolstead_domain::{AgentCatalogue, Completion, Prompt, PromptCommand, ToolFailure, error_kind::ErrorKind};
+use toolstead_domain::{AgentCatalogue, CompletionRequest, Prompt, PromptCommand, ToolFailure, error_kind::ErrorKind};
 
 /// Argument for the text that a user would type after the name.
 const WORDS: &str = "arguments";
@@ -64,7 +64,10 @@ pub(super) fn get(
 }
 
 /// Returns the values of an argument with a prefix, and their number. The only known value is the default.
-pub(super) fn values(command: &PromptCommand, completion: &Completion) -> Result<(Vec<String>, usize), ToolFailure> {
+pub(super) fn values(
+    command: &PromptCommand,
+    completion: &CompletionRequest,
+) -> Result<(Vec<String>, usize), ToolFailure> {
     let argument = command.arguments.iter().find(|one| one.name == completion.argument);
     match argument {
         Some(argument) => Ok(beginning_with(&completion.value, argument.default.as_deref().into_iter())),

@@ -17,7 +17,7 @@ use crate::{
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
-use toolstead_domain::{Access, CallContext, Completion, ResourceTemplate, ToolFailure};
+use toolstead_domain::{Access, CallContext, CompletionRequest, ResourceTemplate, ToolFailure};
 
 /// Template of all files.
 const TEMPLATE: &str = "file:///{path}";
@@ -47,7 +47,7 @@ impl FileResources {
             "description": "A file below the roots of the workspace: text as text, anything else as base64. `path` is the \
                 absolute path without its first slash, percent-encoded.",
         });
-        let wrong = |error: toolstead_domain::context::InvalidDefinition| InvalidBuiltInContext {
+        let wrong = |error: toolstead_domain::context::InvalidContextDefinition| InvalidBuiltInContext {
             what: format!("template `{TEMPLATE}`"),
             reason: error.to_string(),
         };
@@ -96,7 +96,7 @@ impl FileResources {
     /// folder has none.
     pub(super) async fn values(
         &self,
-        completion: &Completion,
+        completion: &CompletionRequest,
         context: &CallContext<'_>,
     ) -> Result<(Vec<String>, usize), ToolFailure> {
         if completion.argument != VARIABLE {

@@ -8,7 +8,7 @@ use super::{InvalidBuiltInContext, beginning_with, members, unknown_argument};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use toml_edit::{DocumentMut, Item, Table};
-use toolstead_domain::{Completion, Prompt, ToolFailure, error_kind::ErrorKind};
+use toolstead_domain::{CompletionRequest, Prompt, ToolFailure, error_kind::ErrorKind};
 
 const FILES: &[&str] = &[
     include_str!("prompts/code_review.toml"),
@@ -18,7 +18,7 @@ const FILES: &[&str] = &[
 
 /// All prompts.
 #[derive(Debug)]
-pub(super) struct Prompts(Vec<PromptFile>);
+pub(super) struct BuiltInPrompts(Vec<PromptFile>);
 
 /// A parsed prompt file.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ struct PromptFile {
     title: String,
     description: String,
     arguments: Vec<Argument>,
-    template: Vec<Piece>,
+    template: Vec<TemplatePiece>,
 }
 
 #[derive(Debug)]
@@ -46,14 +46,14 @@ struct Argument {
 }
 
 #[derive(Debug, PartialEq)]
-enum Piece {
+enum TemplatePiece {
     Text(String),
     Value(String),
     /// Left out if the argument is missing.
-    Given(String, Vec<Piece>),
+    Given(String, Vec<TemplatePiece>),
 }
 
-impl Prompts {
+impl BuiltInPrompts {
     pub(super) fn built_in() -> Result<Self, InvalidBuiltInContext> {
         FILES.iter().map(|text| PromptFile::parse(text)).collect::<Result<_, _>>().map(Self)
     }
@@ -82,7 +82,11 @@ impl Prompts {
     }
 
     /// Returns the values of an argument with a prefix, and their number.
-    pub(super) fn values(&self, name: &str, completion: &Completion) -> Result<(Vec<String>, usize), ToolFailure> {
+    pub(super) fn values(
+        &self,
+        name: &str,
+        completion: &CompletionRequest,
+    ) -> Result<(Vec<String>, usize), ToolFailure> {
         let prompt = self.prompt(name)?;
         let argument = prompt.arguments.iter().find(|one| one.name == completion.argument);
         let argument = argument.ok_or_else(|| prompt.unknown(&completion.argument))?;
@@ -233,17 +237,17 @@ fn text_of(table: &Table, key: &str) -> Result<String, String> {
 }
 
 /// Parses the pieces of a template up to the mark that closes `within`, and returns the rest.
-fn pieces<'a>(mut rest: &'a str, within: Option<&str>) -> Result<(Vec<Piece>, &'a str), String> {
+fn pieces<'a>(mut rest: &'a str, within: Option<&str>) -> Result<(Vec<TemplatePiece>, &'a str), String> {
     let mut all = Vec::new();
     while let Some((before, behind)) = rest.split_once("{{") {
         let (mark, after) = behind.split_once("}}").ok_or("a `{{` has no `}}`")?;
         if !before.is_empty() {
-            all.push(Piece::Text(before.to_owned()));
+            all.push(TemplatePiece::Text(before.to_owned()));
         }
         rest = after;
         if let Some(name) = mark.strip_prefix('?') {
             let (inner, behind) = pieces(after, Some(name))?;
-            all.push(Piece::Given(name.to_owned(), inner));
+            all.push(TemplatePiece::Given(name.to_owned(), inner));
             rest = behind;
         } else if let Some(name) = mark.strip_prefix('/') {
             return match within == Some(name) {
@@ -251,26 +255,26 @@ fn pieces<'a>(mut rest: &'a str, within: Option<&str>) -> Result<(Vec<Piece>, &'
                 false => Err(format!("`{{{{/{name}}}}}` closes no section")),
             };
         } else {
-            all.push(Piece::Value(mark.to_owned()));
+            all.push(TemplatePiece::Value(mark.to_owned()));
         }
     }
     match within {
         Some(name) => Err(format!("`{{{{?{name}}}}}` is not closed")),
         None => {
             if !rest.is_empty() {
-                all.push(Piece::Text(rest.to_owned()));
+                all.push(TemplatePiece::Text(rest.to_owned()));
             }
             Ok((all, ""))
         }
     }
 }
 
-fn names<'a>(pieces: &'a [Piece], used: &mut BTreeSet<&'a str>) {
+fn names<'a>(pieces: &'a [TemplatePiece], used: &mut BTreeSet<&'a str>) {
     for piece in pieces {
         match piece {
-            Piece::Text(_) => {}
-            Piece::Value(name) => _ = used.insert(name),
-            Piece::Given(name, inner) => {
+            TemplatePiece::Text(_) => {}
+            TemplatePiece::Value(name) => _ = used.insert(name),
+            TemplatePiece::Given(name, inner) => {
                 used.insert(name);
                 names(inner, used);
             }
@@ -278,13 +282,13 @@ fn names<'a>(pieces: &'a [Piece], used: &mut BTreeSet<&'a str>) {
     }
 }
 
-fn put_in(pieces: &[Piece], values: &BTreeMap<&str, String>, text: &mut String) {
+fn put_in(pieces: &[TemplatePiece], values: &BTreeMap<&str, String>, text: &mut String) {
     for piece in pieces {
         match piece {
-            Piece::Text(fixed) => text.push_str(fixed),
-            Piece::Value(name) => text.push_str(values.get(name.as_str()).map_or("", String::as_str)),
-            Piece::Given(name, inner) if values.contains_key(name.as_str()) => put_in(inner, values, text),
-            Piece::Given(..) => {}
+            TemplatePiece::Text(fixed) => text.push_str(fixed),
+            TemplatePiece::Value(name) => text.push_str(values.get(name.as_str()).map_or("", String::as_str)),
+            TemplatePiece::Given(name, inner) if values.contains_key(name.as_str()) => put_in(inner, values, text),
+            TemplatePiece::Given(..) => {}
         }
     }
 }
@@ -299,7 +303,7 @@ mod tests {
 
     #[track_caller]
     fn text(name: &str, arguments: &[(&str, &str)]) -> String {
-        let result = Prompts::built_in().unwrap().get(name, &given(arguments)).unwrap();
+        let result = BuiltInPrompts::built_in().unwrap().get(name, &given(arguments)).unwrap();
         result["messages"][0]["content"]["text"].as_str().unwrap().to_owned()
     }
 
@@ -326,7 +330,7 @@ mod tests {
 
     #[test]
     fn an_argument_that_does_not_fit_is_named() {
-        let prompts = Prompts::built_in().unwrap();
+        let prompts = BuiltInPrompts::built_in().unwrap();
         for (name, arguments, said) in [
             ("code_review", &[][..], "`code`"),
             ("code_review", &[("code", " ")], "`code`"),

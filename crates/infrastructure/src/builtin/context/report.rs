@@ -6,7 +6,7 @@ use std::{fmt, pin::Pin};
 use toolstead_domain::context::Resource;
 
 /// A resource that is generated for each request: JSON without secrets.
-pub struct Report {
+pub struct ReportResource {
     /// URI of the resource.
     pub uri: &'static str,
     /// Name for clients.
@@ -19,18 +19,18 @@ pub struct Report {
     pub make: Box<dyn Fn() -> Pin<Box<dyn Future<Output = Value> + Send>> + Send + Sync>,
 }
 
-impl fmt::Debug for Report {
+impl fmt::Debug for ReportResource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Report").field("uri", &self.uri).finish_non_exhaustive()
     }
 }
 
-impl Report {
+impl ReportResource {
     pub(super) fn definition(&self) -> Result<Resource, InvalidBuiltInContext> {
         let Self { uri, name, title, description, .. } = self;
         let definition = json!({"uri": uri, "name": name, "title": title, "description": description,
             "mimeType": "application/json"});
-        let wrong = |error: toolstead_domain::context::InvalidDefinition| InvalidBuiltInContext {
+        let wrong = |error: toolstead_domain::context::InvalidContextDefinition| InvalidBuiltInContext {
             what: format!("resource `{uri}`"),
             reason: error.to_string(),
         };

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    sandbox::workspace::{FolderNames, Workspace},
+    sandbox::workspace::{FolderAliases, Workspace},
     system_clock::SystemClock,
 };
 use std::{
@@ -14,8 +14,8 @@ use std::{
 };
 use tempfile::TempDir;
 use toolstead_domain::{
-    ClientProfile, Effect, Grant, NoCalls, NoOutputs, PatternBase, PermissionPolicy, PermissionRule, Principal, Prompt,
-    SilentCaller, Verdict, WorkspaceRoots, permission::rule::RuleOrigin, testing::samples,
+    CallGrant, ClientProfile, Effect, NoCalls, NoOutputs, PatternContext, PermissionPolicy, PermissionRule, Principal,
+    Prompt, SilentCaller, Verdict, WorkspaceRoots, permission::rule::RuleOrigin, testing::samples,
 };
 
 struct Bench {
@@ -33,15 +33,15 @@ impl Bench {
         fs::create_dir(&root).unwrap();
         fs::write(top.join("outside.txt"), "outside").unwrap();
         let roots = WorkspaceRoots { write: vec![root.clone()], ..Default::default() };
-        let workspace = Arc::new(Workspace::open(&roots, FolderNames::default()).unwrap());
+        let workspace = Arc::new(Workspace::open(&roots, FolderAliases::default()).unwrap());
         let rule = |text: &&str| {
             let text = text.replace("ROOT", &root.to_string_lossy());
-            let rule = PermissionRule::parse(Effect::Deny, &text, RuleOrigin::CommandLine, &PatternBase::default());
+            let rule = PermissionRule::parse(Effect::Deny, &text, RuleOrigin::CommandLine, &PatternContext::default());
             Arc::new(rule.unwrap())
         };
         let policy = PermissionPolicy { rules: rules.iter().map(rule).collect(), roots, ..Default::default() };
         let world = ToolEnvironment::new(workspace, Arc::new(SystemClock), "Toolstead test".into());
-        let report = Report {
+        let report = ReportResource {
             uri: "config://server",
             name: "config",
             title: "T",
@@ -74,7 +74,7 @@ impl Bench {
             return Err(ErrorKind::PermissionDenied);
         }
         let (principal, client) = (Principal::local(), ClientProfile::without_protocol("test"));
-        let grant = Grant::new(self.policy.clone(), tool, Vec::new());
+        let grant = CallGrant::new(self.policy.clone(), tool, Vec::new());
         let context = CallContext {
             id: samples::call_id(1),
             principal: &principal,
@@ -99,7 +99,7 @@ impl Bench {
 
     async fn completed(&self, of: CompletionReference, argument: &str, value: &str) -> Result<Value, ErrorKind> {
         let (argument, value) = (argument.to_owned(), value.to_owned());
-        let request = ContextRequest::Complete(Completion { of, argument, value, known: Default::default() });
+        let request = ContextRequest::Complete(CompletionRequest { of, argument, value, known: Default::default() });
         self.ask(&request).await.map(|answer| answer["completion"].clone())
     }
 

@@ -14,10 +14,10 @@ use toolstead_domain::{
 /// An entry: the canonical name, the alias, its dialect, and the rewrites of its arguments.
 ///
 /// An alias equal to the canonical name only adds names of parameters.
-type Row = (&'static str, &'static str, Dialect, &'static [Rewrite]);
+type AliasEntry = (&'static str, &'static str, Dialect, &'static [Rewrite]);
 
 /// Sorted by canonical name.
-const TABLE: &[Row] = &[
+const TABLE: &[AliasEntry] = &[
     ("anthropic_usage", "anthropic_usage", MICRO_X, &[]),
     ("append_file", "append_file", MICRO_X, &[Rename("file_path", "path")]),
     ("apply_patch", "apply_patch", KODELET, &[Rename("input", "patch")]),

@@ -55,11 +55,11 @@ struct NamedPath {
 struct LockedFile<'a> {
     target: WriteTarget<'a>,
     shown: String,
-    plan: Option<Plan>,
+    plan: Option<FileOperation>,
 }
 
 #[derive(Debug)]
-enum Plan {
+enum FileOperation {
     Put(Vec<u8>, WriteOptions),
     /// Delete the file, and at most `folders` folders above it that are empty then.
     Delete {
@@ -67,7 +67,7 @@ enum Plan {
     },
 }
 
-impl Plan {
+impl FileOperation {
     /// Returns the permission bits that it sets.
     fn mode(&self) -> Option<u32> {
         match self {
@@ -180,8 +180,8 @@ impl<'a> ChangeSet<'a> {
         let name = &self.names[index];
         let place = &self.locked[name.place];
         match &place.plan {
-            Some(Plan::Put(content, _)) => Ok(Some(Cow::Borrowed(content))),
-            Some(Plan::Delete { .. }) => Ok(None),
+            Some(FileOperation::Put(content, _)) => Ok(Some(Cow::Borrowed(content))),
+            Some(FileOperation::Delete { .. }) => Ok(None),
             None => {
                 if place.target.exists() {
                     self.files.permit_reading(&name.path)?;
@@ -200,7 +200,7 @@ impl<'a> ChangeSet<'a> {
     pub(crate) fn mode(&self, index: usize) -> Option<u32> {
         let place = &self.locked[self.names[index].place];
         let on_disk = || place.target.facts().map(|facts| facts.mode & 0o777);
-        place.plan.as_ref().and_then(Plan::mode).or_else(on_disk)
+        place.plan.as_ref().and_then(FileOperation::mode).or_else(on_disk)
     }
 
     /// Returns the digest of the content on disk, even if the call may not read it; `None`: no file.
@@ -239,8 +239,8 @@ impl<'a> ChangeSet<'a> {
         // A file that this set has deleted or created may be overwritten.
         let overwrite = options.overwrite || place.plan.is_some();
         // Permission bits of an earlier step apply until a later one sets others.
-        let mode = options.mode.or(place.plan.as_ref().and_then(Plan::mode));
-        place.plan = Some(Plan::Put(content, WriteOptions { overwrite, mode, ..options }));
+        let mode = options.mode.or(place.plan.as_ref().and_then(FileOperation::mode));
+        place.plan = Some(FileOperation::Put(content, WriteOptions { overwrite, mode, ..options }));
     }
 
     /// Plans to delete the file.
@@ -251,8 +251,8 @@ impl<'a> ChangeSet<'a> {
     /// Plans to delete the file, and at most `folders` folders above it that are empty then.
     pub(crate) fn delete_with_folders(&mut self, index: usize, folders: usize) {
         let place = &mut self.locked[self.names[index].place];
-        let was_new = matches!(place.plan, Some(Plan::Put(..))) && !place.target.exists();
-        place.plan = if was_new { None } else { Some(Plan::Delete { folders }) };
+        let was_new = matches!(place.plan, Some(FileOperation::Put(..))) && !place.target.exists();
+        place.plan = if was_new { None } else { Some(FileOperation::Delete { folders }) };
     }
 
     /// Records the changes in the journal, then makes all of them, or reverts those already made and returns the
@@ -266,13 +266,13 @@ impl<'a> ChangeSet<'a> {
         let (mut steps, mut unmade) = (Vec::new(), Vec::new());
         for LockedFile { target, shown, plan } in self.locked {
             match plan {
-                Some(plan) => steps.push(Step::of(self.files, target, shown, plan, recording.limit())?),
+                Some(plan) => steps.push(PlannedChange::of(self.files, target, shown, plan, recording.limit())?),
                 // A file that the set created and deleted again.
                 None if !target.exists() => unmade.push((target.path().real.clone(), None)),
                 None => {}
             }
         }
-        let total = |bytes: fn(&Step<'_>) -> usize| steps.iter().map(|step| bytes(step) as u64).sum::<u64>();
+        let total = |bytes: fn(&PlannedChange<'_>) -> usize| steps.iter().map(|step| bytes(step) as u64).sum::<u64>();
         for (bytes, what) in [
             (total(|step| step.old.as_ref().map_or(0, Vec::len)), "have"),
             (total(|step| step.new.as_ref().map_or(0, Vec::len)), "would have"),
@@ -284,13 +284,13 @@ impl<'a> ChangeSet<'a> {
             }
         }
         if !dry_run {
-            if !steps.iter().any(Step::is_change) {
+            if !steps.iter().any(PlannedChange::is_change) {
                 let left = steps.iter().map(|step| (step.target.path().real.clone(), step.before));
                 recording.record_unchanged(left.chain(unmade))?;
             }
             perform(&mut steps, recording)?;
         }
-        Ok(steps.into_iter().map(Step::changed).collect())
+        Ok(steps.into_iter().map(PlannedChange::changed).collect())
     }
 }
 
@@ -303,7 +303,7 @@ impl ChangedFile {
 
 /// One planned change of a file.
 #[derive(Debug)]
-struct Step<'a> {
+struct PlannedChange<'a> {
     target: WriteTarget<'a>,
     shown: String,
     options: WriteOptions,
@@ -319,21 +319,21 @@ struct Step<'a> {
     removed_folders: usize,
 }
 
-impl<'a> Step<'a> {
+impl<'a> PlannedChange<'a> {
     fn of(
         files: &GrantedWorkspace,
         target: WriteTarget<'a>,
         shown: String,
-        plan: Plan,
+        plan: FileOperation,
         limit: u64,
     ) -> Result<Self, ToolFailure> {
         let mut removed_folders = 0;
         let (new, options) = match plan {
-            Plan::Put(content, options) => {
+            FileOperation::Put(content, options) => {
                 target.check(options)?;
                 (Some(content), options)
             }
-            Plan::Delete { folders } => {
+            FileOperation::Delete { folders } => {
                 target.check_removal()?;
                 removed_folders = folders;
                 (None, WriteOptions { create_folders: false, overwrite: true, mode: None })
@@ -401,7 +401,7 @@ struct StepOutcome {
 }
 
 /// Makes the changes, and stores the results in the steps.
-fn perform(steps: &mut [Step<'_>], recording: &ChangeRecorder) -> Result<(), ToolFailure> {
+fn perform(steps: &mut [PlannedChange<'_>], recording: &ChangeRecorder) -> Result<(), ToolFailure> {
     for StepOutcome { step, after, written, unsynced } in apply_steps(steps, recording)? {
         let step = &mut steps[step];
         step.after = after;
@@ -415,7 +415,7 @@ fn perform(steps: &mut [Step<'_>], recording: &ChangeRecorder) -> Result<(), Too
 }
 
 /// Prepares and records all changes, then makes those that change something.
-fn apply_steps(steps: &[Step<'_>], recording: &ChangeRecorder) -> Result<Vec<StepOutcome>, ToolFailure> {
+fn apply_steps(steps: &[PlannedChange<'_>], recording: &ChangeRecorder) -> Result<Vec<StepOutcome>, ToolFailure> {
     let steps: Vec<_> = steps.iter().enumerate().filter(|(_, step)| step.is_change()).collect();
     if steps.is_empty() {
         return Ok(Vec::new());
@@ -442,7 +442,7 @@ fn apply_steps(steps: &[Step<'_>], recording: &ChangeRecorder) -> Result<Vec<Ste
     // From here on the change is made whatever happens, and the journal and the result agree with that.
     let unsynced = drafts.keep();
     // The deepest first, because one may contain another.
-    let mut emptied: Vec<&Step<'_>> = steps.iter().map(|(_, step)| *step).collect();
+    let mut emptied: Vec<&PlannedChange<'_>> = steps.iter().map(|(_, step)| *step).collect();
     emptied.sort_by_key(|step| Reverse(step.target.path().real.components().count()));
     emptied.iter().for_each(|step| step.target.remove_folders(step.removed_folders));
     let done = steps.iter().zip(states).zip(written).zip(unsynced);
@@ -452,7 +452,7 @@ fn apply_steps(steps: &[Step<'_>], recording: &ChangeRecorder) -> Result<Vec<Ste
 }
 
 /// Returns all contents of the steps, each once.
-fn contents<'s>(steps: impl Iterator<Item = &'s Step<'s>>) -> Vec<StoredBlob> {
+fn contents<'s>(steps: impl Iterator<Item = &'s PlannedChange<'s>>) -> Vec<StoredBlob> {
     let mut kept: BTreeMap<ContentDigest, &Vec<u8>> = BTreeMap::new();
     for step in steps {
         for (state, bytes) in [(&step.before, &step.old), (&step.after, &step.new)] {

@@ -1,7 +1,7 @@
 //! A content that is being read, from a file or a stored output.
 
 use crate::{
-    builtin::{files::source::Source, text::line_index::ContentId},
+    builtin::{files::source::FileOrOutput, text::line_index::ContentId},
     sandbox::workspace::{facts::FileFacts, granted_workspace::GrantedWorkspace, stop::StopCondition},
 };
 use sha2::{Digest, Sha256};
@@ -13,7 +13,7 @@ use std::{
 use toolstead_domain::{ContentDigest, StoredContent, ToolFailure, error_kind::ErrorKind};
 
 /// An open regular file or stored output.
-pub(crate) struct Content {
+pub(crate) struct OpenContent {
     /// Path as it is shown, or the handle.
     pub(crate) name: String,
     /// Real path of a file.
@@ -27,15 +27,15 @@ pub(crate) struct Content {
     watched: Option<File>,
 }
 
-impl Content {
+impl OpenContent {
     /// Opens a source. Blocks.
     ///
     /// # Errors
     /// `unsupported_type` for folders, pipes, devices and files of the kernel.
-    pub(crate) fn open(source: Source, files: &GrantedWorkspace) -> Result<Self, ToolFailure> {
+    pub(crate) fn open(source: FileOrOutput, files: &GrantedWorkspace) -> Result<Self, ToolFailure> {
         let name = source.name(files);
         match source {
-            Source::File(found) => {
+            FileOrOutput::File(found) => {
                 let file = found.open_file()?;
                 let failed = |error: io::Error| unreadable(&name, error);
                 let facts = FileFacts::of_open(&file).map_err(failed)?;
@@ -49,7 +49,7 @@ impl Content {
                     name,
                 })
             }
-            Source::Output(stored, reader) => Ok(Self {
+            FileOrOutput::Output(stored, reader) => Ok(Self {
                 name,
                 real: None,
                 bytes: stored.bytes,

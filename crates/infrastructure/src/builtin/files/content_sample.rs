@@ -3,10 +3,10 @@
 use crate::{
     builtin::{
         files::{
-            content::Content,
+            content::OpenContent,
             etag::digest_of,
             sniff::{FileKindByContent, media_type, sniff},
-            source::Source,
+            source::FileOrOutput,
         },
         text::{
             line_ending::{ends_in_returns, in_lines},
@@ -46,13 +46,13 @@ impl ContentSample {
 /// bytes. Blocks.
 ///
 /// # Errors
-/// As [`Content::open`], and errors of the system.
+/// As [`OpenContent::open`], and errors of the system.
 pub(crate) fn open_with_sample(
-    source: Source,
+    source: FileOrOutput,
     files: &GrantedWorkspace,
     digested: u64,
-) -> Result<(Content, ContentSample), ToolFailure> {
-    let mut content = Content::open(source, files)?;
+) -> Result<(OpenContent, ContentSample), ToolFailure> {
+    let mut content = OpenContent::open(source, files)?;
     let sample = content.read(0, SAMPLE_BYTES)?;
     let is_whole = (sample.len() as u64) < SAMPLE_BYTES;
     let digest = match is_whole {

@@ -9,7 +9,7 @@ use crate::sandbox::workspace::{
     facts::FileKind,
     file_handle::FileHandle,
     granted_workspace::GrantedWorkspace,
-    walk::{Entry, Folder},
+    walk::{WalkEntry, WalkFolder},
 };
 use ignore::{
     Match,
@@ -32,7 +32,7 @@ const MAX_PATTERNS: usize = 2000;
 
 /// Kinds of entries to skip.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct FileFilter {
+pub(crate) struct IgnoreFilter {
     pub(crate) show_hidden: bool,
     pub(crate) respect_ignore_files: bool,
 }
@@ -57,7 +57,7 @@ pub(crate) struct IgnoreRules {
 /// Ignore patterns that apply in a folder, if there are any.
 pub(crate) type ActiveIgnoreRules = Option<Arc<IgnoreRules>>;
 
-impl FileFilter {
+impl IgnoreFilter {
     /// Returns the patterns of the folders above the start of a search, up to its root.
     pub(crate) fn above(&self, files: &GrantedWorkspace, start: &FileHandle) -> ActiveIgnoreRules {
         let real = &start.path().real;
@@ -72,7 +72,7 @@ impl FileFilter {
     }
 
     /// Returns the patterns that apply in a folder.
-    pub(crate) fn enter(&self, folder: &Folder<'_>, above: &ActiveIgnoreRules) -> ActiveIgnoreRules {
+    pub(crate) fn enter(&self, folder: &WalkFolder<'_>, above: &ActiveIgnoreRules) -> ActiveIgnoreRules {
         if !self.respect_ignore_files {
             return None;
         }
@@ -82,7 +82,7 @@ impl FileFilter {
     }
 
     /// Returns the reason to skip an entry, if there is one.
-    pub(crate) fn skip_reason(&self, entry: &Entry<'_>, ignoring: &ActiveIgnoreRules) -> Option<SkipReason> {
+    pub(crate) fn skip_reason(&self, entry: &WalkEntry<'_>, ignoring: &ActiveIgnoreRules) -> Option<SkipReason> {
         let name = entry.name().as_bytes();
         let is_hidden = name.starts_with(b".");
         if is_hidden && VERSION_CONTROL.iter().any(|other| other.as_bytes() == name) {

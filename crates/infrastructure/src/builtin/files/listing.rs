@@ -5,8 +5,8 @@ mod tree;
 use crate::{
     builtin::{
         files::{
-            file_filter::{ActiveIgnoreRules, FileFilter, SkipReason},
-            listing::tree::{DisplayLimits, Tree, VisitedEntry},
+            file_filter::{ActiveIgnoreRules, IgnoreFilter, SkipReason},
+            listing::tree::{DisplayLimits, EntryTree, VisitedEntry},
         },
         text::wording::{denied_entries_note, rfc3339},
     },
@@ -15,7 +15,7 @@ use crate::{
         file_handle::FileHandle,
         granted_workspace::GrantedWorkspace,
         unmistakable,
-        walk::{Entry, Folder, Visit, Visitor, WalkEnd, WalkLimits, WalkOrder, WalkSummary},
+        walk::{Visit, Visitor, WalkEnd, WalkEntry, WalkFolder, WalkLimits, WalkOrder, WalkSummary},
     },
 };
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
@@ -78,17 +78,17 @@ pub(crate) struct FolderListing {
     /// Relative to the working directory, or absolute outside of it.
     pub(crate) path: String,
     /// The entries in tree order: each folder before its content.
-    pub(crate) entries: Vec<Item>,
+    pub(crate) entries: Vec<ListedEntry>,
     /// `true` if entries are left out.
     pub(crate) truncated: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Item {
+pub(crate) struct ListedEntry {
     name: String,
     /// Relative to the folder that is listed.
     path: String,
-    r#type: ItemType,
+    r#type: ListedEntryType,
     /// In bytes; for files only.
     #[serde(skip_serializing_if = "Option::is_none")]
     size: Option<u64>,
@@ -99,7 +99,7 @@ pub(crate) struct Item {
 
 #[derive(Serialize, JsonSchema, Clone, Copy, PartialEq, Eq, Debug)]
 #[serde(rename_all = "snake_case")]
-enum ItemType {
+enum ListedEntryType {
     File,
     Directory,
     Symlink,
@@ -117,8 +117,8 @@ pub(crate) fn list_folder(
     entries: usize,
 ) -> Result<(String, FolderListing), ToolFailure> {
     let path = files.workspace().shown(&found.path().lexical);
-    let filter = FileFilter { show_hidden: wanted.show_hidden, respect_ignore_files: wanted.respect_gitignore };
-    let listing = Listing { filter, left_out: left_out(wanted.ignore)? };
+    let filter = IgnoreFilter { show_hidden: wanted.show_hidden, respect_ignore_files: wanted.respect_gitignore };
+    let listing = ListingVisitor { filter, left_out: left_out(wanted.ignore)? };
     let depth = if wanted.depth == 0 { MAX_DEPTH } else { wanted.depth };
     let limits = WalkLimits { entries, depth, order: WalkOrder::ShallowFirst };
     let (walked, met) = files.walk(found, limits, filter.above(files, found), &listing)?;
@@ -127,7 +127,7 @@ pub(crate) fn list_folder(
         entries: wanted.limit.unwrap_or(USUAL_LIMIT),
         chars: if wanted.limit.is_some() { MAX_CHARS } else { USUAL_CHARS },
     };
-    let tree = Tree::of(met.into_iter().flatten(), wanted.sort, wanted.long);
+    let tree = EntryTree::of(met.into_iter().flatten(), wanted.sort, wanted.long);
     let shown = tree.render(room);
     let mut text = format!("{path}/\n").replace("//", "/");
     text.push_str(&shown.text);
@@ -179,12 +179,12 @@ fn left_out(patterns: &[String]) -> Result<GlobSet, ToolFailure> {
     globs.build().map_err(wrong)
 }
 
-struct Listing {
-    filter: FileFilter,
+struct ListingVisitor {
+    filter: IgnoreFilter,
     left_out: GlobSet,
 }
 
-impl Visitor for Listing {
+impl Visitor for ListingVisitor {
     type Context = ActiveIgnoreRules;
     type Worker = Vec<VisitedEntry>;
 
@@ -192,11 +192,11 @@ impl Visitor for Listing {
         Vec::new()
     }
 
-    fn enter(&self, folder: &Folder<'_>, above: &ActiveIgnoreRules) -> ActiveIgnoreRules {
+    fn enter(&self, folder: &WalkFolder<'_>, above: &ActiveIgnoreRules) -> ActiveIgnoreRules {
         self.filter.enter(folder, above)
     }
 
-    fn visit_entry(&self, met: &mut Vec<VisitedEntry>, entry: &Entry<'_>, ignoring: &ActiveIgnoreRules) -> Visit {
+    fn visit_entry(&self, met: &mut Vec<VisitedEntry>, entry: &WalkEntry<'_>, ignoring: &ActiveIgnoreRules) -> Visit {
         let passed_over = self.filter.skip_reason(entry, ignoring);
         // A listing without `.git` would suggest that there is none.
         let is_version_control = passed_over == Some(SkipReason::VersionControl) && self.filter.show_hidden;
@@ -204,24 +204,24 @@ impl Visitor for Listing {
             return Visit::Skip;
         }
         let kind = match entry.kind() {
-            FileKind::File => ItemType::File,
-            FileKind::Folder => ItemType::Directory,
-            FileKind::Link => ItemType::Symlink,
-            FileKind::Pipe | FileKind::Socket | FileKind::Device | FileKind::KernelFile => ItemType::Other,
+            FileKind::File => ListedEntryType::File,
+            FileKind::Folder => ListedEntryType::Directory,
+            FileKind::Link => ListedEntryType::Symlink,
+            FileKind::Pipe | FileKind::Socket | FileKind::Device | FileKind::KernelFile => ListedEntryType::Other,
         };
-        let target = (kind == ItemType::Symlink).then(|| entry.link_target()).flatten();
+        let target = (kind == ListedEntryType::Symlink).then(|| entry.link_target()).flatten();
         met.push(VisitedEntry { below: entry.below().to_path_buf(), kind, facts: entry.facts().ok(), target });
         if is_version_control { Visit::Skip } else { Visit::Continue }
     }
 }
 
 impl VisitedEntry {
-    fn item(&self) -> Item {
-        Item {
+    fn item(&self) -> ListedEntry {
+        ListedEntry {
             name: self.name().into_owned(),
             path: unmistakable(self.below.to_string_lossy().into_owned()),
             r#type: self.kind,
-            size: self.facts.filter(|_| self.kind == ItemType::File).map(|facts| facts.bytes),
+            size: self.facts.filter(|_| self.kind == ListedEntryType::File).map(|facts| facts.bytes),
             mtime: self.facts.map(|facts| rfc3339(facts.modified)),
         }
     }

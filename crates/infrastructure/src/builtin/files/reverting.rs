@@ -12,7 +12,7 @@ use crate::{
         files::{
             change_set::{ChangedFile, recording::ChangeRecorder},
             reverting::{
-                history::{CallName, History},
+                history::{CallReference, ChangeHistory},
                 restoring::{RestoreOutcome, RestoredFile, files_of, path_text, restore, untouched},
             },
             written_file::notes,
@@ -43,7 +43,7 @@ const SHOWN_BYTES: usize = 1500;
 
 /// Direction of the operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Direction {
+pub(crate) enum RevertDirection {
     Undo,
     Redo,
 }
@@ -69,30 +69,30 @@ pub(crate) struct Output {
     tool: String,
     /// `true` for `dry_run`: nothing was changed.
     dry_run: bool,
-    files: Vec<OutputFile>,
+    files: Vec<RevertedFile>,
     /// The changes as a unified diff; absent if too large.
     #[serde(skip_serializing_if = "Option::is_none")]
     diff: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct OutputFile {
+struct RevertedFile {
     /// Relative to the working directory, or absolute outside of it.
     path: String,
-    action: FileAction,
+    action: RevertOutcome,
 }
 
 /// The change of a file.
 #[derive(Serialize, JsonSchema, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
-enum FileAction {
+enum RevertOutcome {
     Restored,
     Deleted,
     BroughtBack,
     Unchanged,
 }
 
-impl Direction {
+impl RevertDirection {
     fn verb(self) -> &'static str {
         match self {
             Self::Undo => "undo",
@@ -129,7 +129,7 @@ pub(crate) fn availability(world: &ToolEnvironment) -> Availability {
 
 /// Returns the accesses of an undo or redo.
 pub(crate) async fn accesses(
-    direction: Direction,
+    direction: RevertDirection,
     input: &Input,
     call: &ToolCall,
     world: &ToolEnvironment,
@@ -145,7 +145,11 @@ pub(crate) async fn accesses(
 }
 
 /// Undoes or redoes a call.
-pub(crate) async fn run(direction: Direction, input: &Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
+pub(crate) async fn run(
+    direction: RevertDirection,
+    input: &Input,
+    run: &ToolContext<'_>,
+) -> Result<ToolResult, ToolFailure> {
     let world = run.environment();
     let (entry, history) = load_planned_entry(run.call(), world).await?;
     let mut files = files_of(&entry);
@@ -173,7 +177,10 @@ pub(crate) async fn run(direction: Direction, input: &Input, run: &ToolContext<'
 }
 
 /// Returns the entry on which the decision was based, and the current journal.
-async fn load_planned_entry(call: &ToolCall, world: &ToolEnvironment) -> Result<(JournalEntry, History), ToolFailure> {
+async fn load_planned_entry(
+    call: &ToolCall,
+    world: &ToolEnvironment,
+) -> Result<(JournalEntry, ChangeHistory), ToolFailure> {
     let stale_failure =
         |message: String| ToolFailure::new(ErrorKind::StaleFile, message).next("Nothing was changed; call again.");
     let entry = world
@@ -183,7 +190,7 @@ async fn load_planned_entry(call: &ToolCall, world: &ToolEnvironment) -> Result<
         .ok_or_else(|| stale_failure("the change that this call was checked for is no longer known".into()))?;
     let entries =
         world.files().journal().of_session(&call.principal, &call.session, LOOKED_THROUGH).await.map_err(unreadable)?;
-    let history = History { entries, foreign_entries: Vec::new() };
+    let history = ChangeHistory { entries, foreign_entries: Vec::new() };
     if let Some(by) = history.undone().get(&entry) {
         return Err(stale_failure(format!("the call {entry} has been undone meanwhile by the call {by}")));
     }
@@ -193,22 +200,22 @@ async fn load_planned_entry(call: &ToolCall, world: &ToolEnvironment) -> Result<
 
 /// Returns the entry to revert.
 async fn select_entry(
-    direction: Direction,
+    direction: RevertDirection,
     input: &Input,
     call: &ToolCall,
     world: &ToolEnvironment,
-) -> Result<(JournalEntry, History), ToolFailure> {
+) -> Result<(JournalEntry, ChangeHistory), ToolFailure> {
     let mut entries =
         world.files().journal().of_session(&call.principal, &call.session, LOOKED_THROUGH).await.map_err(unreadable)?;
     // Excludes calls that began later, because the caller cannot have meant them. Ids sort by the start of calls. A
     // note that a change was not made may be recorded at any time.
     entries.retain(|entry| entry.call.0 < call.id.0 || (entry.reverts.is_some() && entry.is_note()));
-    let mut history = History { entries, foreign_entries: Vec::new() };
+    let mut history = ChangeHistory { entries, foreign_entries: Vec::new() };
     let entry = match (&input.call, direction) {
-        (None, Direction::Undo) => {
+        (None, RevertDirection::Undo) => {
             history.last_change().cloned().ok_or_else(|| nothing_to_revert(direction, &history))?
         }
-        (None, Direction::Redo) => {
+        (None, RevertDirection::Redo) => {
             history.last_undo().cloned().ok_or_else(|| nothing_to_revert(direction, &history))?
         }
         (Some(text), _) => {
@@ -223,18 +230,18 @@ async fn select_entry(
             }
             let undone = history.undone();
             match (undone.get(&named.call), direction) {
-                (None, Direction::Undo) => named,
-                (None, Direction::Redo) if history.is_undo(&named) => named,
-                (Some(undo), Direction::Redo) => {
+                (None, RevertDirection::Undo) => named,
+                (None, RevertDirection::Redo) if history.is_undo(&named) => named,
+                (Some(undo), RevertDirection::Redo) => {
                     let undo = history.entries.iter().find(|entry| entry.call == *undo);
                     undo.cloned().ok_or_else(|| nothing_to_revert(direction, &history))?
                 }
-                (Some(undo), Direction::Undo) => {
+                (Some(undo), RevertDirection::Undo) => {
                     let message = format!("the call {} is already undone, by the call {undo}", named.call);
                     return Err(ToolFailure::new(ErrorKind::InvalidInput, message)
                         .next("To redo it, use `redo` with the same id."));
                 }
-                (None, Direction::Redo) => {
+                (None, RevertDirection::Redo) => {
                     let message = format!("the call {} is not undone, so there is nothing to redo", named.call);
                     return Err(ToolFailure::new(ErrorKind::InvalidInput, message)
                         .next("To undo it, use `undo` with the same id."));
@@ -249,9 +256,9 @@ async fn find_named_entry(
     text: &str,
     call: &ToolCall,
     world: &ToolEnvironment,
-    history: &History,
+    history: &ChangeHistory,
 ) -> Result<JournalEntry, ToolFailure> {
-    match CallName::parse(text) {
+    match CallReference::parse(text) {
         None => {
             let shown: String = text.chars().take(40).collect();
             let message = format!("`{}` is not a valid id of a call", shown.escape_debug());
@@ -260,11 +267,11 @@ async fn find_named_entry(
                 list_recent_changes(history)
             )))
         }
-        Some(CallName::Whole(id)) => {
+        Some(CallReference::Whole(id)) => {
             let found = world.files().journal().find(&call.principal, id).await.map_err(unreadable)?;
             found.ok_or_else(|| unknown(&id.to_string(), history))
         }
-        Some(CallName::Part(digits)) => match &history.named(&digits)[..] {
+        Some(CallReference::Part(digits)) => match &history.named(&digits)[..] {
             [] => Err(unknown(&digits, history)),
             [only] => Ok((*only).clone()),
             several => {
@@ -281,30 +288,30 @@ fn unreadable(error: StoreError) -> ToolFailure {
     ToolFailure::new(ErrorKind::Io, "the journal of changes could not be read").caused_by(error)
 }
 
-fn unknown(id: &str, history: &History) -> ToolFailure {
+fn unknown(id: &str, history: &ChangeHistory) -> ToolFailure {
     let message = format!(
         "no change by the call `{id}` is known: it changed no file, the change is too old, or another principal made it"
     );
     ToolFailure::new(ErrorKind::NotFound, message).next(list_recent_changes(history).trim_start())
 }
 
-fn nothing_to_revert(direction: Direction, history: &History) -> ToolFailure {
+fn nothing_to_revert(direction: RevertDirection, history: &ChangeHistory) -> ToolFailure {
     let message = match direction {
-        Direction::Undo if history.entries.is_empty() => {
+        RevertDirection::Undo if history.entries.is_empty() => {
             "this session has changed no files, so there is nothing to undo"
         }
-        Direction::Undo => "all changes of this session are already undone",
-        Direction::Redo => "nothing in this session is undone, so there is nothing to redo",
+        RevertDirection::Undo => "all changes of this session are already undone",
+        RevertDirection::Redo => "nothing in this session is undone, so there is nothing to redo",
     };
     let next = match direction {
-        Direction::Undo => "The changes of another session are undone by the id of the call: give it as `call`.",
-        Direction::Redo => "Use `undo` first.",
+        RevertDirection::Undo => "The changes of another session are undone by the id of the call: give it as `call`.",
+        RevertDirection::Redo => "Use `undo` first.",
     };
     ToolFailure::new(ErrorKind::NotFound, message).next(next)
 }
 
 /// Returns the last changes of the session, for a call that named none of them.
-fn list_recent_changes(history: &History) -> String {
+fn list_recent_changes(history: &ChangeHistory) -> String {
     if history.entries.is_empty() {
         return " This session has changed no files.".into();
     }
@@ -352,7 +359,7 @@ async fn record_unchanged(
 }
 
 fn format_result(
-    direction: Direction,
+    direction: RevertDirection,
     entry: &JournalEntry,
     done: Vec<(String, Option<ChangedFile>)>,
     dry_run: bool,
@@ -361,7 +368,7 @@ fn format_result(
     let changes = done.iter().filter(|(_, changed)| changed.is_some()).count();
     let mut text = match changes {
         0 if entry.is_note() => {
-            let next = match direction == Direction::Undo && !dry_run {
+            let next = match direction == RevertDirection::Undo && !dry_run {
                 true => " Another `undo` without an id undoes the change before it.",
                 false => "",
             };
@@ -378,10 +385,10 @@ fn format_result(
     for (path, changed) in done {
         let action = action(changed.as_ref());
         let what = match action {
-            FileAction::Restored => "has its former content again",
-            FileAction::Deleted => "is deleted again",
-            FileAction::BroughtBack => "is restored",
-            FileAction::Unchanged => "was already in that state",
+            RevertOutcome::Restored => "has its former content again",
+            RevertOutcome::Deleted => "is deleted again",
+            RevertOutcome::BroughtBack => "is restored",
+            RevertOutcome::Unchanged => "was already in that state",
         };
         if changes > 0 {
             text.push_str(&format!("\n`{path}` {what}"));
@@ -393,7 +400,7 @@ fn format_result(
             let (old, new) = (text_of(changed.old.as_deref()), text_of(changed.new.as_deref()));
             diff.push_str(&old.zip(new).and_then(|(old, new)| unified_diff(&path, &old, &new)).unwrap_or_default());
         }
-        files.push(OutputFile { path, action });
+        files.push(RevertedFile { path, action });
     }
     if dry_run && !diff.is_empty() {
         text.push_str(&format!("\n{diff}"));
@@ -405,12 +412,12 @@ fn format_result(
     answer(text.trim_end(), &Output { call: entry.call.to_string(), tool: entry.tool.clone(), dry_run, files, diff })
 }
 
-fn action(changed: Option<&ChangedFile>) -> FileAction {
+fn action(changed: Option<&ChangedFile>) -> RevertOutcome {
     match changed.map(|changed| (changed.before.is_some(), changed.after.is_some())) {
-        None | Some((false, false)) => FileAction::Unchanged,
-        Some((true, true)) => FileAction::Restored,
-        Some((true, false)) => FileAction::Deleted,
-        Some((false, true)) => FileAction::BroughtBack,
+        None | Some((false, false)) => RevertOutcome::Unchanged,
+        Some((true, true)) => RevertOutcome::Restored,
+        Some((true, false)) => RevertOutcome::Deleted,
+        Some((false, true)) => RevertOutcome::BroughtBack,
     }
 }
 
@@ -426,7 +433,7 @@ fn text_of(content: Option<&[u8]>) -> Option<String> {
 /// Returns the failure for files that have changed since: their changes, and the calls that made them.
 async fn stale_files_failure(
     entry: &JournalEntry,
-    history: &History,
+    history: &ChangeHistory,
     files: &[RestoredFile],
     stale: Vec<(String, usize, Option<Vec<u8>>)>,
     world: &ToolEnvironment,

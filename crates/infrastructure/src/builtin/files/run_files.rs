@@ -3,7 +3,7 @@
 use crate::builtin::{
     files::{
         change_set::{ChangeSet, recording::ChangeRecorder},
-        content::Content,
+        content::OpenContent,
         etag::digest_of,
         source::on_source,
     },
@@ -20,7 +20,7 @@ impl ToolContext<'_> {
     pub async fn read(&self, path: &str) -> Result<Vec<u8>, ToolFailure> {
         let (recording, limit) = (ChangeRecorder::of(self), self.environment().files().limits().result_bytes);
         let read = move |files: &_, source| {
-            let mut content = Content::open(source, files)?;
+            let mut content = OpenContent::open(source, files)?;
             let bytes = content.read_whole(limit, "a file")?;
             if let Some(real) = content.real.as_ref().filter(|_| content.is_unchanged()) {
                 recording.mark_read(real, digest_of(&bytes));

@@ -9,14 +9,14 @@ use toolstead_domain::{
 };
 
 /// A source to read. A bare handle (`o17`) names an output and never a file: such a file is `./o17`.
-pub(crate) enum Source {
+pub(crate) enum FileOrOutput {
     /// A file, a folder, or another entry that the path leads to.
     File(FileHandle),
     /// An output, and its content from the beginning.
     Output(StoredOutput, Box<dyn StoredContent>),
 }
 
-impl Source {
+impl FileOrOutput {
     /// Returns the path as it is shown, or the handle.
     pub(crate) fn name(&self, files: &GrantedWorkspace) -> String {
         match self {
@@ -46,7 +46,7 @@ pub(crate) async fn accesses(path: &str, world: &ToolEnvironment) -> Result<Vec<
 pub(crate) async fn on_source<T: Send + 'static>(
     path: String,
     run: &ToolContext<'_>,
-    work: impl FnOnce(&GrantedWorkspace, Source) -> Result<T, ToolFailure> + Send + 'static,
+    work: impl FnOnce(&GrantedWorkspace, FileOrOutput) -> Result<T, ToolFailure> + Send + 'static,
 ) -> Result<T, ToolFailure> {
     let output = match handle_in(&path) {
         Some(handle) => Some(opened(handle, run).await?),
@@ -54,8 +54,8 @@ pub(crate) async fn on_source<T: Send + 'static>(
     };
     run.on_files(move |files| {
         let source = match output {
-            Some((stored, content)) => Source::Output(stored, content),
-            None => Source::File(files.find(&path)?),
+            Some((stored, content)) => FileOrOutput::Output(stored, content),
+            None => FileOrOutput::File(files.find(&path)?),
         };
         work(files, source)
     })

@@ -1,8 +1,8 @@
 //! An index of the lines of a large file, which is built once.
 
 use crate::{
-    builtin::text::line_unit::LineUnit,
-    sandbox::workspace::{facts::Identity, stop::StopCondition},
+    builtin::text::line_unit::CodeUnit,
+    sandbox::workspace::{facts::FileStamp, stop::StopCondition},
 };
 use std::{
     collections::VecDeque,
@@ -30,7 +30,7 @@ impl<T: Read + Seek + ?Sized> ReadSeek for T {}
 pub(crate) struct LineIndex {
     /// Start of the text, after the byte order mark.
     start: u64,
-    unit: LineUnit,
+    unit: CodeUnit,
     stride: u64,
     /// Number of line feeds in the first n strides, from n = 0 on.
     feeds: Vec<u64>,
@@ -40,7 +40,7 @@ pub(crate) struct LineIndex {
 
 /// Position of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LinePosition {
+pub(crate) enum LineLookup {
     /// Its offset.
     At(u64),
     /// The text has only this number of lines.
@@ -50,7 +50,7 @@ pub(crate) enum LinePosition {
 }
 
 impl LineIndex {
-    pub(crate) fn new(start: u64, unit: LineUnit) -> Self {
+    pub(crate) fn new(start: u64, unit: CodeUnit) -> Self {
         Self { start, unit, stride: STRIDE, feeds: vec![0], lines: None }
     }
 
@@ -60,7 +60,7 @@ impl LineIndex {
     }
 
     /// Returns the unit of the text.
-    pub(crate) fn unit(&self) -> LineUnit {
+    pub(crate) fn unit(&self) -> CodeUnit {
         self.unit
     }
 
@@ -86,15 +86,15 @@ impl LineIndex {
         reader: &mut dyn ReadSeek,
         line: u64,
         stop: &StopCondition,
-    ) -> io::Result<LinePosition> {
+    ) -> io::Result<LineLookup> {
         let Some(before) = line.checked_sub(1).filter(|before| *before > 0) else {
-            return Ok(LinePosition::At(self.start));
+            return Ok(LineLookup::At(self.start));
         };
         if !self.extend(reader, before, stop)? {
-            return Ok(LinePosition::OutOfTime);
+            return Ok(LineLookup::OutOfTime);
         }
         if let Some(lines) = self.lines.filter(|lines| *lines < line) {
-            return Ok(LinePosition::PastEnd(lines));
+            return Ok(LineLookup::PastEnd(lines));
         }
         // The last checkpoint with fewer line feeds before it: the line is within one stride of it.
         let stride = self.feeds.partition_point(|feeds| *feeds < before) - 1;
@@ -107,11 +107,11 @@ impl LineIndex {
             let found = self.unit.count(&buffer[..read]);
             if found >= missing {
                 let end = self.unit.ends(&buffer[..read]).nth(missing as usize - 1).unwrap_or(read);
-                return Ok(LinePosition::At(offset + end as u64));
+                return Ok(LineLookup::At(offset + end as u64));
             }
             if read < buffer.len() {
                 // The file became shorter in the meantime.
-                return Ok(LinePosition::PastEnd(before - missing + found));
+                return Ok(LineLookup::PastEnd(before - missing + found));
             }
             (missing, offset) = (missing - found, offset + read as u64);
         }
@@ -190,7 +190,7 @@ pub(crate) fn read_full(reader: &mut dyn ReadSeek, buffer: &mut [u8]) -> io::Res
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ContentId {
     /// A file in a certain state.
-    File(Identity),
+    File(FileStamp),
     /// An output, which never changes.
     Output(ContentDigest),
 }
@@ -201,7 +201,7 @@ pub(crate) struct LineIndexes(Mutex<VecDeque<(ContentId, LineIndex)>>);
 
 impl LineIndexes {
     /// Returns the cached index of a content with this start and unit, or a new one.
-    pub(crate) fn get(&self, content: ContentId, start: u64, unit: LineUnit) -> LineIndex {
+    pub(crate) fn get(&self, content: ContentId, start: u64, unit: CodeUnit) -> LineIndex {
         let memory = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = memory.iter().find(|(id, index)| *id == content && (index.start, index.unit) == (start, unit));
         known.map_or_else(|| LineIndex::new(start, unit), |(_, index)| index.clone())
@@ -238,10 +238,10 @@ mod tests {
     #[test]
     fn an_index_grows_as_far_as_it_is_asked_and_stays_small() {
         let mut text = Cursor::new(b"0123456\n".repeat(100_000));
-        let mut index = LineIndex::new(0, LineUnit::Byte);
-        assert_eq!(index.find(&mut text, 40_000, &later()).unwrap(), LinePosition::At(39_999 * 8));
+        let mut index = LineIndex::new(0, CodeUnit::Byte);
+        assert_eq!(index.find(&mut text, 40_000, &later()).unwrap(), LineLookup::At(39_999 * 8));
         assert_eq!((index.lines(), index.feeds.len()), (None, 3));
-        assert_eq!(index.find(&mut text, 100_001, &later()).unwrap(), LinePosition::PastEnd(100_000));
+        assert_eq!(index.find(&mut text, 100_001, &later()).unwrap(), LineLookup::PastEnd(100_000));
         assert_eq!(index.lines(), Some(100_000));
         for feeds in 0..3 * CHECKPOINTS as u64 {
             index.push(feeds);
@@ -252,23 +252,23 @@ mod tests {
     #[test]
     fn the_time_ends_the_counting() {
         let mut text = Cursor::new(b"\n".repeat(10));
-        let mut index = LineIndex::new(0, LineUnit::Byte);
+        let mut index = LineIndex::new(0, CodeUnit::Byte);
         let now = StopCondition::at(Instant::now());
-        assert_eq!(index.find(&mut text, 5, &now).unwrap(), LinePosition::OutOfTime);
+        assert_eq!(index.find(&mut text, 5, &now).unwrap(), LineLookup::OutOfTime);
         assert_eq!(index.count(&mut text, &now).unwrap(), None);
     }
 
     #[test]
     fn only_the_same_content_is_served_and_only_so_much_is_remembered() {
         let (indexes, id) = (LineIndexes::default(), |n: usize| ContentId::Output(digest_of(&n.to_le_bytes())));
-        let mut index = LineIndex::new(0, LineUnit::Byte);
+        let mut index = LineIndex::new(0, CodeUnit::Byte);
         index.push(7);
         indexes.put(id(0), index.clone());
-        assert_eq!(indexes.get(id(0), 0, LineUnit::Byte).feeds, [0, 7]);
-        assert_eq!(indexes.get(id(0), 3, LineUnit::Byte).feeds, [0]);
-        assert_eq!(indexes.get(id(1), 0, LineUnit::Byte).feeds, [0]);
+        assert_eq!(indexes.get(id(0), 0, CodeUnit::Byte).feeds, [0, 7]);
+        assert_eq!(indexes.get(id(0), 3, CodeUnit::Byte).feeds, [0]);
+        assert_eq!(indexes.get(id(1), 0, CodeUnit::Byte).feeds, [0]);
         (1..=REMEMBERED).for_each(|n| indexes.put(id(n), index.clone()));
-        assert_eq!(indexes.get(id(0), 0, LineUnit::Byte).feeds, [0]);
+        assert_eq!(indexes.get(id(0), 0, CodeUnit::Byte).feeds, [0]);
     }
 
     proptest! {
@@ -288,13 +288,13 @@ mod tests {
                 *at += line.len();
                 Some(start)
             }).collect();
-            let mut index = LineIndex::new(0, LineUnit::Byte);
+            let mut index = LineIndex::new(0, CodeUnit::Byte);
             let mut reader = Cursor::new(text.as_bytes());
             for line in asked {
                 let expected = match starts.get(line as usize - 1) {
-                    Some(at) => LinePosition::At(*at as u64),
-                    None if line == 1 => LinePosition::At(0),
-                    None => LinePosition::PastEnd(starts.len() as u64),
+                    Some(at) => LineLookup::At(*at as u64),
+                    None if line == 1 => LineLookup::At(0),
+                    None => LineLookup::PastEnd(starts.len() as u64),
                 };
                 prop_assert_eq!(index.find(&mut reader, line, &later()).unwrap(), expected);
             }

@@ -12,8 +12,8 @@ const MAX_STRING: usize = 4096;
 /// Removes control sequences, keeps the last state of overwritten lines (progress bars), and replaces invalid UTF-8.
 /// Unfinished parts of one call are continued by the next.
 #[derive(Debug, Default)]
-pub(crate) struct PlainText {
-    state: State,
+pub(crate) struct ControlSequenceFilter {
+    state: EscapeState,
     /// Bytes of an incomplete character.
     partial: Vec<u8>,
     line: String,
@@ -22,7 +22,7 @@ pub(crate) struct PlainText {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum State {
+enum EscapeState {
     #[default]
     Text,
     /// After ESC (ECMA-48, 5.3).
@@ -35,7 +35,7 @@ enum State {
     String(usize),
 }
 
-impl PlainText {
+impl ControlSequenceFilter {
     /// Returns the text of complete output.
     pub(crate) fn of(bytes: &[u8]) -> String {
         let (mut plain, mut text) = (Self::default(), String::new());
@@ -83,7 +83,7 @@ impl PlainText {
     fn text(&mut self, mut text: &str, out: &mut String) {
         while let Some(first) = text.chars().next() {
             let plain = match self.state {
-                State::Text => text.bytes().position(|byte| !(0x20..0x7f).contains(&byte)).unwrap_or(text.len()),
+                EscapeState::Text => text.bytes().position(|byte| !(0x20..0x7f).contains(&byte)).unwrap_or(text.len()),
                 _ => 0,
             };
             if plain > 0 {
@@ -99,20 +99,20 @@ impl PlainText {
     fn character(&mut self, character: char, out: &mut String) {
         // A line break ends every sequence.
         if character == '\n' {
-            self.state = State::Text;
+            self.state = EscapeState::Text;
         }
         self.state = match (self.state, character) {
-            (State::Text, _) => return self.shown(character, out),
-            (_, '\u{1b}') => State::Escape,
-            (State::Escape, '[') => State::Sequence,
-            (State::Escape, ']' | 'P' | 'X' | '^' | '_') => State::String(0),
-            (State::Escape | State::Intermediate, ' '..='/') => State::Intermediate,
-            (State::Escape | State::Intermediate, _) => State::Text,
-            (State::Sequence, ' '..='?') => State::Sequence,
-            (State::Sequence, _) => State::Text,
-            (State::String(_), '\u{7}' | '\u{9c}') => State::Text,
-            (State::String(length), _) if length >= MAX_STRING => State::Text,
-            (State::String(length), _) => State::String(length + 1),
+            (EscapeState::Text, _) => return self.shown(character, out),
+            (_, '\u{1b}') => EscapeState::Escape,
+            (EscapeState::Escape, '[') => EscapeState::Sequence,
+            (EscapeState::Escape, ']' | 'P' | 'X' | '^' | '_') => EscapeState::String(0),
+            (EscapeState::Escape | EscapeState::Intermediate, ' '..='/') => EscapeState::Intermediate,
+            (EscapeState::Escape | EscapeState::Intermediate, _) => EscapeState::Text,
+            (EscapeState::Sequence, ' '..='?') => EscapeState::Sequence,
+            (EscapeState::Sequence, _) => EscapeState::Text,
+            (EscapeState::String(_), '\u{7}' | '\u{9c}') => EscapeState::Text,
+            (EscapeState::String(length), _) if length >= MAX_STRING => EscapeState::Text,
+            (EscapeState::String(length), _) => EscapeState::String(length + 1),
         };
     }
 
@@ -126,9 +126,9 @@ impl PlainText {
             }
             '\r' => self.returned = true,
             '\u{8}' => drop(self.line.pop()),
-            '\u{1b}' => self.state = State::Escape,
-            '\u{9b}' => self.state = State::Sequence,
-            '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}' => self.state = State::String(0),
+            '\u{1b}' => self.state = EscapeState::Escape,
+            '\u{9b}' => self.state = EscapeState::Sequence,
+            '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}' => self.state = EscapeState::String(0),
             '\0' => self.put("\\0", out),
             '\t' => self.put("\t", out),
             // Characters that change the apparent order of text.
@@ -157,7 +157,7 @@ mod tests {
 
     #[track_caller]
     fn check(printed: &[u8], expected: &str) {
-        assert_eq!(PlainText::of(printed), expected, "{}", printed.escape_ascii());
+        assert_eq!(ControlSequenceFilter::of(printed), expected, "{}", printed.escape_ascii());
     }
 
     #[test]
@@ -198,13 +198,13 @@ mod tests {
             printed in proptest::collection::vec(prop_oneof![Just(0x1b), Just(b'['), Just(b'\r'), Just(b'\n'), any::<u8>()], 0..200),
             size in 1_usize..7,
         ) {
-            let (mut plain, mut text) = (PlainText::default(), String::new());
+            let (mut plain, mut text) = (ControlSequenceFilter::default(), String::new());
             for piece in printed.chunks(size) {
                 plain.push(piece, &mut text);
             }
             plain.finish(&mut text);
             prop_assert!(text.chars().all(|character| !character.is_control() || matches!(character, '\n' | '\t')));
-            prop_assert_eq!(text, PlainText::of(&printed));
+            prop_assert_eq!(text, ControlSequenceFilter::of(&printed));
         }
     }
 }

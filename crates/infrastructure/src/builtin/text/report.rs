@@ -2,9 +2,9 @@
 
 /// A text report.
 #[derive(Debug)]
-pub(crate) struct Report(String);
+pub(crate) struct TextReport(String);
 
-impl Report {
+impl TextReport {
     pub(crate) fn titled(title: &str) -> Self {
         Self(format!("{title}\n{}\n", "=".repeat(title.chars().count())))
     }
@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn labels_are_aligned_below_an_underlined_title() {
-        let report = Report::titled("A Title")
+        let report = TextReport::titled("A Title")
             .section("", &[("OS", "x".into()), ("Machine Name", "y".into())])
             .section("eth0", &[("Type", "z".into())])
             .line("More.");

@@ -19,7 +19,7 @@ use crate::builtin::text::{
     snippet::surroundings,
     text_edit::{
         hunks::{AppliedHunks, Hunk},
-        line_view::LineView,
+        line_view::LineFeedView,
     },
     text_encoding::{TextDetection, TextEncoding, detect},
     wording::counted,
@@ -41,7 +41,7 @@ pub(crate) struct TextEdit<'a> {
     pub(crate) old: &'a str,
     pub(crate) new: &'a str,
     pub(crate) match_count: MatchCount,
-    pub(crate) mode: MatchMode,
+    pub(crate) mode: PatternSyntax,
     pub(crate) start_line: Option<usize>,
     pub(crate) end_line: Option<usize>,
 }
@@ -61,7 +61,7 @@ pub(crate) enum MatchCount {
 
 /// Interpretation of the old text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MatchMode {
+pub(crate) enum PatternSyntax {
     Literal,
     /// A regular expression that matches within single lines.
     RegexByLine,
@@ -95,18 +95,18 @@ impl<'a> TextEdit<'a> {
             (_, Some(_), Some(_)) => return wrong("`count` and `expected_count` exclude each other"),
         };
         let mode = match (options.regex, options.multiline) {
-            (false, false) => MatchMode::Literal,
-            (true, false) => MatchMode::RegexByLine,
-            (true, true) => MatchMode::RegexAcrossLines,
+            (false, false) => PatternSyntax::Literal,
+            (true, false) => PatternSyntax::RegexByLine,
+            (true, true) => PatternSyntax::RegexAcrossLines,
             (false, true) => {
                 return wrong("`multiline` needs `regex`: a plain `old_text` may have several lines anyway");
             }
         };
-        if old == new && mode == MatchMode::Literal {
+        if old == new && mode == PatternSyntax::Literal {
             let same = ToolFailure::new(ErrorKind::InvalidInput, "`old_text` and `new_text` are the same");
             return Err(same.next("Nothing was changed; give the text as it is to become."));
         }
-        if mode == MatchMode::Literal
+        if mode == PatternSyntax::Literal
             && let Some(line) = elision::elided_line(old, new)
         {
             let message =
@@ -156,14 +156,14 @@ impl<'a> TextEdit<'a> {
         path: &str,
         limit: u64,
         stop: &StopCondition,
-    ) -> Result<(LineView<'t>, span_search::FoundSpans), ToolFailure> {
-        let view = LineView::of(text);
+    ) -> Result<(LineFeedView<'t>, span_search::FoundSpans), ToolFailure> {
+        let view = LineFeedView::of(text);
         if self.has_lone_return() {
             let region = span_search::region(view.text(), path, self)?;
             if !view.text()[region.clone()].contains(&self.old.replace("\r\n", "\n"))
                 && let Some(found) = span_search::find_exactly(text, view.in_original(region), path, self)?
             {
-                return Ok((LineView::exact(text), found));
+                return Ok((LineFeedView::exact(text), found));
             }
         }
         let found = span_search::find(view.text(), path, self, limit, stop)?;
@@ -172,16 +172,16 @@ impl<'a> TextEdit<'a> {
 
     /// Returns `true` if the old text has a carriage return that is not part of `\r\n`.
     fn has_lone_return(&self) -> bool {
-        self.mode == MatchMode::Literal && self.old.replace("\r\n", "").contains('\r')
+        self.mode == PatternSyntax::Literal && self.old.replace("\r\n", "").contains('\r')
     }
 
     /// Returns the help if the text in the file has other line endings than the old text.
     fn line_ending_tolerance(
         &self,
-        view: &LineView<'_>,
+        view: &LineFeedView<'_>,
         found: &span_search::FoundSpans,
     ) -> Option<ToleratedDifference> {
-        let has_ends = self.mode == MatchMode::Literal && self.old.contains(['\n', '\r']);
+        let has_ends = self.mode == PatternSyntax::Literal && self.old.contains(['\n', '\r']);
         let first = found.places.first().filter(|_| has_ends)?;
         (view.original()[view.in_original(first.range.clone())] != *self.old)
             .then_some(ToleratedDifference::LineEndings)
@@ -274,7 +274,7 @@ impl<'a> DecodedFile<'a> {
     /// Returns the file's bytes with the hunks; bytes outside of them are copied unchanged.
     fn spliced<'h>(
         &self,
-        view: &LineView<'_>,
+        view: &LineFeedView<'_>,
         hunks: impl Iterator<Item = &'h Hunk>,
         limit: u64,
     ) -> Result<Vec<u8>, ToolFailure> {

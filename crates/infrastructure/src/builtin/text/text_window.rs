@@ -1,7 +1,7 @@
 //! Reads a range of lines of a text without loading the rest.
 
 use crate::{
-    builtin::text::line_index::{LineIndex, LinePosition, ReadSeek, read_full},
+    builtin::text::line_index::{LineIndex, LineLookup, ReadSeek, read_full},
     sandbox::workspace::stop::StopCondition,
 };
 use std::io::{self, SeekFrom};
@@ -79,13 +79,13 @@ impl LinedText<'_> {
     fn forwards(&mut self, line: u64, before: u64, limit: u64) -> io::Result<TextWindow> {
         let first = i64::try_from(line).unwrap_or(i64::MAX);
         match self.index.find(self.reader, line, self.stop)? {
-            LinePosition::At(offset) => {
+            LineLookup::At(offset) => {
                 let (start, found) = self.lines_before(offset, before, MAX_WINDOW_BYTES as u64 / 2)?;
                 let window = self.read(start, limit.min(found + limit - before))?;
                 Ok(TextWindow { first: first - found as i64, before: found, ..window })
             }
-            LinePosition::PastEnd(total) => Ok(TextWindow { first, total_lines: Some(total), ..TextWindow::default() }),
-            LinePosition::OutOfTime => Ok(TextWindow { first, is_out_of_time: true, ..TextWindow::default() }),
+            LineLookup::PastEnd(total) => Ok(TextWindow { first, total_lines: Some(total), ..TextWindow::default() }),
+            LineLookup::OutOfTime => Ok(TextWindow { first, is_out_of_time: true, ..TextWindow::default() }),
         }
     }
 
@@ -173,7 +173,7 @@ impl LinedText<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::builtin::text::line_unit::LineUnit;
+    use crate::builtin::text::line_unit::CodeUnit;
     use proptest::prelude::*;
     use std::{
         io::Cursor,
@@ -184,7 +184,7 @@ mod tests {
         StopCondition::at(Instant::now() + Duration::from_secs(600))
     }
 
-    fn window(text: &[u8], unit: LineUnit, wanted: LineSelection, limit: u64) -> TextWindow {
+    fn window(text: &[u8], unit: CodeUnit, wanted: LineSelection, limit: u64) -> TextWindow {
         let (mut reader, mut index) = (Cursor::new(text), LineIndex::new(0, unit));
         let bytes = text.len() as u64;
         LinedText { reader: &mut reader, bytes, index: &mut index, stop: &later() }.read_lines(wanted, limit).unwrap()
@@ -192,14 +192,14 @@ mod tests {
 
     #[test]
     fn a_line_that_never_ends_is_cut() {
-        let window = window(&vec![b'x'; 1 << 20], LineUnit::Byte, LineSelection::From(1), 5);
+        let window = window(&vec![b'x'; 1 << 20], CodeUnit::Byte, LineSelection::From(1), 5);
         assert_eq!((window.bytes.len(), window.lines, window.is_last_line_cut), (MAX_WINDOW_BYTES, 1, true));
         assert_eq!(window.total_lines, Some(1));
     }
 
     #[test]
     fn when_the_time_is_over_what_is_there_is_returned() {
-        let (mut reader, mut index) = (Cursor::new(b"\n".repeat(100)), LineIndex::new(0, LineUnit::Byte));
+        let (mut reader, mut index) = (Cursor::new(b"\n".repeat(100)), LineIndex::new(0, CodeUnit::Byte));
         let stop = StopCondition::at(Instant::now());
         let mut text = LinedText { reader: &mut reader, bytes: 100, index: &mut index, stop: &stop };
         for wanted in [LineSelection::From(50), LineSelection::Around(50), LineSelection::Last(5)] {
@@ -225,7 +225,7 @@ mod tests {
         }
         let text = b"0123456\n".repeat((COUNTED_BYTES as usize / 8) + 2);
         let bytes = text.len() as u64;
-        let (mut reader, mut index) = (Counted(Cursor::new(text), 0), LineIndex::new(0, LineUnit::Byte));
+        let (mut reader, mut index) = (Counted(Cursor::new(text), 0), LineIndex::new(0, CodeUnit::Byte));
         let mut text = LinedText { reader: &mut reader, bytes, index: &mut index, stop: &later() };
         let window = text.read_lines(LineSelection::Last(100), 10).unwrap();
         assert_eq!((window.first, window.lines, window.total_lines), (-100, 10, None));
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_text_that_shrinks_meanwhile_is_read_as_far_as_it_goes() {
-        let (mut reader, mut index) = (Cursor::new(b"a\nb\n".to_vec()), LineIndex::new(0, LineUnit::Byte));
+        let (mut reader, mut index) = (Cursor::new(b"a\nb\n".to_vec()), LineIndex::new(0, CodeUnit::Byte));
         let mut text = LinedText { reader: &mut reader, bytes: 1 << 40, index: &mut index, stop: &later() };
         for wanted in [LineSelection::From(1), LineSelection::From(9), LineSelection::Around(2), LineSelection::Last(2)]
         {
@@ -259,7 +259,7 @@ mod tests {
                 bytes.iter_mut().step_by(width).zip(text.bytes()).for_each(|(to, byte)| *to = byte);
                 bytes
             };
-            let unit = if width == 1 { LineUnit::Byte } else { LineUnit::Wide { bytes: width, is_big_endian: false } };
+            let unit = if width == 1 { CodeUnit::Byte } else { CodeUnit::Wide { bytes: width, is_big_endian: false } };
             let total = lines.len() as u64;
             for (wanted, first, count) in [
                 (LineSelection::From(at), at, limit),

@@ -28,9 +28,9 @@ pub(crate) fn denied_entries_note(refused: usize, done: &str) -> Option<String> 
 
 /// Prefix of the shown paths below a folder, computed once.
 #[derive(Debug)]
-pub(crate) struct DisplayPrefix(String);
+pub(crate) struct DisplayPathPrefix(String);
 
-impl DisplayPrefix {
+impl DisplayPathPrefix {
     /// Creates the prefix for a folder that is shown like this.
     pub(crate) fn of(folder: &str) -> Self {
         match folder {

@@ -19,7 +19,7 @@ use toolstead_domain::{
 /// Future of a call: the type of `Box::pin(async move { .. })`.
 pub type ToolFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, ToolFailure>> + Send + 'a>>;
 
-type Body = dyn for<'a> Fn(&'a Map<String, Value>, ToolContext<'a>) -> ToolFuture<'a, ToolResult> + Send + Sync;
+type ToolFn = dyn for<'a> Fn(&'a Map<String, Value>, ToolContext<'a>) -> ToolFuture<'a, ToolResult> + Send + Sync;
 type AccessesFn =
     dyn for<'a> Fn(&'a Map<String, Value>, &'a ToolEnvironment) -> ToolFuture<'a, DeclaredAccesses> + Send + Sync;
 
@@ -50,7 +50,7 @@ impl From<Vec<Access>> for DeclaredAccesses {
     }
 }
 
-/// Type of a tool's result: any type that can be serialized as JSON and has a schema, or a [`RawResult`] result.
+/// Type of a tool's result: any type that can be serialized as JSON and has a schema, or a [`UnstructuredResult`] result.
 pub trait ToolOutput: Send {
     /// Returns the schema of the structured content of every result; `None` if there is no such guarantee.
     fn schema() -> Option<Value>;
@@ -84,9 +84,9 @@ impl<T: Serialize + JsonSchema + Send> ToolOutput for T {
 
 /// A result with content of its own, such as an image. It guarantees no structured content.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RawResult(pub ToolResult);
+pub struct UnstructuredResult(pub ToolResult);
 
-impl ToolOutput for RawResult {
+impl ToolOutput for UnstructuredResult {
     fn schema() -> Option<Value> {
         None
     }
@@ -109,7 +109,7 @@ pub struct AddedTool {
     input_schema: Value,
     output_schema: Option<Value>,
     accesses_fn: Arc<AccessesFn>,
-    body: Arc<Body>,
+    body: Arc<ToolFn>,
 }
 
 /// Makes a tool of a closure. The closure receives the deserialized arguments, and the run by which it reaches files
@@ -137,7 +137,7 @@ where
     Out: ToolOutput + 'static,
     F: for<'a> Fn(In, ToolContext<'a>) -> ToolFuture<'a, Out> + Send + Sync + 'static,
 {
-    let body: Arc<Body> = Arc::new(move |arguments, context| match parse_arguments::<In>(arguments) {
+    let body: Arc<ToolFn> = Arc::new(move |arguments, context| match parse_arguments::<In>(arguments) {
         Ok(input) => {
             let running = run(input, context);
             Box::pin(async move { running.await?.into_result() })
@@ -310,8 +310,8 @@ mod tests {
     };
     use std::{collections::BTreeMap, future::Future, sync::Arc};
     use toolstead_domain::{
-        Availability, Effect, Formats, Mode, PatternBase, PermissionPolicy, PermissionRule, ServerName, Tool,
-        ToolInputSchema, ToolProvider, Verdict,
+        Availability, Effect, FormatValidation, PatternContext, PermissionMode, PermissionPolicy, PermissionRule,
+        ServerName, Tool, ToolInputSchema, ToolProvider, Verdict,
         permission::rule::RuleOrigin,
         testing::{samples, tool_provider_contract::tool_provider_contract},
     };
@@ -369,7 +369,7 @@ mod tests {
     #[test]
     fn a_tool_that_does_not_say_what_it_touches_is_asked_about() {
         let rule = |effect, text: &str| {
-            Arc::new(PermissionRule::parse(effect, text, RuleOrigin::CommandLine, &PatternBase::default()).unwrap())
+            Arc::new(PermissionRule::parse(effect, text, RuleOrigin::CommandLine, &PatternContext::default()).unwrap())
         };
         let verdict = |tool: AddedTool, rules: &[(Effect, &str)], mode| {
             let server = ServerName::parse("s").unwrap();
@@ -379,7 +379,7 @@ mod tests {
             let policy = PermissionPolicy { rules, mode, ..PermissionPolicy::default() };
             policy.decide(&call.tool, &call.arguments, &block_on(tools.accesses(&call)).unwrap()).verdict
         };
-        let default = |tool| verdict(tool, &[], Mode::Default);
+        let default = |tool| verdict(tool, &[], PermissionMode::Default);
         assert_eq!(default(sum()), Verdict::Ask);
         assert_eq!(default(sum().with_annotations(ToolAnnotations::READ_ONLY)), Verdict::Ask);
         assert_eq!(default(sum().touching_nothing()), Verdict::Allow);
@@ -387,11 +387,14 @@ mod tests {
             default(sum().touches(|_: Sum, _| Box::pin(async { Ok(Access::Send("ada".into()).into()) }))),
             Verdict::Ask
         );
-        assert_eq!(verdict(sum(), &[], Mode::Plan), Verdict::Deny);
-        assert_eq!(verdict(sum(), &[(Effect::Allow, "mcp__s__sum")], Mode::Default), Verdict::Allow);
-        assert_eq!(verdict(sum(), &[(Effect::Allow, "mcp__s")], Mode::Default), Verdict::Allow);
-        assert_eq!(verdict(sum(), &[(Effect::Allow, "mcp__other")], Mode::Default), Verdict::Ask);
-        assert_eq!(verdict(sum().touching_nothing(), &[(Effect::Deny, "mcp__s__sum")], Mode::Default), Verdict::Deny);
+        assert_eq!(verdict(sum(), &[], PermissionMode::Plan), Verdict::Deny);
+        assert_eq!(verdict(sum(), &[(Effect::Allow, "mcp__s__sum")], PermissionMode::Default), Verdict::Allow);
+        assert_eq!(verdict(sum(), &[(Effect::Allow, "mcp__s")], PermissionMode::Default), Verdict::Allow);
+        assert_eq!(verdict(sum(), &[(Effect::Allow, "mcp__other")], PermissionMode::Default), Verdict::Ask);
+        assert_eq!(
+            verdict(sum().touching_nothing(), &[(Effect::Deny, "mcp__s__sum")], PermissionMode::Default),
+            Verdict::Deny
+        );
     }
 
     #[derive(Serialize, JsonSchema)]
@@ -417,7 +420,7 @@ mod tests {
         assert!(result.joined_text().contains(text), "{}", result.joined_text());
         if let Some(schema) = schema {
             assert_eq!(schema["type"], "object");
-            let schema = ToolInputSchema::compile(&schema, Formats::Asserted).unwrap();
+            let schema = ToolInputSchema::compile(&schema, FormatValidation::Asserted).unwrap();
             schema.validate(result.structured_content().unwrap()).unwrap();
         }
     }
@@ -432,7 +435,7 @@ mod tests {
         check(7, false, "7");
         check(vec![1, 2], false, "1");
         check(json!({"a": 1}), false, "a");
-        check(RawResult(ToolResult::image("", "image/png")), false, "");
+        check(UnstructuredResult(ToolResult::image("", "image/png")), false, "");
     }
 
     struct Greet;

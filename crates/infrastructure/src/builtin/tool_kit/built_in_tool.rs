@@ -11,8 +11,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::{any::type_name, sync::Arc, time::Duration};
 use toolstead_domain::{
-    Access, Availability, Category, InvalidToolName, OutputReading, Tool, ToolAnnotations, ToolCall, ToolFailure,
-    ToolName, ToolResult, ToolSource, error_kind::ErrorKind,
+    Access, Availability, Category, InvalidToolName, OutputReadParameters, Tool, ToolAnnotations, ToolCall,
+    ToolFailure, ToolName, ToolResult, ToolSource, error_kind::ErrorKind,
 };
 
 /// A tool: its definition and its implementation, in one type.
@@ -78,7 +78,7 @@ pub trait BuiltInTool: Send + Sync + 'static {
     /// See [`Tool::stands_alone`].
     const STANDS_ALONE: bool = false;
     /// See [`Tool::reads_outputs`].
-    const READS_OUTPUTS: Option<OutputReading> = None;
+    const READS_OUTPUTS: Option<OutputReadParameters> = None;
     /// Annotations of MCP.
     const ANNOTATIONS: ToolAnnotations;
     /// Arguments of a typical call, as JSON text, for the documentation and the tool `help`.

@@ -14,7 +14,7 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use toolstead_domain::{
-    Access, CallContext, CallOutcome, ChangeJournal, InvalidToolName, Principal, ProviderError, QuestionStore,
+    Access, CallContext, CallOutcome, ChangeJournal, InvalidToolName, Principal, ProviderListError, QuestionStore,
     ReadState, ServerName, TodoStore, Tool, ToolCall, ToolFailure, ToolName, ToolProvider, ToolSource,
     error_kind::ErrorKind, tool::BUILT_IN, tool_result::text_block,
 };
@@ -217,7 +217,7 @@ impl ToolProvider for InProcessTools {
         self.version.clone()
     }
 
-    async fn list(&self) -> Result<Vec<Tool>, ProviderError> {
+    async fn list(&self) -> Result<Vec<Tool>, ProviderListError> {
         let as_now = |(known, tool): (&Tool, &Arc<dyn AnyTool>)| {
             if !tool.is_live() {
                 return known.clone();

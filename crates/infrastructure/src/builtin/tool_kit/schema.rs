@@ -107,11 +107,11 @@ enum NullHandling {
     LeftOut,
 }
 
-trait IntoRoot {
+trait IntoRootSchema {
     fn into_root<T: JsonSchema>(self) -> Value;
 }
 
-impl IntoRoot for SchemaSettings {
+impl IntoRootSchema for SchemaSettings {
     fn into_root<T: JsonSchema>(self) -> Value {
         let inline = self.with(|settings| {
             settings.inline_subschemas = true;
@@ -240,7 +240,7 @@ mod tests {
     use super::*;
     use serde::Deserialize;
     use std::collections::BTreeMap;
-    use toolstead_domain::{Formats, ToolInputSchema};
+    use toolstead_domain::{FormatValidation, ToolInputSchema};
 
     #[derive(Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields)]
@@ -306,7 +306,7 @@ mod tests {
 
     /// Checks that `taken` validates for the type, but not with an unknown member at any of `places` (JSON pointers).
     fn check_closed<T: JsonSchema>(taken: Value, places: &[&str]) {
-        let schema = ToolInputSchema::compile(&input_schema::<T>(), Formats::Asserted).unwrap();
+        let schema = ToolInputSchema::compile(&input_schema::<T>(), FormatValidation::Asserted).unwrap();
         assert!(schema.validate(&taken).is_ok(), "{taken} by {}", input_schema::<T>());
         for place in places {
             let mut unknown = taken.clone();

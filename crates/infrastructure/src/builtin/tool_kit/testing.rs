@@ -5,7 +5,7 @@ use crate::{
         built_in_tool::AnyTool, into_tool::IntoTool, provider::InProcessTools, tool_context::ToolContext,
         tool_environment::ToolEnvironment,
     },
-    sandbox::workspace::{FolderNames, Workspace},
+    sandbox::workspace::{FolderAliases, Workspace},
 };
 use serde_json::{Map, Value};
 use std::{
@@ -17,9 +17,9 @@ use std::{
     time::{Duration, Instant},
 };
 use toolstead_domain::{
-    Access, CallContext, CallId, CallOutcome, Calls, ClientProfile, Effect, Formats, Grant, NoCalls, PatternBase,
-    PermissionPolicy, PermissionRule, Principal, Timestamp, Tool, ToolCall, ToolFailure, ToolInputSchema, ToolProvider,
-    ToolResult, Verdict, WorkspaceRoots,
+    Access, CallContext, CallGrant, CallId, CallOutcome, Calls, ClientProfile, Effect, FormatValidation, NoCalls,
+    PatternContext, PermissionPolicy, PermissionRule, Principal, Timestamp, Tool, ToolCall, ToolFailure,
+    ToolInputSchema, ToolProvider, ToolResult, Verdict, WorkspaceRoots,
     coercion::coerce,
     defaults::fill_defaults,
     error_kind::ErrorKind,
@@ -92,7 +92,7 @@ impl TestRun {
     pub fn of_tools(tools: Vec<Box<dyn AnyTool>>, folder: impl AsRef<Path>) -> Self {
         let root = folder.as_ref().canonicalize().expect("the folder is there");
         let roots = WorkspaceRoots { write: vec![root], ..Default::default() };
-        let workspace = Workspace::open(&roots, FolderNames::default()).expect("the folder can be opened");
+        let workspace = Workspace::open(&roots, FolderAliases::default()).expect("the folder can be opened");
         let journal = Arc::new(InMemoryChangeJournal::new());
         Self::in_environment(
             tools,
@@ -129,7 +129,7 @@ impl TestRun {
     /// If the rule is invalid.
     #[must_use]
     pub fn with_rule(mut self, effect: Effect, rule: &str) -> Self {
-        let rule = PermissionRule::parse(effect, rule, RuleOrigin::CommandLine, &PatternBase::default());
+        let rule = PermissionRule::parse(effect, rule, RuleOrigin::CommandLine, &PatternContext::default());
         Arc::make_mut(&mut self.policy).rules.push(Arc::new(rule.expect("it is a rule")));
         self
     }
@@ -231,7 +231,7 @@ impl TestRun {
         work: impl AsyncFnOnce(&ToolContext<'_>) -> T,
     ) -> T {
         let tool = Arc::new(self.definition(tool).clone());
-        let grant = Grant::new(self.policy.clone(), tool.clone(), Vec::new());
+        let grant = CallGrant::new(self.policy.clone(), tool.clone(), Vec::new());
         let (call, client) = (self.new_call(tool, Map::new()), client());
         let context = CallContext { calls, ..self.context(&call, &grant, &client, TIME) };
         let run = ToolContext {
@@ -258,7 +258,8 @@ impl TestRun {
         let mut arguments = object(arguments);
         coerce(tool.input_schema(), &mut arguments);
         fill_defaults(tool.input_schema(), &mut arguments);
-        let schema = ToolInputSchema::compile(tool.input_schema(), Formats::Asserted).expect("the schema is one");
+        let schema =
+            ToolInputSchema::compile(tool.input_schema(), FormatValidation::Asserted).expect("the schema is one");
         schema
             .validate(&Value::Object(arguments.clone()))
             .map_err(|wrong| ToolFailure::new(ErrorKind::InvalidInput, wrong.to_string()))?;
@@ -275,13 +276,13 @@ impl TestRun {
         };
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&approved);
         between();
-        let (grant, client) = (Grant::new(self.policy.clone(), tool.clone(), approved), client());
+        let (grant, client) = (CallGrant::new(self.policy.clone(), tool.clone(), approved), client());
         let context = CallContext { calls, ..self.context(&call, &grant, &client, time) };
         let CallOutcome::Done(result) = self.tools.call(&call, &context).await? else {
             panic!("no tool in Rust asks for input by a retry")
         };
         if let Some(schema) = tool.output_schema() {
-            let promised = ToolInputSchema::compile(schema, Formats::Asserted).expect("the schema is one");
+            let promised = ToolInputSchema::compile(schema, FormatValidation::Asserted).expect("the schema is one");
             let content = result.structured_content().expect("it promises structured content");
             promised.validate(content).expect("its content fits its schema");
         }
@@ -291,7 +292,7 @@ impl TestRun {
     pub(in crate::builtin) fn context<'a>(
         &'a self,
         call: &'a ToolCall,
-        grant: &'a Grant,
+        grant: &'a CallGrant,
         client: &'a ClientProfile,
         time: Duration,
     ) -> CallContext<'a> {

@@ -9,14 +9,14 @@ use crate::{
     browser::browsers::Browsers,
     builtin::{
         commands::{
-            programs::Programs,
+            programs::ProgramLauncher,
             tasks::{Tasks, working::WorkAsTasks},
         },
         files::file_limits::FileLimits,
         tool_kit::blocking::on_blocking_thread,
     },
-    sandbox::{helper::Helpers, workspace::Workspace},
-    services::{search::SearchService, settings::Services},
+    sandbox::{helper::HelperLauncher, workspace::Workspace},
+    services::{search::SearchService, settings::ServiceSettings},
     web::web_client::WebClient,
 };
 pub use agents::AgentEnvironment;
@@ -87,14 +87,14 @@ impl ToolEnvironment {
 
     /// Reads documents with these helper processes.
     #[must_use]
-    pub fn with_helpers(mut self, helpers: Arc<Helpers>) -> Self {
+    pub fn with_helpers(mut self, helpers: Arc<HelperLauncher>) -> Self {
         self.processes.helpers = helpers;
         self
     }
 
     /// Sets the launcher of programs.
     #[must_use]
-    pub fn with_programs(mut self, programs: Arc<Programs>) -> Self {
+    pub fn with_programs(mut self, programs: Arc<ProgramLauncher>) -> Self {
         self.processes.programs = programs;
         self
     }
@@ -150,7 +150,7 @@ impl ToolEnvironment {
 
     /// Sets the services.
     #[must_use]
-    pub fn with_services(mut self, services: Arc<Services>) -> Self {
+    pub fn with_services(mut self, services: Arc<ServiceSettings>) -> Self {
         self.web.services = services;
         self
     }

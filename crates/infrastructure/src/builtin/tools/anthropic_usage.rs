@@ -11,7 +11,7 @@ use crate::{
             report::{ReportKind, ReportQuery, ReportRequest},
             totals::totals,
         },
-        settings::AnthropicAdmin,
+        settings::AnthropicAdminSettings,
     },
 };
 use schemars::JsonSchema;
@@ -49,7 +49,7 @@ pub(crate) struct Input {
     ending_at: Option<String>,
     /// The length of a bucket; `cost` has only days, `claude_code` none.
     #[schemars(extend("x-advertised" = ""))]
-    bucket_width: Option<Width>,
+    bucket_width: Option<BucketWidth>,
     /// Fields to group by. `usage`: account_id, api_key_id, context_window, inference_geo, model, service_account_id,
     /// service_tier, speed, workspace_id; `cost`: workspace_id, description.
     #[serde(default)]
@@ -89,7 +89,7 @@ enum Report {
 }
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
-enum Width {
+enum BucketWidth {
     #[serde(rename = "1m")]
     Minute,
     #[serde(rename = "1h")]
@@ -173,7 +173,7 @@ impl BuiltInTool for AnthropicUsage {
     }
 }
 
-fn settings(world: &ToolEnvironment) -> Result<&AnthropicAdmin, ToolFailure> {
+fn settings(world: &ToolEnvironment) -> Result<&AnthropicAdminSettings, ToolFailure> {
     let settings = world.web().services().anthropic_admin.as_ref();
     settings.map_err(|reason| ToolFailure::new(ErrorKind::Unavailable, reason.clone()))
 }
@@ -186,9 +186,9 @@ fn query(input: &Input) -> Result<ReportQuery, ToolFailure> {
         Report::ClaudeCode => ReportKind::ClaudeCode,
     };
     let width = |width| match width {
-        Width::Minute => "1m",
-        Width::Hour => "1h",
-        Width::Day => "1d",
+        BucketWidth::Minute => "1m",
+        BucketWidth::Hour => "1h",
+        BucketWidth::Day => "1d",
     };
     let wish = ReportRequest {
         starting_at: input.starting_at.clone(),
@@ -234,7 +234,7 @@ mod tests {
             tool_kit::{provider::InProcessTools, testing::TestRun},
             tools::all,
         },
-        services::settings::Services,
+        services::settings::ServiceSettings,
         web::testing::{Reply, TestServer},
     };
     use serde_json::json;
@@ -242,9 +242,9 @@ mod tests {
     use toolstead_domain::{Effect, Secret};
 
     fn run_in(folder: &Path, server: &TestServer) -> TestRun {
-        let admin = AnthropicAdmin { base_url: server.url(""), key: Secret::new("sk-ant-admin-1") };
+        let admin = AnthropicAdminSettings { base_url: server.url(""), key: Secret::new("sk-ant-admin-1") };
         let mut run = TestRun::of_tools(all(), folder);
-        let services = Services { anthropic_admin: Ok(admin), ..Services::default() };
+        let services = ServiceSettings { anthropic_admin: Ok(admin), ..ServiceSettings::default() };
         run.world = run.world.clone().with_services(Arc::new(services));
         run.tools = InProcessTools::new(all(), run.world.clone()).unwrap();
         run

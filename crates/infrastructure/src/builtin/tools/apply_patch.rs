@@ -18,8 +18,8 @@ use crate::builtin::{
         tool_environment::ToolEnvironment,
     },
     tools::apply_patch::{
-        parser::{Action, FilePatch, PatchError, parse},
-        patching::{PatchContext, PatchedFile},
+        parser::{FilePatch, PatchAction, PatchError, parse},
+        patching::{PatchWorkspace, PatchedFile},
     },
 };
 use schemars::JsonSchema;
@@ -125,7 +125,7 @@ impl BuiltInTool for ApplyPatch {
         let limits = run.environment().files().limits().clone();
         run.on_files(move |files| {
             let patch = parse(&input.patch).map_err(|error| no_patch(&error))?;
-            let patching = PatchContext { files, limits: &limits };
+            let patching = PatchWorkspace { files, limits: &limits };
             let (patched, is_change) = patching.apply(&patch, &recording, input.dry_run)?;
             format_result(patched, input.dry_run, recording.undo_instruction(is_change && !input.dry_run))
         })
@@ -137,8 +137,8 @@ impl FilePatch {
     /// Returns the paths that this part of the patch names.
     fn paths(&self) -> impl Iterator<Item = &str> {
         let to = match &self.action {
-            Action::Update { to, .. } => to.as_deref(),
-            Action::Add(_) | Action::Delete { .. } => None,
+            PatchAction::Update { to, .. } => to.as_deref(),
+            PatchAction::Add(_) | PatchAction::Delete { .. } => None,
         };
         std::iter::once(&*self.path).chain(to)
     }

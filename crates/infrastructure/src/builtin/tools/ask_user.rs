@@ -2,7 +2,7 @@
 //! until the user answers.
 
 use crate::builtin::{
-    agents::question_form::{Reply, elicitation_request, reply},
+    agents::question_form::{QuestionFormReply, elicitation_request, reply},
     tool_kit::{
         answer::answer, built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext,
         tool_environment::ToolEnvironment,
@@ -174,12 +174,12 @@ async fn ask(
         answer(text, &Output { outcome, answers: serde_json::Map::new(), id: None })
     };
     match reply(&questions, &response.0) {
-        Reply::Answers(answers) => format_answers(&questions, &answers),
-        Reply::Declined => {
+        QuestionFormReply::Answers(answers) => format_answers(&questions, &answers),
+        QuestionFormReply::Declined => {
             declined("declined", "The user declined to answer. Continue without an answer, or ask less.")
         }
-        Reply::Cancelled => declined("cancelled", "The user closed the questions without an answer."),
-        Reply::Malformed => Err(ToolFailure::new(
+        QuestionFormReply::Cancelled => declined("cancelled", "The user closed the questions without an answer."),
+        QuestionFormReply::Malformed => Err(ToolFailure::new(
             ErrorKind::UpstreamProtocol,
             "the client's answer is invalid: it has no MCP `action`, or no `content`",
         )),

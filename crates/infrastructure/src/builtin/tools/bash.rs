@@ -7,11 +7,11 @@ use crate::{
     builtin::{
         commands::{
             capture::Capture,
-            command::{Command, CommandEnd, ExcessPolicy},
+            command::{CommandEnd, CommandHandle, ExcessPolicy},
             line_accesses,
             offered_tools::{MAX_PATTERN_LENGTH, MAX_PATTERNS, ToolPatterns, offering},
-            programs::Program,
-            tasks::{Kind, NewTask},
+            programs::ProgramSpec,
+            tasks::{NewTask, TaskKind},
             waiting::{SLACK, pattern, wait_for_end, wait_until_deadline},
         },
         files::read_state::SessionKey,
@@ -20,11 +20,11 @@ use crate::{
             tool_environment::ToolEnvironment,
         },
     },
-    sandbox::{launcher::Input as StandardInput, search_path::SearchPath},
+    sandbox::{launcher::ChildInput as StandardInput, search_path::SearchPath},
     shell_analysis,
 };
 use regex::Regex;
-use report::{Output, Report};
+use report::{Output, ResultFormatter};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -173,7 +173,7 @@ impl BuiltInTool for Bash {
         let StartedCommand { command, tools, deadline, is_reduced } =
             start(&input, folder.clone(), wait.is_some(), run).await?;
         let offered = offered.as_ref().zip(tools);
-        let report = Report { run, input: &input, folder: &folder, is_reduced };
+        let report = ResultFormatter { run, input: &input, folder: &folder, is_reduced };
         let Some(wait) = wait else {
             let end = offering(offered, wait_until_deadline(&command, run.context().caller, deadline)).await?;
             return report.ended(&command, end).await;
@@ -190,7 +190,7 @@ impl BuiltInTool for Bash {
             WaitOutcome::Running => None,
         };
         let task = run.environment().processes().tasks().add(NewTask {
-            kind: Kind::Shell,
+            kind: TaskKind::Shell,
             owner,
             is_detached: input.detach,
             text: input.command.clone(),
@@ -209,7 +209,7 @@ impl BuiltInTool for Bash {
 
 /// A command that has started.
 struct StartedCommand {
-    command: Arc<Command>,
+    command: Arc<CommandHandle>,
     /// Socket to which the program `tool` of the command connects.
     tools: Option<UnixListener>,
     /// Deadline of a command that does not become a task.
@@ -288,7 +288,7 @@ async fn start(
     run: &ToolContext<'_>,
 ) -> Result<StartedCommand, ToolFailure> {
     let programs = run.environment().processes().programs();
-    let program = Program {
+    let program = ProgramSpec {
         name: "bash".into(),
         args: ["--noprofile", "--norc", "-c", &input.command].map(str::to_owned).into(),
         working_dir: folder,
@@ -312,7 +312,7 @@ async fn start(
     let tools = started.tools.take();
     // The call enforces the timeout of a command that is not a task.
     let own = wanted.filter(|_| is_task);
-    let command = Arc::new(Command::of(started, capture, own, excess, text, is_task));
+    let command = Arc::new(CommandHandle::of(started, capture, own, excess, text, is_task));
     Ok(StartedCommand { command, tools, deadline, is_reduced })
 }
 
@@ -327,7 +327,7 @@ fn standard_input(input: &Input) -> StandardInput {
 
 /// Waits until the command has ended, is ready, or the time is over.
 async fn wait_for_command(
-    command: &Command,
+    command: &CommandHandle,
     ready: Option<&Regex>,
     wait: Duration,
     run: &ToolContext<'_>,
@@ -341,7 +341,7 @@ async fn wait_for_command(
 
 /// Returns the first line that matches the pattern. Waits forever without a pattern, or if the command ends without
 /// such a line.
-async fn ready_line(command: &Command, pattern: Option<&Regex>) -> Result<String, ToolFailure> {
+async fn ready_line(command: &CommandHandle, pattern: Option<&Regex>) -> Result<String, ToolFailure> {
     match pattern {
         Some(pattern) => match command.find_line(pattern).await? {
             Some(line) => Ok(line),

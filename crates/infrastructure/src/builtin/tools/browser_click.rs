@@ -5,7 +5,7 @@ use crate::{
     builtin::{
         browsing::{
             self,
-            browser_tool::{BrowserAccesses, BrowserTarget, BrowserTool},
+            browser_tool::{BrowserAccesses, BrowserTool, TargetHost},
         },
         tool_kit::tool_context::ToolContext,
     },
@@ -37,7 +37,7 @@ pub(crate) struct Input {
     hover: bool,
     /// Answer a dialog with OK (`accept`) or cancel (`dismiss`).
     #[schemars(extend("x-advertised" = false))]
-    dialog: Option<DialogWord>,
+    dialog: Option<DialogChoice>,
     /// The text for a dialog that asks for one.
     #[schemars(length(max = 1_000))]
     #[schemars(extend("x-advertised" = false))]
@@ -59,7 +59,7 @@ fn usual_time() -> u64 {
 /// The answer to a dialog.
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum DialogWord {
+enum DialogChoice {
     Accept,
     Dismiss,
 }
@@ -77,7 +77,7 @@ impl BrowserTool for BrowserClick {
 
     fn touches<'a>(&self, input: &'a Input) -> BrowserAccesses<'a> {
         BrowserAccesses {
-            target: BrowserTarget::Element(input.reference.as_deref(), input.element_id),
+            target: TargetHost::Element(input.reference.as_deref(), input.element_id),
             writes: input.save_as.as_deref(),
             ..BrowserAccesses::default()
         }
@@ -94,8 +94,8 @@ impl BrowserTool for BrowserClick {
         browsing::may_use(session, element, run)?;
         let end = browsing::action_deadline(run, input.timeout_ms);
         let dialog = input.dialog.map(|word| match word {
-            DialogWord::Accept => DialogAnswer::Accept(input.dialog_text),
-            DialogWord::Dismiss => DialogAnswer::Dismiss,
+            DialogChoice::Accept => DialogAnswer::Accept(input.dialog_text),
+            DialogChoice::Dismiss => DialogAnswer::Dismiss,
         });
         let said = browsing::ExpectationGuard::new(session, dialog, input.save_as.is_some());
         let doing = async {

@@ -3,7 +3,7 @@
 use crate::builtin::{
     browsing::{
         self,
-        browser_tool::{BrowserAccesses, BrowserTarget, BrowserTool},
+        browser_tool::{BrowserAccesses, BrowserTool, TargetHost},
     },
     tool_kit::tool_context::ToolContext,
 };
@@ -29,7 +29,7 @@ impl BrowserTool for BrowserClose {
     type Input = Input;
 
     fn touches<'a>(&self, _: &'a Input) -> BrowserAccesses<'a> {
-        BrowserAccesses { target: BrowserTarget::NoHost, ..BrowserAccesses::default() }
+        BrowserAccesses { target: TargetHost::NoHost, ..BrowserAccesses::default() }
     }
 
     fn output_schema(&self) -> Option<Value> {

@@ -1,11 +1,11 @@
 //! The tool `browser_navigate`.
 
 use crate::{
-    browser::session::SessionError,
+    browser::session::BrowserSessionError,
     builtin::{
         browsing::{
             self, ReportScope,
-            browser_tool::{BrowserAccesses, BrowserTarget, BrowserTool},
+            browser_tool::{BrowserAccesses, BrowserTool, TargetHost},
         },
         tool_kit::tool_context::ToolContext,
     },
@@ -66,7 +66,7 @@ impl BrowserTool for BrowserNavigate {
     type Input = Input;
 
     fn touches<'a>(&self, input: &'a Input) -> BrowserAccesses<'a> {
-        let place = input.url.as_deref().map_or(BrowserTarget::Page, BrowserTarget::Address);
+        let place = input.url.as_deref().map_or(TargetHost::Page, TargetHost::Address);
         BrowserAccesses { target: place, writes: input.save_as.as_deref(), ..BrowserAccesses::default() }
     }
 
@@ -83,7 +83,7 @@ impl BrowserTool for BrowserNavigate {
                 let opened = lease.session()?.open(url, input.new_tab, end).await;
                 let done = match (&input.save_as, opened) {
                     // A download opens no page.
-                    (Some(path), Ok(()) | Err(SessionError::Aborted)) => {
+                    (Some(path), Ok(()) | Err(BrowserSessionError::Aborted)) => {
                         browsing::save_download(&lease, &said, path, end, run).await?;
                         format!("The download is saved as `{path}`.")
                     }

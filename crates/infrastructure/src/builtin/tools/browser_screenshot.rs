@@ -1,7 +1,7 @@
 //! The tool `browser_screenshot`.
 
 use crate::{
-    browser::actions::{Picture, PictureFormat},
+    browser::actions::{PictureFormat, Screenshot},
     builtin::{
         browsing::{
             self,
@@ -92,12 +92,12 @@ impl BrowserTool for BrowserScreenshot {
                 let failure = ToolFailure::new(ErrorKind::InvalidInput, "a document can only be saved, not shown");
                 return Err(failure.next("Give the file to save it as in `save_as`."));
             }
-            (Format::Pdf, Some(_)) => session.pdf().await.map(|data| Picture { data, is_cut: false }),
+            (Format::Pdf, Some(_)) => session.pdf().await.map(|data| Screenshot { data, is_cut: false }),
             (Format::Png, _) => session.picture(input.full_page, PictureFormat::Png).await,
             (Format::Jpeg, _) => session.picture(input.full_page, PictureFormat::Jpeg).await,
         };
         let unusable = || ToolFailure::new(ErrorKind::UpstreamProtocol, "the browser returned no picture");
-        let Picture { data, is_cut } = encoded.map_err(browsing::browser_failure)?;
+        let Screenshot { data, is_cut } = encoded.map_err(browsing::browser_failure)?;
         let bytes = STANDARD.decode(data).map_err(|_| unusable())?;
         if bytes.is_empty() {
             return Err(unusable());

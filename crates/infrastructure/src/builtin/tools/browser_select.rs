@@ -3,7 +3,7 @@
 use crate::builtin::{
     browsing::{
         self,
-        browser_tool::{BrowserAccesses, BrowserTarget, BrowserTool},
+        browser_tool::{BrowserAccesses, BrowserTool, TargetHost},
     },
     tool_kit::tool_context::ToolContext,
 };
@@ -41,7 +41,7 @@ impl BrowserTool for BrowserSelect {
 
     fn touches<'a>(&self, input: &'a Input) -> BrowserAccesses<'a> {
         BrowserAccesses {
-            target: BrowserTarget::Element(input.reference.as_deref(), input.element_id),
+            target: TargetHost::Element(input.reference.as_deref(), input.element_id),
             ..BrowserAccesses::default()
         }
     }

@@ -1,11 +1,11 @@
 //! The tool `browser_type`.
 
 use crate::{
-    browser::keyboard::{Key, UnknownKey},
+    browser::keyboard::{KeyPress, UnknownKey},
     builtin::{
         browsing::{
             self,
-            browser_tool::{BrowserAccesses, BrowserTarget, BrowserTool},
+            browser_tool::{BrowserAccesses, BrowserTool, TargetHost},
         },
         tool_kit::tool_context::ToolContext,
     },
@@ -85,7 +85,7 @@ impl BrowserTool for BrowserType {
 
     fn touches<'a>(&self, input: &'a Input) -> BrowserAccesses<'a> {
         BrowserAccesses {
-            target: BrowserTarget::Element(input.reference.as_deref(), input.element_id),
+            target: TargetHost::Element(input.reference.as_deref(), input.element_id),
             reads: &input.files,
             ..BrowserAccesses::default()
         }
@@ -142,7 +142,7 @@ impl BrowserTool for BrowserType {
 }
 
 /// Parses the keys. The call must have text, keys or both, or else files.
-fn keys(input: &Input) -> Result<Vec<Key>, ToolFailure> {
+fn keys(input: &Input) -> Result<Vec<KeyPress>, ToolFailure> {
     let invalid = |message: String| ToolFailure::new(ErrorKind::InvalidInput, message);
     if input.text.is_some() && input.secret.is_some() {
         return Err(invalid("give either `text` or `secret`".into()));

@@ -13,7 +13,7 @@ use crate::{
     },
     services::calendar::{
         Calendar,
-        draft::{EventDraft, SendUpdates, WrittenEvent},
+        draft::{EventDraft, SendUpdates, UncheckedEvent},
         times::{InvalidTime, Zone},
     },
 };
@@ -168,7 +168,7 @@ async fn draft(input: Input, world: &ToolEnvironment) -> Result<EventDraft, Tool
             Some(name) => Zone::parse(name, now).map_err(|wrong: InvalidTime| invalid(wrong.to_string()))?,
             None => Zone::system(now),
         };
-        let written = WrittenEvent {
+        let written = UncheckedEvent {
             summary: &input.summary,
             start: &input.start,
             end: &input.end,

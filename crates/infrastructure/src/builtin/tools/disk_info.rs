@@ -2,13 +2,13 @@
 
 use crate::{
     builtin::{
-        text::report::{Report, gigabytes},
+        text::report::{TextReport, gigabytes},
         tool_kit::{
             answer::answer, blocking::on_blocking_thread, built_in_tool::BuiltInTool, schema::output_schema,
             tool_context::ToolContext,
         },
     },
-    host::disks::{Mount, Space, mounts},
+    host::disks::{FileSystemSpace, Mount, mounts},
 };
 use futures::{StreamExt, stream};
 use schemars::JsonSchema;
@@ -81,10 +81,11 @@ impl BuiltInTool for DiskInfo {
 
     async fn run(&self, input: Input, _: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         let mounts = on_blocking_thread(move || Ok(mounts(input.all))).await?;
-        let disks: Vec<(Mount, Option<Space>)> = stream::iter(mounts).map(measured).buffered(AT_ONCE).collect().await;
+        let disks: Vec<(Mount, Option<FileSystemSpace>)> =
+            stream::iter(mounts).map(measured).buffered(AT_ONCE).collect().await;
         // Unless the caller requests all, file systems without any space are left out.
         let disks = disks.into_iter().filter(|(_, space)| input.all || space.is_none_or(|space| space.total_bytes > 0));
-        let mut report = Report::titled("Disk Information");
+        let mut report = TextReport::titled("Disk Information");
         let mut output = Output { disks: Vec::new() };
         for (mount, space) in disks {
             let room = space.map(DiskSpace::of);
@@ -115,7 +116,7 @@ impl BuiltInTool for DiskInfo {
 }
 
 /// Returns a disk with its space; `None` if it is not measured in time.
-async fn measured(mount: Mount) -> (Mount, Option<Space>) {
+async fn measured(mount: Mount) -> (Mount, Option<FileSystemSpace>) {
     let asked = mount.clone();
     // A thread that hangs is abandoned: the system offers no way to cancel it.
     let measuring = on_blocking_thread(move || Ok(asked.space().ok()));
@@ -124,7 +125,7 @@ async fn measured(mount: Mount) -> (Mount, Option<Space>) {
 }
 
 impl DiskSpace {
-    fn of(space: Space) -> Self {
+    fn of(space: FileSystemSpace) -> Self {
         let used = space.total_bytes.saturating_sub(space.free_bytes);
         // Percentage of the space that users can allocate. Space reserved for the system counts as neither used nor
         // free.
@@ -155,9 +156,9 @@ mod tests {
 
     #[test]
     fn use_is_counted_of_what_can_be_used() {
-        let space = Space { total_bytes: 100, free_bytes: 30, available_bytes: 20, read_only: false };
+        let space = FileSystemSpace { total_bytes: 100, free_bytes: 30, available_bytes: 20, read_only: false };
         assert_eq!(DiskSpace::of(space).used_percent, 77.8);
-        let nothing = Space { total_bytes: 0, free_bytes: 0, available_bytes: 0, read_only: true };
+        let nothing = FileSystemSpace { total_bytes: 0, free_bytes: 0, available_bytes: 0, read_only: true };
         assert_eq!(DiskSpace::of(nothing).used_percent, 0.0);
     }
 }

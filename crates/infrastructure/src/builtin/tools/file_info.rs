@@ -6,9 +6,9 @@ use crate::{
             content_sample::{ContentSample, open_with_sample},
             etag::etag,
             sniff::FileKindByContent,
-            source::{self, Source, on_source},
+            source::{self, FileOrOutput, on_source},
         },
-        text::{line_ending::LineEnding, line_unit::LineUnit, wording::rfc3339},
+        text::{line_ending::LineEnding, line_unit::CodeUnit, wording::rfc3339},
         tool_kit::{
             answer::answer, built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext,
             tool_environment::ToolEnvironment,
@@ -143,13 +143,13 @@ impl BuiltInTool for FileInfo {
 
 fn inform(
     files: &GrantedWorkspace,
-    source: Source,
+    source: FileOrOutput,
     input: &Input,
     world: &ToolEnvironment,
 ) -> Result<ToolResult, ToolFailure> {
     let mut output = match &source {
-        Source::File(found) => of_file(files, found),
-        Source::Output(stored, _) => {
+        FileOrOutput::File(found) => of_file(files, found),
+        FileOrOutput::Output(stored, _) => {
             Output { path: source.name(files), kind: Kind::Output, size: stored.bytes, ..Output::default() }
         }
     };
@@ -191,7 +191,7 @@ fn of_file(files: &GrantedWorkspace, found: &FileHandle) -> Output {
 }
 
 fn look_inside(
-    source: Source,
+    source: FileOrOutput,
     files: &GrantedWorkspace,
     input: &Input,
     world: &ToolEnvironment,
@@ -209,7 +209,7 @@ fn look_inside(
     output.is_binary =
         Some(!matches!(kind, FileKindByContent::Text(_) | FileKindByContent::Document(DocumentKind::Notebook)));
     output.etag = digest.filter(|_| content.is_unchanged()).as_ref().map(etag);
-    let mut lines_in = Some((0, LineUnit::Byte));
+    let mut lines_in = Some((0, CodeUnit::Byte));
     match &kind {
         FileKindByContent::Text(encoding) => {
             let body = sample.get(encoding.mark_bytes()..).unwrap_or_default();

@@ -5,17 +5,17 @@ mod closed_history;
 use crate::{
     builtin::{
         commands::{
-            capture::Stream,
-            command::Command,
+            capture::OutputStream,
+            command::CommandHandle,
             program_run::{ProgramOutput, answer, run_to_end, running},
-            programs::Program,
+            programs::ProgramSpec,
         },
         tool_kit::{
             built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext,
             tool_environment::ToolEnvironment,
         },
     },
-    sandbox::launcher::Input as StandardInput,
+    sandbox::launcher::ChildInput as StandardInput,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -255,7 +255,7 @@ struct Repository<'a> {
 
 impl Repository<'_> {
     /// Runs git until it ends.
-    async fn git(&self, words: Vec<String>) -> Result<(Arc<Command>, ProgramOutput), ToolFailure> {
+    async fn git(&self, words: Vec<String>) -> Result<(Arc<CommandHandle>, ProgramOutput), ToolFailure> {
         let settings = HARMLESS_CONFIG.iter().copied().chain(self.settings.iter().map(String::as_str));
         let mut args: Vec<String> = settings.flat_map(|setting| ["-c", setting]).map(str::to_owned).collect();
         args.push("--no-pager".into());
@@ -271,7 +271,7 @@ impl Repository<'_> {
             let message = "some filters in the repository's configuration cannot be disabled";
             ToolFailure::new(ErrorKind::PermissionDenied, message)
         };
-        let printed = command.capture.ends(Stream::Stdout);
+        let printed = command.capture.ends(OutputStream::Stdout);
         let printed = printed.complete_bytes().filter(|_| done.exit_code.is_some()).ok_or_else(unknown)?;
         let text = str::from_utf8(printed).map_err(|_| unknown())?;
         let names: Vec<&str> = text.split('\0').filter(|name| !name.is_empty()).collect();
@@ -285,7 +285,7 @@ impl Repository<'_> {
     }
 }
 
-fn program(folder: &Path, args: Vec<String>, run: &ToolContext<'_>) -> Program {
+fn program(folder: &Path, args: Vec<String>, run: &ToolContext<'_>) -> ProgramSpec {
     let root = run.context().grant.roots().containing(folder).map(|(root, _)| root);
     // A repository that contains the root does not belong to the workspace.
     let ceiling = root.and_then(Path::parent).map(|above| above.to_string_lossy().into_owned());
@@ -298,7 +298,7 @@ fn program(folder: &Path, args: Vec<String>, run: &ToolContext<'_>) -> Program {
         ("LC_ALL".to_owned(), "C".to_owned()),
     ]);
     let (working_dir, input) = (folder.to_path_buf(), StandardInput::Nothing);
-    Program { name: "git".into(), args, working_dir, input, environment, offers_tools: false }
+    ProgramSpec { name: "git".into(), args, working_dir, input, environment, offers_tools: false }
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use crate::{
     builtin::{
-        files::file_filter::{ActiveIgnoreRules, FileFilter},
-        text::wording::{DisplayPrefix, counted, denied_entries_note, on_one_line, rfc3339},
+        files::file_filter::{ActiveIgnoreRules, IgnoreFilter},
+        text::wording::{DisplayPathPrefix, counted, denied_entries_note, on_one_line, rfc3339},
         tool_kit::{
             answer::answer, built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext,
             tool_environment::ToolEnvironment,
@@ -14,7 +14,7 @@ use crate::{
         file_handle::FileHandle,
         granted_workspace::{GrantedWorkspace, similar_names},
         path_error::PathError,
-        walk::{Entry, Folder, Visit, Visitor, WalkEnd, WalkLimits, WalkOrder, WalkSummary},
+        walk::{Visit, Visitor, WalkEnd, WalkEntry, WalkFolder, WalkLimits, WalkOrder, WalkSummary},
     },
 };
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
@@ -250,7 +250,7 @@ fn alternatives(pattern: &str) -> usize {
     product
 }
 
-fn find(files: &GrantedWorkspace, input: Input, entries: usize) -> Result<Findings, ToolFailure> {
+fn find(files: &GrantedWorkspace, input: Input, entries: usize) -> Result<SearchResult, ToolFailure> {
     let plan = Plan::of(&input)?;
     let files = files.with_stop(files.stop().within(Duration::from_millis(input.timeout_ms)));
     let found = match files.find(&plan.start) {
@@ -258,7 +258,7 @@ fn find(files: &GrantedWorkspace, input: Input, entries: usize) -> Result<Findin
         // A missing folder in the pattern contains no match; a missing `path` is an error.
         Err(error @ PathError::NotFound { .. }) if plan.start != input.path => {
             let explanation = format!("{}\n", ToolFailure::from(error).text());
-            return Ok(Findings {
+            return Ok(SearchResult {
                 hits: Vec::new(),
                 walked: WalkSummary::default(),
                 message: explanation,
@@ -268,8 +268,8 @@ fn find(files: &GrantedWorkspace, input: Input, entries: usize) -> Result<Findin
         Err(error) => return Err(error.into()),
     };
     let shown = files.workspace().shown(&found.path().lexical);
-    let filter = FileFilter { show_hidden: input.show_hidden, respect_ignore_files: input.respect_gitignore };
-    let search = Search { files: &files, plan: &plan, filter, shown: DisplayPrefix::of(&shown) };
+    let filter = IgnoreFilter { show_hidden: input.show_hidden, respect_ignore_files: input.respect_gitignore };
+    let search = Search { files: &files, plan: &plan, filter, shown: DisplayPathPrefix::of(&shown) };
     let limits = WalkLimits { entries, depth: plan.depth, order: WalkOrder::AnyOrder };
     let (walked, parts) = files.walk(&found, limits, filter.above(&files, &found), &search)?;
     let mut hits: Vec<Hit> = parts.into_iter().flatten().collect();
@@ -279,7 +279,7 @@ fn find(files: &GrantedWorkspace, input: Input, entries: usize) -> Result<Findin
         explanation = format!("Nothing matches `{}` in `{shown}`.\n", input.pattern);
         explanation.push_str(&hint(&files, &found, &input, &plan));
     }
-    Ok(Findings { hits, walked, message: explanation, limit: input.limit })
+    Ok(SearchResult { hits, walked, message: explanation, limit: input.limit })
 }
 
 /// Suggests what the caller may have meant, after a search without matches.
@@ -287,7 +287,7 @@ fn hint(files: &GrantedWorkspace, folder: &FileHandle, input: &Input, plan: &Pla
     if let Some(name) = &plan.name {
         let files = files.with_stop(files.stop().within(LOOKING_TIME));
         let limits = WalkLimits { entries: NAMES_LOOKED_AT, depth: MAX_DEPTH, order: WalkOrder::ShallowFirst };
-        let names = files.walk(folder, limits, (), &Names);
+        let names = files.walk(folder, limits, (), &NameVisitor);
         let mut names = names.map(|(_, names)| names.concat()).unwrap_or_default();
         names.sort_unstable();
         names.dedup();
@@ -308,9 +308,9 @@ fn hint(files: &GrantedWorkspace, folder: &FileHandle, input: &Input, plan: &Pla
     String::new()
 }
 
-struct Names;
+struct NameVisitor;
 
-impl Visitor for Names {
+impl Visitor for NameVisitor {
     type Context = ();
     type Worker = Vec<String>;
 
@@ -318,7 +318,7 @@ impl Visitor for Names {
         Vec::new()
     }
 
-    fn visit_entry(&self, names: &mut Vec<String>, entry: &Entry<'_>, (): &()) -> Visit {
+    fn visit_entry(&self, names: &mut Vec<String>, entry: &WalkEntry<'_>, (): &()) -> Visit {
         names.push(entry.name().to_string_lossy().into_owned());
         Visit::Continue
     }
@@ -327,8 +327,8 @@ impl Visitor for Names {
 struct Search<'a> {
     files: &'a GrantedWorkspace,
     plan: &'a Plan,
-    filter: FileFilter,
-    shown: DisplayPrefix,
+    filter: IgnoreFilter,
+    shown: DisplayPathPrefix,
 }
 
 struct Hit {
@@ -346,7 +346,7 @@ impl Hit {
 
 impl Search<'_> {
     /// Returns the facts of an entry of the requested type. A link has the type of its target, if that may be read.
-    fn requested_facts(&self, entry: &Entry<'_>) -> Option<FileFacts> {
+    fn requested_facts(&self, entry: &WalkEntry<'_>) -> Option<FileFacts> {
         let wanted = self.plan.entry_type;
         let is_wanted = |kind| match wanted {
             EntryType::Any => true,
@@ -373,11 +373,11 @@ impl Visitor for Search<'_> {
         Vec::new()
     }
 
-    fn enter(&self, folder: &Folder<'_>, above: &ActiveIgnoreRules) -> ActiveIgnoreRules {
+    fn enter(&self, folder: &WalkFolder<'_>, above: &ActiveIgnoreRules) -> ActiveIgnoreRules {
         self.filter.enter(folder, above)
     }
 
-    fn visit_entry(&self, hits: &mut Vec<Hit>, entry: &Entry<'_>, ignoring: &ActiveIgnoreRules) -> Visit {
+    fn visit_entry(&self, hits: &mut Vec<Hit>, entry: &WalkEntry<'_>, ignoring: &ActiveIgnoreRules) -> Visit {
         if self.filter.skip_reason(entry, ignoring).is_some() {
             return Visit::Skip;
         }
@@ -391,7 +391,7 @@ impl Visitor for Search<'_> {
 }
 
 /// Result of a search.
-struct Findings {
+struct SearchResult {
     /// Sorted by time of change, latest first.
     hits: Vec<Hit>,
     walked: WalkSummary,
@@ -401,7 +401,7 @@ struct Findings {
     limit: usize,
 }
 
-impl Findings {
+impl SearchResult {
     /// Returns all paths, one per line, if not all of them are shown.
     fn rest(&self) -> Option<String> {
         (self.hits.len() > self.limit).then(|| lines(&self.hits))

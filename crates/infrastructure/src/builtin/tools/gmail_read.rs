@@ -12,7 +12,7 @@ use crate::{
     },
     services::gmail::{
         ATTACHMENT_BYTES, Gmail,
-        message::{Attachment, Content, Heading, Message, Piece},
+        message::{Attachment, BodyPiece, GmailMessage, MessageHeaders, PartContent},
     },
     web::page::{self, HtmlPage, Page, PageFormat, PageLimits},
 };
@@ -140,7 +140,7 @@ impl BuiltInTool for GmailRead {
             Attachments::List => message.attachments.iter().map(AttachmentOutput::of).collect(),
             Attachments::Save => store_attachments(&gmail, &message, run, &mut notes).await?,
         };
-        let Heading { from, to, cc, date, subject } = message.heading;
+        let MessageHeaders { from, to, cc, date, subject } = message.heading;
         let (id, thread_id, labels) = (message.id, message.thread_id, message.labels);
         let output = Output { id, thread_id, from, to, cc, date, subject, labels, body, attachments, notes };
         foreign_answer(output.text(), &output, removed)
@@ -150,7 +150,7 @@ impl BuiltInTool for GmailRead {
 /// Returns the text of a message, piece by piece, and the number of invisible characters that were removed from its HTML.
 async fn body(
     gmail: &Gmail<'_>,
-    message: &Message,
+    message: &GmailMessage,
     format: Format,
     run: &ToolContext<'_>,
     notes: &mut Vec<String>,
@@ -159,11 +159,11 @@ async fn body(
     let (mut pieces, mut bytes, mut removed) = (0, 0, 0);
     for piece in &message.body {
         let content = match piece {
-            Piece::Forwarded(heading) => {
+            BodyPiece::Forwarded(heading) => {
                 texts.push(forwarded(heading));
                 continue;
             }
-            Piece::Text(content) | Piece::Html(content) => content,
+            BodyPiece::Text(content) | BodyPiece::Html(content) => content,
         };
         if pieces == PIECES || bytes >= TEXT_BYTES {
             notes.push("The text of the message is longer; the rest was omitted.".into());
@@ -178,7 +178,7 @@ async fn body(
         bytes += raw.len();
         let text = content.text(&raw);
         let text = match (piece, format) {
-            (Piece::Html(_), Format::Text) => {
+            (BodyPiece::Html(_), Format::Text) => {
                 let page = page_of_html(text, run).await?;
                 removed += page.removed;
                 notes.extend(page.notes.into_iter().map(|note| format!("In the HTML, {note}.")));
@@ -210,15 +210,15 @@ async fn page_of_html(html: String, run: &ToolContext<'_>) -> Result<Page, ToolF
     })
 }
 
-fn forwarded(heading: &Heading) -> String {
-    let Heading { from, to, date, subject, .. } = heading;
+fn forwarded(heading: &MessageHeaders) -> String {
+    let MessageHeaders { from, to, date, subject, .. } = heading;
     format!("[Message within the message]\nFrom: {from}\nTo: {}\nDate: {date}\nSubject: {subject}", to.join(", "))
 }
 
 /// Returns the attachments. Each is stored under a handle, up to the limits.
 async fn store_attachments(
     gmail: &Gmail<'_>,
-    message: &Message,
+    message: &GmailMessage,
     run: &ToolContext<'_>,
     notes: &mut Vec<String>,
 ) -> Result<Vec<AttachmentOutput>, ToolFailure> {
@@ -257,7 +257,7 @@ impl AttachmentOutput {
             name: attachment.name.clone(),
             mime: attachment.mime.clone(),
             size: attachment.size,
-            id: Content::id(&attachment.content).map(str::to_owned),
+            id: PartContent::id(&attachment.content).map(str::to_owned),
             handle: None,
         }
     }

@@ -4,14 +4,14 @@ use crate::{
     builtin::{
         commands::{
             program_run::{ProgramOutput, answer, run_to_end, running},
-            programs::Program,
+            programs::ProgramSpec,
         },
         tool_kit::{
             built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext,
             tool_environment::ToolEnvironment,
         },
     },
-    sandbox::launcher::Input as StandardInput,
+    sandbox::launcher::ChildInput as StandardInput,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -88,7 +88,7 @@ impl BuiltInTool for GoTool {
     }
 
     async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
-        let program = Program {
+        let program = ProgramSpec {
             name: "go".into(),
             args: input.words()?,
             working_dir: run.permitted_folder(input.folder()).await?,

@@ -5,7 +5,7 @@ mod remote;
 use crate::builtin::{
     agents::{image_answer_cache::ImageQuestion, model_answer},
     files::{
-        content::Content,
+        content::OpenContent,
         etag::digest_of,
         file_limits::FileLimits,
         file_uri,
@@ -130,7 +130,7 @@ impl BuiltInTool for ImageRecognition {
             ImageLocation::Path(path) => {
                 let _seat = world.files().decoding().acquire().await.ok();
                 let read = on_source(path, run, move |files, source| {
-                    let mut content = Content::open(source, files)?;
+                    let mut content = OpenContent::open(source, files)?;
                     picture(&content.read_whole(MAX_FILE_BYTES, "an image")?, content.name, &limits)
                 });
                 read.await?

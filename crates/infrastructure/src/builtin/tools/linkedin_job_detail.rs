@@ -7,7 +7,7 @@ use crate::{
         tool_context::ToolContext,
         tool_environment::ToolEnvironment,
     },
-    services::linkedin::{Criterion, GuestPages, Job, JobId, LinkedinSettings, RateLimiter},
+    services::linkedin::{GuestPageClient, Job, JobAttribute, JobId, LinkedinSettings, RateLimiter},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -114,7 +114,7 @@ impl BuiltInTool for LinkedinJobDetail {
 
     async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         let id = input.job()?;
-        let pages = GuestPages {
+        let pages = GuestPageClient {
             reach: run.environment().web().client(),
             helpers: run.environment().processes().helpers(),
             settings: settings(run.environment())?,
@@ -158,7 +158,7 @@ fn settings(world: &ToolEnvironment) -> Result<&LinkedinSettings, ToolFailure> {
     world.web().services().linkedin.as_ref().map_err(|reason| ToolFailure::new(ErrorKind::Unavailable, reason.clone()))
 }
 
-fn text(facts: &[(&str, Option<&String>)], criteria: &[Criterion], url: &str, description: &str) -> String {
+fn text(facts: &[(&str, Option<&String>)], criteria: &[JobAttribute], url: &str, description: &str) -> String {
     let facts = facts.iter().filter_map(|(label, fact)| Some(format!("{label}: {}", (*fact)?)));
     let criteria = criteria.iter().map(|one| format!("{}: {}", one.label, one.text));
     let head: Vec<String> = facts.chain(criteria).chain([format!("URL: {url}")]).collect();

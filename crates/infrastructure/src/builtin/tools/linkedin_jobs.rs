@@ -8,8 +8,8 @@ use crate::{
         tool_environment::ToolEnvironment,
     },
     services::linkedin::{
-        Card, EXPERIENCE, Filter, FoundJobs, GuestPages, JOB_TYPE, JobQuery, LinkedinSettings, POSTED, RateLimiter,
-        SORTING, WORKPLACE,
+        EXPERIENCE, FoundJobs, GuestPageClient, JOB_TYPE, JobCard, JobQuery, LinkedinSettings, POSTED, RateLimiter,
+        SORTING, SearchParameter, WORKPLACE,
     },
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -80,11 +80,11 @@ fn usual_limit() -> usize {
     10
 }
 
-fn one_of(filter: &Filter) -> Schema {
+fn one_of(filter: &SearchParameter) -> Schema {
     json_schema!({"type": "string", "enum": filter.words().collect::<Vec<_>>()})
 }
 
-fn some_of(filter: &Filter) -> Schema {
+fn some_of(filter: &SearchParameter) -> Schema {
     json_schema!({"type": "array", "items": one_of(filter), "default": []})
 }
 
@@ -144,9 +144,9 @@ struct JobInList {
     url: Option<String>,
 }
 
-impl From<Card> for JobInList {
-    fn from(card: Card) -> Self {
-        let Card { id, title, company, company_url, location, posted, posted_date, salary, url } = card;
+impl From<JobCard> for JobInList {
+    fn from(card: JobCard) -> Self {
+        let JobCard { id, title, company, company_url, location, posted, posted_date, salary, url } = card;
         Self { id, title, company, company_url, location, posted, posted_date, salary, url }
     }
 }
@@ -190,7 +190,7 @@ impl BuiltInTool for LinkedinJobs {
     }
 
     async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
-        let pages = GuestPages {
+        let pages = GuestPageClient {
             reach: run.environment().web().client(),
             helpers: run.environment().processes().helpers(),
             settings: settings(run.environment())?,

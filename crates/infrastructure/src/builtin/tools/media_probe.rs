@@ -4,14 +4,14 @@ use crate::{
     builtin::{
         commands::{
             program_run::{ProgramOutput, answer, run_to_end, running},
-            programs::Program,
+            programs::ProgramSpec,
         },
         tool_kit::{
             built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext,
             tool_environment::ToolEnvironment,
         },
     },
-    sandbox::launcher::Input as StandardInput,
+    sandbox::launcher::ChildInput as StandardInput,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -31,7 +31,7 @@ pub(crate) struct Input {
     file: String,
     /// Format of the result.
     #[serde(default)]
-    format: Format,
+    format: OutputFormat,
     /// Show the container: format, length and bit rate.
     #[serde(default = "default_true")]
     show_format: bool,
@@ -49,7 +49,7 @@ pub(crate) struct Input {
 
 #[derive(Default, Clone, Copy, PartialEq, Eq, Deserialize, serde::Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Format {
+pub(crate) enum OutputFormat {
     #[default]
     Json,
     Xml,
@@ -68,13 +68,13 @@ impl Input {
     /// Returns the arguments after `ffprobe`. They prevent it from opening other files and hosts that the file names.
     fn words(&self, file: &Path) -> Result<Vec<String>, ToolFailure> {
         let format = match self.format {
-            Format::Json => "json",
-            Format::Xml => "xml",
-            Format::Csv => "csv",
-            Format::Flat => "flat",
-            Format::Ini => "ini",
-            Format::Compact => "compact",
-            Format::Default => "default",
+            OutputFormat::Json => "json",
+            OutputFormat::Xml => "xml",
+            OutputFormat::Csv => "csv",
+            OutputFormat::Flat => "flat",
+            OutputFormat::Ini => "ini",
+            OutputFormat::Compact => "compact",
+            OutputFormat::Default => "default",
         };
         let mut words: Vec<String> =
             ["-hide_banner", "-loglevel", "error", "-protocol_whitelist", "file", "-print_format", format]
@@ -132,7 +132,7 @@ impl BuiltInTool for MediaProbe {
         let asked = input.file.clone();
         let file = run.on_files(move |files| Ok(files.find(&asked)?.path().real.clone())).await?;
         let start = run.environment().workspace().start().unwrap_or(Path::new("/")).to_path_buf();
-        let program = Program {
+        let program = ProgramSpec {
             name: "ffprobe".into(),
             args: input.words(&file)?,
             working_dir: start,

@@ -100,7 +100,7 @@ struct Output {
     /// Number of replaced places, in all files.
     replacements: usize,
     /// The files that were edited.
-    files: Vec<File>,
+    files: Vec<FileEditOutput>,
     /// `true` for `dry_run`: nothing was changed.
     dry_run: bool,
     /// The call's id, for `undo`; absent if there is nothing to undo.
@@ -109,7 +109,7 @@ struct Output {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct File {
+struct FileEditOutput {
     /// Relative to the working directory, or absolute outside of it.
     path: String,
     /// Number of replaced places.
@@ -298,7 +298,7 @@ fn format_result(
                 text.push_str(surroundings(&lines, range, RADIUS).trim_end_matches('\n'));
             }
         }
-        output.files.push(File {
+        output.files.push(FileEditOutput {
             replacements: tally.replacements,
             etag: etag_of(one),
             changed_elsewhere: tally.is_stale,

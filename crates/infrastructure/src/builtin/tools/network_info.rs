@@ -2,7 +2,7 @@
 
 use crate::{
     builtin::{
-        text::report::Report,
+        text::report::TextReport,
         tool_kit::{
             answer::answer, blocking::on_blocking_thread, built_in_tool::BuiltInTool, schema::output_schema,
             tool_context::ToolContext,
@@ -74,7 +74,7 @@ impl BuiltInTool for NetworkInfo {
                 ToolFailure::new(ErrorKind::Io, format!("the interfaces could not be read: {error}")).caused_by(error)
             })
         });
-        let mut report = Report::titled("Network Information");
+        let mut report = TextReport::titled("Network Information");
         let mut output = Output { interfaces: Vec::new() };
         for found in found.await? {
             if !found.is_up || (found.is_loopback && !input.include_loopback) {

@@ -8,15 +8,15 @@ use self::page::NumberStyle;
 use crate::{
     builtin::{
         files::{
-            content::Content,
+            content::OpenContent,
             content_sample::{ContentSample, open_with_sample},
             etag::etag,
             file_limits::FileLimits,
             image_view::Crop,
-            listing::{self, Item, list_folder},
+            listing::{self, ListedEntry, list_folder},
             read_state::SessionKey,
             sniff::FileKindByContent,
-            source::{self, Source, handle_in, on_source},
+            source::{self, FileOrOutput, handle_in, on_source},
         },
         text::{
             hex_window::{SHOWN_BYTES, hex_window},
@@ -31,7 +31,7 @@ use crate::{
             tool_environment::ToolEnvironment,
         },
     },
-    documents::{self, DocumentKind, DocumentReader, DocumentRequest, is_document},
+    documents::{self, DocumentKind, DocumentRange, DocumentReader, is_document},
     sandbox::workspace::{facts::FileKind, granted_workspace::GrantedWorkspace, stop::StopCondition},
 };
 use schemars::JsonSchema;
@@ -44,8 +44,8 @@ use tokio::{
     time::timeout,
 };
 use toolstead_domain::{
-    Access, Category, ContentDigest, OutputReading, ReadState, StoreError, ToolAnnotations, ToolFailure, ToolResult,
-    error_kind::ErrorKind,
+    Access, Category, ContentDigest, OutputReadParameters, ReadState, StoreError, ToolAnnotations, ToolFailure,
+    ToolResult, error_kind::ErrorKind,
 };
 
 /// Tool that reads files of all kinds, and stored outputs.
@@ -163,7 +163,7 @@ struct Output {
     original: Option<String>,
     /// Entries of a folder.
     #[serde(skip_serializing_if = "Option::is_none")]
-    entries: Option<Vec<Item>>,
+    entries: Option<Vec<ListedEntry>>,
     /// The pages, sheets, slides or cells in the content.
     #[serde(skip_serializing_if = "Option::is_none")]
     pages: Option<Pages>,
@@ -221,7 +221,7 @@ impl BuiltInTool for ReadFile {
     const TAGS: &[&str] = &["read"];
     const KEYWORDS: &str =
         "content display document excel load open powerpoint print show source spreadsheet view word";
-    const READS_OUTPUTS: Option<OutputReading> = Some(OutputReading::lines("path", "offset"));
+    const READS_OUTPUTS: Option<OutputReadParameters> = Some(OutputReadParameters::lines("path", "offset"));
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
     const EXAMPLE: &str = r#"{"path": "src/main.rs", "offset": 10, "limit": 20}"#;
     type Input = Input;
@@ -267,7 +267,7 @@ enum ReadOutcome {
     /// An image. If it was changed to be shown, its original is still to be stored.
     Picture(Box<picture::Picture>),
     /// A document that a separate process is still to read.
-    Document(Box<documents::Source>, Box<Output>, DocumentRequest),
+    Document(Box<documents::DocumentSource>, Box<Output>, DocumentRange),
 }
 
 /// Formats the result of reading a document.
@@ -321,8 +321,8 @@ impl FileReader {
         })
     }
 
-    fn read(&self, files: &GrantedWorkspace, source: Source, input: &Input) -> Result<ReadOutcome, ToolFailure> {
-        if let Source::File(found) = &source
+    fn read(&self, files: &GrantedWorkspace, source: FileOrOutput, input: &Input) -> Result<ReadOutcome, ToolFailure> {
+        if let FileOrOutput::File(found) = &source
             && found.facts().kind == FileKind::Folder
         {
             let (text, listed) =
@@ -365,7 +365,7 @@ impl FileReader {
 
     /// Records that the session knows this content, if the file did not change. Without a digest, removes what the
     /// session knew of the file.
-    fn record_version(&self, content: &Content, digest: Option<ContentDigest>) -> Option<ContentDigest> {
+    fn record_version(&self, content: &OpenContent, digest: Option<ContentDigest>) -> Option<ContentDigest> {
         let Some(digest) = digest else {
             // The digest of an earlier, smaller version would make every later change appear as one by another process.
             if let Some(real) = &content.real {
@@ -398,7 +398,7 @@ impl FileReader {
     /// Prepares a document for the process that reads it.
     fn document(
         &self,
-        mut content: Content,
+        mut content: OpenContent,
         sampled: &ContentSample,
         input: &Input,
     ) -> Result<ReadOutcome, ToolFailure> {
@@ -410,8 +410,9 @@ impl FileReader {
             etag: self.record_version(&content, sampled.digest).as_ref().map(etag),
             ..Output::default()
         };
-        let wanted = DocumentRequest { pages: input.pages.clone(), offset: input.offset, limit: input.limit };
-        let source = documents::Source { size_bytes: content.bytes, path: content.name, content: content.reader };
+        let wanted = DocumentRange { pages: input.pages.clone(), offset: input.offset, limit: input.limit };
+        let source =
+            documents::DocumentSource { size_bytes: content.bytes, path: content.name, content: content.reader };
         Ok(ReadOutcome::Document(Box::new(source), Box::new(output), wanted))
     }
 
@@ -419,7 +420,7 @@ impl FileReader {
     /// requested the bytes.
     fn bytes(
         &self,
-        content: &mut Content,
+        content: &mut OpenContent,
         sampled: &ContentSample,
         what: &str,
         input: &Input,

@@ -1,7 +1,7 @@
 //! The tool `redo`.
 
 use crate::builtin::{
-    files::reverting::{self, Direction, Input, Output},
+    files::reverting::{self, Input, Output, RevertDirection},
     tool_kit::{
         built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext, tool_environment::ToolEnvironment,
     },
@@ -40,10 +40,10 @@ impl BuiltInTool for Redo {
         call: &ToolCall,
         world: &ToolEnvironment,
     ) -> Result<Vec<Access>, ToolFailure> {
-        reverting::accesses(Direction::Redo, input, call, world).await
+        reverting::accesses(RevertDirection::Redo, input, call, world).await
     }
 
     async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
-        reverting::run(Direction::Redo, &input, run).await
+        reverting::run(RevertDirection::Redo, &input, run).await
     }
 }

@@ -7,10 +7,10 @@ use crate::{
     builtin::{
         commands::{
             capture::Capture,
-            command::{Command, ExcessPolicy},
+            command::{CommandHandle, ExcessPolicy},
             line_accesses,
             offered_tools::{MAX_PATTERN_LENGTH, MAX_PATTERNS, ToolPatterns, offering},
-            programs::Program,
+            programs::ProgramSpec,
             waiting::{SLACK, wait_until_deadline},
         },
         tool_kit::{
@@ -18,10 +18,10 @@ use crate::{
             tool_environment::ToolEnvironment,
         },
     },
-    sandbox::launcher::Input as StandardInput,
+    sandbox::launcher::ChildInput as StandardInput,
 };
-use language::{Function, Language, LaunchInput};
-use report::{Output, Report};
+use language::{Language, LaunchInput, ToolSignature};
+use report::{Output, ResultFormatter};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -127,11 +127,11 @@ impl BuiltInTool for RunCode {
         input.check()?;
         let folder = run.permitted_folder(input.folder()).await?;
         let offered = input.offer(run)?.map(|offer| offer.open(run)).transpose()?;
-        let functions: Vec<Function> =
-            offered.iter().flat_map(|offered| offered.tools()).map(|tool| Function::of(tool)).collect();
+        let functions: Vec<ToolSignature> =
+            offered.iter().flat_map(|offered| offered.tools()).map(|tool| ToolSignature::of(tool)).collect();
         let LaunchInput { args, input: mut text } = input.language.start(&input.code, &functions);
         text.extend_from_slice(input.stdin.as_deref().unwrap_or_default().as_bytes());
-        let program = Program {
+        let program = ProgramSpec {
             name: input.language.program().into(),
             args,
             working_dir: folder,
@@ -147,10 +147,10 @@ impl BuiltInTool for RunCode {
         let deadline = wanted.map_or(run.context().deadline, |wanted| wanted.min(run.context().deadline));
         let socket = started.tools.take();
         // The call enforces the timeout, since time spent waiting for answers does not count.
-        let command = Command::of(started, capture, None, ExcessPolicy::Ends, Some(text), false);
+        let command = CommandHandle::of(started, capture, None, ExcessPolicy::Ends, Some(text), false);
         let ended = wait_until_deadline(&command, run.context().caller, deadline);
         let end = offering(offered.as_ref().zip(socket), ended).await?;
-        Report { run, language: input.language }.ended(&command, end).await
+        ResultFormatter { run, language: input.language }.ended(&command, end).await
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     builtin::{
-        text::report::{Report, gigabytes},
+        text::report::{TextReport, gigabytes},
         tool_kit::{
             answer::answer, blocking::on_blocking_thread, built_in_tool::BuiltInTool, schema::output_schema,
             tool_context::ToolContext,
@@ -74,7 +74,7 @@ impl BuiltInTool for SystemInfo {
     async fn run(&self, _: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         let machine = on_blocking_thread(|| Ok(Machine::read())).await?;
         let minutes = machine.uptime.as_secs() / 60;
-        let report = Report::titled("System Information").section(
+        let report = TextReport::titled("System Information").section(
             "",
             &[
                 ("OS", format!("{} ({} {})", machine.system, machine.kernel, machine.release)),

@@ -1,7 +1,7 @@
 //! The tool `task_input`.
 
 use crate::builtin::{
-    commands::tasks::Status,
+    commands::tasks::TaskStatus,
     files::read_state::SessionKey,
     tool_kit::{
         answer::answer, built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext,
@@ -38,7 +38,7 @@ pub(crate) struct Input {
 #[derive(Serialize, JsonSchema)]
 struct Output {
     task_id: String,
-    status: Status,
+    status: TaskStatus,
     bytes: usize,
     closed: bool,
 }

@@ -1,7 +1,7 @@
 //! The tool `task_list`.
 
 use crate::builtin::{
-    commands::tasks::{self, Status, TaskFacts},
+    commands::tasks::{self, TaskFacts, TaskStatus},
     files::read_state::SessionKey,
     tool_kit::{answer::answer, built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext},
 };
@@ -22,15 +22,15 @@ pub(crate) struct Input {
     task_ids: Vec<String>,
     /// Only tasks of this kind.
     #[schemars(extend("x-advertised" = false))]
-    kind: Option<Kind>,
+    kind: Option<TaskKindFilter>,
     /// Only tasks in this state.
     #[schemars(extend("x-advertised" = false))]
-    status: Option<Status>,
+    status: Option<TaskStatus>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Kind {
+pub(crate) enum TaskKindFilter {
     Shell,
     Agent,
     All,
@@ -64,10 +64,10 @@ impl BuiltInTool for TaskList {
         let tasks = registry.named(&viewer, &input.task_ids)?;
         let tasks: Vec<_> =
             tasks.into_iter().filter(|task| input.status.is_none_or(|status| task.status() == status)).collect();
-        let is_wanted = |kind: tasks::Kind| match input.kind {
-            None | Some(Kind::All) => true,
-            Some(Kind::Shell) => kind == tasks::Kind::Shell,
-            Some(Kind::Agent) => kind == tasks::Kind::Agent,
+        let is_wanted = |kind: tasks::TaskKind| match input.kind {
+            None | Some(TaskKindFilter::All) => true,
+            Some(TaskKindFilter::Shell) => kind == tasks::TaskKind::Shell,
+            Some(TaskKindFilter::Agent) => kind == tasks::TaskKind::Agent,
         };
         let tasks: Vec<_> = tasks.into_iter().filter(|task| is_wanted(task.kind)).collect();
         let mut lines = Vec::new();

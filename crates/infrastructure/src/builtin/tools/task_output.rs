@@ -3,8 +3,8 @@
 use crate::builtin::{
     commands::{
         capture::{self, in_json},
-        command_output::{Part, render_output},
-        tasks::{Status, Task},
+        command_output::{OutputSelection, render_output},
+        tasks::{Task, TaskStatus},
         waiting::{SLACK, pattern},
     },
     files::read_state::SessionKey,
@@ -60,11 +60,11 @@ pub(crate) enum Streams {
 }
 
 impl Streams {
-    fn only(self) -> Option<capture::Stream> {
+    fn only(self) -> Option<capture::OutputStream> {
         match self {
             Self::Both => None,
-            Self::Stdout => Some(capture::Stream::Stdout),
-            Self::Stderr => Some(capture::Stream::Stderr),
+            Self::Stdout => Some(capture::OutputStream::Stdout),
+            Self::Stderr => Some(capture::OutputStream::Stderr),
         }
     }
 }
@@ -72,7 +72,7 @@ impl Streams {
 #[derive(Serialize, JsonSchema)]
 struct Output {
     task_id: String,
-    status: Status,
+    status: TaskStatus,
     #[serde(skip_serializing_if = "Option::is_none")]
     exit_code: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -123,7 +123,7 @@ impl BuiltInTool for TaskOutput {
         // Read before the output: nothing that the task printed before its end may be missed.
         let end = task.command.end();
         let room = run.context().output_characters.saturating_sub(ROOM_FOR_REMARKS);
-        let part = Part { from, stream: input.stream.only(), filter, tail_lines: input.tail_lines };
+        let part = OutputSelection { from, stream: input.stream.only(), filter, tail_lines: input.tail_lines };
         let seen = render_output(&task.command.capture, part, room, run).await?;
         if input.since.is_none() {
             task.advance_cursor(seen.end);

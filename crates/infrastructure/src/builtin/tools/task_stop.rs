@@ -6,7 +6,7 @@ use crate::{
         files::read_state::SessionKey,
         tool_kit::{answer::answer, built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext},
     },
-    sandbox::launcher::ChildSignal,
+    sandbox::launcher::ProcessSignal,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -98,13 +98,13 @@ impl BuiltInTool for TaskStop {
             }
             (Some(signal), false) => {
                 command.signal(match signal {
-                    StopSignal::Term => ChildSignal::Terminate,
-                    StopSignal::Int => ChildSignal::Interrupt,
-                    StopSignal::Hup => ChildSignal::Hangup,
-                    StopSignal::Quit => ChildSignal::Quit,
-                    StopSignal::Kill => ChildSignal::Kill,
-                    StopSignal::Usr1 => ChildSignal::User1,
-                    StopSignal::Usr2 => ChildSignal::User2,
+                    StopSignal::Term => ProcessSignal::Terminate,
+                    StopSignal::Int => ProcessSignal::Interrupt,
+                    StopSignal::Hup => ProcessSignal::Hangup,
+                    StopSignal::Quit => ProcessSignal::Quit,
+                    StopSignal::Kill => ProcessSignal::Kill,
+                    StopSignal::Usr1 => ProcessSignal::User1,
+                    StopSignal::Usr2 => ProcessSignal::User2,
                 });
                 EFFECT
             }

@@ -25,11 +25,11 @@ pub(crate) struct Input {
 struct Output {
     /// In the order of the plan.
     todos: Vec<StoredTodo>,
-    statistics: Statistics,
+    statistics: TodoStatistics,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Statistics {
+struct TodoStatistics {
     total: usize,
     completed: usize,
     in_progress: usize,
@@ -68,7 +68,7 @@ impl BuiltInTool for TodoRead {
             (false, true) => table(&plan),
             (false, false) => format!("{}.\n{}", plan.counts(), plan.in_words()),
         };
-        let statistics = Statistics {
+        let statistics = TodoStatistics {
             total: plan.0.len(),
             completed: plan.count(TodoStatus::Completed),
             in_progress: plan.count(TodoStatus::InProgress),

@@ -1,7 +1,7 @@
 //! The tool `undo`.
 
 use crate::builtin::{
-    files::reverting::{self, Direction, Input, Output},
+    files::reverting::{self, Input, Output, RevertDirection},
     tool_kit::{
         built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext, tool_environment::ToolEnvironment,
     },
@@ -42,10 +42,10 @@ impl BuiltInTool for Undo {
         call: &ToolCall,
         world: &ToolEnvironment,
     ) -> Result<Vec<Access>, ToolFailure> {
-        reverting::accesses(Direction::Undo, input, call, world).await
+        reverting::accesses(RevertDirection::Undo, input, call, world).await
     }
 
     async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
-        reverting::run(Direction::Undo, &input, run).await
+        reverting::run(RevertDirection::Undo, &input, run).await
     }
 }

@@ -52,7 +52,7 @@ pub(crate) struct Input {
     /// menus; "text" all of it as plain text; "html" its source; "raw" the unchanged response.
     #[serde(default)]
     #[schemars(extend("x-advertised" = "\"markdown\": the article; \"page\": all of it."))]
-    format: Format,
+    format: FetchFormat,
     /// Maximum characters. A longer text is stored under a handle.
     #[serde(default = "usual_characters")]
     #[schemars(range(min = 1, max = 1_000_000))]
@@ -80,7 +80,7 @@ pub(crate) struct Input {
 /// Requested form of a page.
 #[derive(Deserialize, Serialize, JsonSchema, Debug, Default, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
-enum Format {
+enum FetchFormat {
     #[default]
     Markdown,
     Page,

@@ -14,8 +14,8 @@ use std::{
     time::{Duration, Instant},
 };
 use toolstead_domain::{
-    Access, Availability, Category, Domains, Freshness, SearchBounds, ToolAnnotations, ToolFailure, ToolResult, WebHit,
-    WebQuery, error_kind::ErrorKind,
+    Access, Availability, Category, DomainFilter, Freshness, SearchContext, ToolAnnotations, ToolFailure, ToolResult,
+    WebHit, WebQuery, error_kind::ErrorKind,
 };
 use url::Host;
 
@@ -135,7 +135,7 @@ impl BuiltInTool for WebSearch {
         let search = run.environment().web_search().map_err(unavailable)?;
         let may_reach = |host: &str| run.check_host(host);
         let deadline = (Instant::now() + TIME).min(run.deadline());
-        let found = search.search(&query, SearchBounds { deadline, may_reach: &may_reach }).await;
+        let found = search.search(&query, SearchContext { deadline, may_reach: &may_reach }).await;
         let hits = found.map_err(|error| error.into_failure())?;
         let found =
             |hit: WebHit| SearchHit { title: hit.title, url: hit.url, description: hit.description, age: hit.age };
@@ -163,9 +163,9 @@ fn query(input: &Input) -> Result<WebQuery, ToolFailure> {
         return Err(invalid(format!("`query` has {words} words, and at most {WORDS} are allowed")));
     }
     let domains = match (&input.allowed_domains[..], &input.blocked_domains[..]) {
-        ([], []) => Domains::All,
-        (allowed, []) => Domains::Only(domains("allowed_domains", allowed)?),
-        ([], blocked) => Domains::Without(domains("blocked_domains", blocked)?),
+        ([], []) => DomainFilter::All,
+        (allowed, []) => DomainFilter::Only(domains("allowed_domains", allowed)?),
+        ([], blocked) => DomainFilter::Without(domains("blocked_domains", blocked)?),
         _ => {
             let both = "`allowed_domains` and `blocked_domains` are both given";
             return Err(invalid(both).next("Give only one of them."));
@@ -196,7 +196,7 @@ fn domains(parameter: &str, given: &[String]) -> Result<Vec<String>, ToolFailure
 /// Formats the results for a model, numbered.
 fn shown(query: &WebQuery, results: &[SearchHit]) -> String {
     if results.is_empty() {
-        let narrowed = query.domains != Domains::All || query.freshness.is_some() || query.page > 0;
+        let narrowed = query.domains != DomainFilter::All || query.freshness.is_some() || query.page > 0;
         let hint = if narrowed { " Try without `freshness`, on other domains, or on the first page." } else { "" };
         return format!("Nothing was found for `{}`.{hint}", query.text);
     }
@@ -259,7 +259,7 @@ mod tests {
             text: "rust mcp".into(),
             count: 5,
             page: 0,
-            domains: Domains::Without(blocked),
+            domains: DomainFilter::Without(blocked),
             freshness: Some(Freshness::Week),
         };
         assert_eq!(search.queries(), [expected]);

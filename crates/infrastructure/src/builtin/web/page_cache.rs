@@ -30,14 +30,14 @@ pub(in crate::builtin) struct PageCache(Mutex<Pages>);
 
 #[derive(Debug, Default)]
 struct Pages {
-    entries: HashMap<PageRequest, Page>,
+    entries: HashMap<PageRequest, CachedPage>,
     bytes: usize,
     /// Number of responses stored so far.
     count: u64,
 }
 
 #[derive(Debug)]
-struct Page {
+struct CachedPage {
     answer: WebResponse,
     stored_at: Timestamp,
     number: u64,
@@ -61,8 +61,12 @@ impl PageCache {
         let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         pages.count += 1;
         let head: usize = answer.headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
-        let page =
-            Page { number: pages.count, bytes: answer.body.len() + request.url.len() + head, answer, stored_at: now };
+        let page = CachedPage {
+            number: pages.count,
+            bytes: answer.body.len() + request.url.len() + head,
+            answer,
+            stored_at: now,
+        };
         pages.bytes += page.bytes;
         let replaced = pages.entries.insert(request, page);
         pages.bytes -= replaced.map_or(0, |page| page.bytes);

@@ -1,6 +1,6 @@
 //! Lists of a Word document: the marker before each item.
 
-use crate::documents::{document_error::DocumentError, xml::Xml};
+use crate::documents::{document_error::DocumentError, xml::XmlReader};
 use std::collections::HashMap;
 
 const LEVELS: usize = 9;
@@ -8,19 +8,19 @@ const LEVELS: usize = 9;
 /// Lists by id, with their counters.
 #[derive(Debug, Default)]
 pub(super) struct Numbering {
-    abstracts: HashMap<String, [Level; LEVELS]>,
+    abstracts: HashMap<String, [ListLevel; LEVELS]>,
     lists: HashMap<String, String>,
     counted: HashMap<String, [Option<u64>; LEVELS]>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Level {
-    format: Format,
+struct ListLevel {
+    format: NumberFormat,
     start: u64,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Format {
+enum NumberFormat {
     #[default]
     Bullet,
     Decimal,
@@ -31,7 +31,7 @@ enum Format {
 }
 
 impl Numbering {
-    pub(super) fn read(xml: &mut Xml<'_>) -> Result<Self, DocumentError> {
+    pub(super) fn read(xml: &mut XmlReader<'_>) -> Result<Self, DocumentError> {
         let mut numbering = Self::default();
         while let Some(element) = xml.next_open()? {
             match element.name() {
@@ -58,7 +58,7 @@ impl Numbering {
     pub(super) fn marker(&mut self, list: &str, level: usize) -> Option<String> {
         let levels = self.abstracts.get(self.lists.get(list)?)?;
         let level = level.min(LEVELS - 1);
-        let Level { format, start } = levels[level];
+        let ListLevel { format, start } = levels[level];
         let counted = self.counted.entry(list.to_owned()).or_default();
         let number = counted[level].map_or(start, |last| last.saturating_add(1));
         counted[level] = Some(number);
@@ -68,31 +68,31 @@ impl Numbering {
             Some(format!("{}.", char::from(first + offset)))
         };
         Some(match format {
-            Format::Nothing => return None,
-            Format::Bullet => "-".into(),
-            Format::Decimal => format!("{number}."),
-            Format::LowerLetter => letter(b'a').unwrap_or_else(|| "-".into()),
-            Format::UpperLetter => letter(b'A').unwrap_or_else(|| "-".into()),
+            NumberFormat::Nothing => return None,
+            NumberFormat::Bullet => "-".into(),
+            NumberFormat::Decimal => format!("{number}."),
+            NumberFormat::LowerLetter => letter(b'a').unwrap_or_else(|| "-".into()),
+            NumberFormat::UpperLetter => letter(b'A').unwrap_or_else(|| "-".into()),
         })
     }
 }
 
-fn levels(xml: &mut Xml<'_>) -> Result<[Level; LEVELS], DocumentError> {
-    let mut levels = [Level::default(); LEVELS];
+fn levels(xml: &mut XmlReader<'_>) -> Result<[ListLevel; LEVELS], DocumentError> {
+    let mut levels = [ListLevel::default(); LEVELS];
     while let Some(element) = xml.next_child()? {
         let at = element.number::<usize>("ilvl").filter(|at| element.name() == "lvl" && *at < LEVELS);
         let Some(at) = at else {
             xml.skip()?;
             continue;
         };
-        let mut level = Level { format: Format::Bullet, start: 1 };
+        let mut level = ListLevel { format: NumberFormat::Bullet, start: 1 };
         while let Some(element) = xml.next_child()? {
             match (element.name(), element.get("val").unwrap_or_default()) {
                 ("start", value) => level.start = value.parse().unwrap_or(1),
-                ("numFmt", "decimal" | "decimalZero") => level.format = Format::Decimal,
-                ("numFmt", "lowerLetter") => level.format = Format::LowerLetter,
-                ("numFmt", "upperLetter") => level.format = Format::UpperLetter,
-                ("numFmt", "none") => level.format = Format::Nothing,
+                ("numFmt", "decimal" | "decimalZero") => level.format = NumberFormat::Decimal,
+                ("numFmt", "lowerLetter") => level.format = NumberFormat::LowerLetter,
+                ("numFmt", "upperLetter") => level.format = NumberFormat::UpperLetter,
+                ("numFmt", "none") => level.format = NumberFormat::Nothing,
                 _ => {}
             }
             xml.skip()?;

@@ -1,6 +1,6 @@
 //! Styles of a Word document: which of them are headings, and which are lists.
 
-use crate::documents::{document_error::DocumentError, xml::Xml};
+use crate::documents::{document_error::DocumentError, xml::XmlReader};
 use std::collections::HashMap;
 
 /// Maximum length of a chain of derived styles, which ends cycles.
@@ -18,7 +18,7 @@ struct Style {
 }
 
 impl Styles {
-    pub(super) fn read(xml: &mut Xml<'_>) -> Result<Self, DocumentError> {
+    pub(super) fn read(xml: &mut XmlReader<'_>) -> Result<Self, DocumentError> {
         let mut styles = HashMap::new();
         while let Some(element) = xml.next_open()? {
             if element.name() == "style" {
@@ -53,7 +53,7 @@ impl Styles {
     }
 }
 
-fn properties(xml: &mut Xml<'_>, style: &mut Style) -> Result<(), DocumentError> {
+fn properties(xml: &mut XmlReader<'_>, style: &mut Style) -> Result<(), DocumentError> {
     while let Some(element) = xml.next_child()? {
         let value = element.get("val").unwrap_or_default();
         match element.name() {

@@ -1,6 +1,6 @@
 //! Number formats of a workbook: which numbers are dates, and their text.
 
-use crate::documents::{document_error::DocumentError, xml::Xml};
+use crate::documents::{document_error::DocumentError, xml::XmlReader};
 use chrono::{Duration, NaiveDate};
 use std::collections::HashMap;
 
@@ -13,26 +13,26 @@ pub(super) enum DateSystem {
 
 /// Styles of cells, each as the meaning that its format gives to a number.
 #[derive(Debug, Default)]
-pub(super) struct Formats {
-    styles: Vec<Meaning>,
+pub(super) struct CellFormats {
+    styles: Vec<FormatKind>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Meaning {
+enum FormatKind {
     Number,
     Date,
     Time,
     DateAndTime,
 }
 
-impl Formats {
-    pub(super) fn read(xml: &mut Xml<'_>) -> Result<Self, DocumentError> {
+impl CellFormats {
+    pub(super) fn read(xml: &mut XmlReader<'_>) -> Result<Self, DocumentError> {
         let mut own = HashMap::new();
         let mut styles = Vec::new();
         while let Some(element) = xml.next_open()? {
             match element.name() {
                 "numFmt" => {
-                    let code = element.get("formatCode").map_or(Meaning::Number, meaning_of);
+                    let code = element.get("formatCode").map_or(FormatKind::Number, meaning_of);
                     own.insert(element.number::<u32>("numFmtId").unwrap_or(0), code);
                 }
                 "cellXfs" => {
@@ -50,18 +50,18 @@ impl Formats {
 
     /// Returns a number as its style requires: as written, or as a date in ISO 8601.
     pub(super) fn number(&self, style: usize, raw: &str, dates: DateSystem) -> String {
-        let meaning = self.styles.get(style).copied().unwrap_or(Meaning::Number);
+        let meaning = self.styles.get(style).copied().unwrap_or(FormatKind::Number);
         let Ok(number) = raw.parse::<f64>() else { return raw.to_owned() };
         match meaning {
             // Programs write the binary value; `0.1` is shown as in the sheet.
-            Meaning::Number if raw.len() > 15 && raw.contains('.') => number.to_string(),
-            Meaning::Number => raw.to_owned(),
+            FormatKind::Number if raw.len() > 15 && raw.contains('.') => number.to_string(),
+            FormatKind::Number => raw.to_owned(),
             meaning => date(number, meaning, dates).unwrap_or_else(|| raw.to_owned()),
         }
     }
 }
 
-fn date(serial: f64, meaning: Meaning, dates: DateSystem) -> Option<String> {
+fn date(serial: f64, meaning: FormatKind, dates: DateSystem) -> Option<String> {
     // The year 10000 is beyond what Excel shows.
     if !(0.0..2_958_466.0).contains(&serial) {
         return None;
@@ -75,27 +75,29 @@ fn date(serial: f64, meaning: Meaning, dates: DateSystem) -> Option<String> {
     let seconds = (serial * 86_400.0).round() as i64;
     let moment = epoch.and_hms_opt(0, 0, 0)?.checked_add_signed(Duration::seconds(seconds))?;
     Some(match meaning {
-        Meaning::Time if serial >= 1.0 => {
+        FormatKind::Time if serial >= 1.0 => {
             format!("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
         }
-        Meaning::Time => moment.format("%H:%M:%S").to_string(),
-        Meaning::Date if seconds % 86_400 == 0 => moment.format("%Y-%m-%d").to_string(),
-        Meaning::Date | Meaning::DateAndTime | Meaning::Number => moment.format("%Y-%m-%dT%H:%M:%S").to_string(),
+        FormatKind::Time => moment.format("%H:%M:%S").to_string(),
+        FormatKind::Date if seconds % 86_400 == 0 => moment.format("%Y-%m-%d").to_string(),
+        FormatKind::Date | FormatKind::DateAndTime | FormatKind::Number => {
+            moment.format("%Y-%m-%dT%H:%M:%S").to_string()
+        }
     })
 }
 
 /// Returns the meaning of formats that have a number and no code (ECMA-376 part 1, 18.8.30, with those of East Asia).
-fn built_in(id: u32) -> Meaning {
+fn built_in(id: u32) -> FormatKind {
     match id {
-        14..=17 | 27..=31 | 34..=36 | 50..=54 | 57..=58 => Meaning::Date,
-        18..=21 | 32..=33 | 45..=47 | 55..=56 => Meaning::Time,
-        22 => Meaning::DateAndTime,
-        _ => Meaning::Number,
+        14..=17 | 27..=31 | 34..=36 | 50..=54 | 57..=58 => FormatKind::Date,
+        18..=21 | 32..=33 | 45..=47 | 55..=56 => FormatKind::Time,
+        22 => FormatKind::DateAndTime,
+        _ => FormatKind::Number,
     }
 }
 
 /// Returns the meaning that a format code gives to a number, by its letters that are not quoted, escaped or bracketed.
-fn meaning_of(code: &str) -> Meaning {
+fn meaning_of(code: &str) -> FormatKind {
     let (mut has_day, mut has_hour) = (false, false);
     // The formats for negative numbers and for text follow after semicolons.
     let mut chars = code.split(';').next().unwrap_or_default().chars();
@@ -110,17 +112,17 @@ fn meaning_of(code: &str) -> Meaning {
             }
             'y' | 'd' => has_day = true,
             'h' | 's' => has_hour = true,
-            'g' if code.eq_ignore_ascii_case("general") => return Meaning::Number,
+            'g' if code.eq_ignore_ascii_case("general") => return FormatKind::Number,
             // After hours these are minutes.
             'm' if !has_hour && !code.to_ascii_lowercase().contains(['h', 's']) => has_day = true,
             _ => {}
         }
     }
     match (has_day, has_hour) {
-        (true, true) => Meaning::DateAndTime,
-        (true, false) => Meaning::Date,
-        (false, true) => Meaning::Time,
-        (false, false) => Meaning::Number,
+        (true, true) => FormatKind::DateAndTime,
+        (true, false) => FormatKind::Date,
+        (false, true) => FormatKind::Time,
+        (false, false) => FormatKind::Number,
     }
 }
 
@@ -130,7 +132,7 @@ mod tests {
 
     #[track_caller]
     fn check(code: &str, raw: &str, dates: DateSystem, expected: &str) {
-        let formats = Formats { styles: vec![meaning_of(code)] };
+        let formats = CellFormats { styles: vec![meaning_of(code)] };
         assert_eq!(formats.number(0, raw, dates), expected, "{code}");
     }
 

@@ -146,7 +146,7 @@ fn a_list_names_hosts_with_their_ports() {
     let listed = |patterns: &[&str], host: &str, port| {
         HostPatterns::parse(patterns).unwrap().match_host(&Host::parse(host).unwrap(), port)
     };
-    use HostMatch::{No, OtherPort, Yes};
+    use HostMatchResult::{No, OtherPort, Yes};
     for (patterns, host, port, expected) in [
         (&[][..], "example.com", 443, No),
         (&["example.com"], "example.com", 443, Yes),

@@ -18,15 +18,15 @@ const MAX_WAIT: Duration = Duration::from_secs(1);
 
 /// Hosts and ports that pages of one browser requested.
 #[derive(Debug, Default)]
-pub struct AnnouncedHosts(watch::Sender<Hosts>);
+pub struct PageRequestHosts(watch::Sender<AnnouncedTargets>);
 
 #[derive(Debug, Default)]
-struct Hosts {
+struct AnnouncedTargets {
     known: HashSet<(Host, u16)>,
     oldest_first: VecDeque<(Host, u16)>,
 }
 
-impl AnnouncedHosts {
+impl PageRequestHosts {
     /// Adds the host and port of this address. Ignores addresses that need no connection.
     pub fn announce(&self, address: &str) {
         let needs_connection = ["http:", "https:", "ws:", "wss:"].iter().any(|scheme| address.starts_with(scheme));
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
     use crate::egress::host::parse_authority;
 
-    async fn is_announced(announced: &AnnouncedHosts, target: &str) -> bool {
+    async fn is_announced(announced: &PageRequestHosts, target: &str) -> bool {
         let (host, port) = parse_authority(target, None).unwrap();
         announced.includes(&host, port).await
     }
@@ -87,7 +87,7 @@ mod tests {
             ("ftp://shop.example/", "shop.example:21", false),
             ("https://", "shop.example:443", false),
         ] {
-            let announced = AnnouncedHosts::default();
+            let announced = PageRequestHosts::default();
             announced.announce(address);
             assert_eq!(is_announced(&announced, target).await, expected, "{address} {target}");
         }
@@ -95,7 +95,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_connection_waits_a_second_for_its_announcement() {
-        let announced = AnnouncedHosts::default();
+        let announced = PageRequestHosts::default();
         let announcing = async {
             tokio::time::sleep(Duration::from_millis(900)).await;
             announced.announce("http://in-time.example/");
@@ -112,11 +112,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_page_that_requests_countless_hosts_takes_no_more_memory() {
-        let announced = AnnouncedHosts::default();
+        let announced = PageRequestHosts::default();
         for number in 0..MAX_HOSTS + 10 {
             announced.announce(&format!("http://host{number}.example/"));
         }
-        let counts = |hosts: &Hosts| (hosts.known.len(), hosts.oldest_first.len());
+        let counts = |hosts: &AnnouncedTargets| (hosts.known.len(), hosts.oldest_first.len());
         assert_eq!(counts(&announced.0.borrow()), (MAX_HOSTS, MAX_HOSTS));
         assert!(!is_announced(&announced, "host9.example:80").await);
         assert!(is_announced(&announced, "host10.example:80").await);

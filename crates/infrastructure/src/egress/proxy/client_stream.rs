@@ -20,21 +20,21 @@ use tokio::{
 /// A stream whose traffic is recorded.
 pub(super) struct ClientStream {
     stream: TcpStream,
-    traffic: Arc<Traffic>,
+    traffic: Arc<IdleTimer>,
     gate: Arc<TargetConnector>,
 }
 
 /// Time of the last traffic.
-pub(super) struct Traffic {
+pub(super) struct IdleTimer {
     start: Instant,
     /// Milliseconds since the start.
     last: AtomicU64,
 }
 
 impl ClientStream {
-    pub(super) fn new(stream: TcpStream, gate: Arc<TargetConnector>) -> (Self, Arc<Traffic>) {
+    pub(super) fn new(stream: TcpStream, gate: Arc<TargetConnector>) -> (Self, Arc<IdleTimer>) {
         let _ = stream.set_nodelay(true);
-        let traffic = Arc::new(Traffic { start: Instant::now(), last: AtomicU64::new(0) });
+        let traffic = Arc::new(IdleTimer { start: Instant::now(), last: AtomicU64::new(0) });
         (Self { stream, traffic: traffic.clone(), gate }, traffic)
     }
 
@@ -49,7 +49,7 @@ impl ClientStream {
     }
 }
 
-impl Traffic {
+impl IdleTimer {
     /// Returns once there was no traffic for this time.
     pub(super) async fn idle(&self, limit: Duration) {
         loop {

@@ -5,7 +5,7 @@ use crate::egress::{
     proxy::{
         TargetConnector,
         client_stream::ClientStream,
-        refusal::{Class, Refusal},
+        refusal::{Refusal, RefusalClass},
     },
 };
 use bytes::Bytes;
@@ -55,7 +55,7 @@ const HOP_BY_HOP: [HeaderName; 10] = [
 type Body = Either<Full<Bytes>, Incoming>;
 
 /// Upstream connection that a request leaves open.
-enum UpstreamConnection {
+enum ProxiedConnection {
     /// A tunnel in both directions.
     Tunnel(OnUpgrade, Box<TcpStream>),
     /// An exchange whose response is still being read.
@@ -83,7 +83,7 @@ pub(super) async fn serve(client: ClientStream, gate: &TargetConnector) {
         return;
     }
     let upstream = upstream.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if let Some(UpstreamConnection::Tunnel(client, mut upstream)) = upstream
+    if let Some(ProxiedConnection::Tunnel(client, mut upstream)) = upstream
         && let Ok(client) = client.await
     {
         // Either side may close the connection. The error is not reported to either.
@@ -94,7 +94,7 @@ pub(super) async fn serve(client: ClientStream, gate: &TargetConnector) {
 async fn answer(
     request: Request<Incoming>,
     gate: &TargetConnector,
-    upstream: &Mutex<Option<UpstreamConnection>>,
+    upstream: &Mutex<Option<ProxiedConnection>>,
 ) -> Response<Body> {
     let answered =
         if request.method() == Method::CONNECT { tunnel(request, gate).await } else { forward(request, gate).await };
@@ -113,19 +113,19 @@ async fn answer(
 async fn tunnel(
     mut request: Request<Incoming>,
     gate: &TargetConnector,
-) -> Result<(Response<Body>, UpstreamConnection), Refusal> {
+) -> Result<(Response<Body>, ProxiedConnection), Refusal> {
     let authority = request.uri().authority().ok_or(Refusal::Request("CONNECT requires a host and a port"))?;
     let (host, port) = parse_authority(authority.as_str(), None)?;
     agrees(request.headers(), &host, port)?;
     let stream = gate.open(&host, port).await?;
-    let upstream = UpstreamConnection::Tunnel(on(&mut request), Box::new(stream));
+    let upstream = ProxiedConnection::Tunnel(on(&mut request), Box::new(stream));
     Ok((Response::new(Either::Left(Full::default())), upstream))
 }
 
 async fn forward(
     request: Request<Incoming>,
     gate: &TargetConnector,
-) -> Result<(Response<Body>, UpstreamConnection), Refusal> {
+) -> Result<(Response<Body>, ProxiedConnection), Refusal> {
     let (mut head, body) = request.into_parts();
     let Some(authority) = head.uri.authority() else {
         return Err(Refusal::Request("this is a proxy: the request must have an absolute URL, or be CONNECT"));
@@ -156,7 +156,7 @@ async fn forward(
         // An error of the connection is reported with the response.
         let _ = connection.await;
     });
-    let kept = UpstreamConnection::Exchange { _driver: AbortOnDropHandle::new(driver) };
+    let kept = ProxiedConnection::Exchange { _driver: AbortOnDropHandle::new(driver) };
     let mut response =
         sender.send_request(Request::from_parts(head, body)).await.map_err(|error| broken(error.to_string()))?;
     if response.status().is_informational() {
@@ -199,9 +199,9 @@ fn remove_hop_by_hop(headers: &mut HeaderMap) {
 
 fn response_to(refusal: &Refusal) -> Response<Body> {
     let status = match refusal.class() {
-        Class::Malformed => StatusCode::BAD_REQUEST,
-        Class::Forbidden => StatusCode::FORBIDDEN,
-        Class::Unreachable => StatusCode::BAD_GATEWAY,
+        RefusalClass::Malformed => StatusCode::BAD_REQUEST,
+        RefusalClass::Forbidden => StatusCode::FORBIDDEN,
+        RefusalClass::Unreachable => StatusCode::BAD_GATEWAY,
     };
     let text = format!("The network of sandboxed commands: {}.\n", refusal.reason());
     let mut response = Response::new(Either::Left(Full::from(text)));

@@ -7,7 +7,7 @@ use crate::egress::{
 };
 use toolstead_domain::{Suggestion, Verdict};
 
-type Target = (Host, u16);
+type HostAndPort = (Host, u16);
 
 /// Reason why a client was not connected.
 #[derive(Debug, thiserror::Error)]
@@ -17,22 +17,22 @@ pub(super) enum Refusal {
     #[error(transparent)]
     Invalid(#[from] InvalidHost),
     #[error("{}:{} is not among the hosts that commands may reach", .0.0, .0.1)]
-    NotListed(Target),
+    NotListed(HostAndPort),
     #[error("commands may reach {}, but not its port {}", .0.0, .0.1)]
-    Port(Target),
+    Port(HostAndPort),
     #[error("the permission rules do not allow {}", .0.0)]
-    Rule(Target, Verdict),
+    Rule(HostAndPort, Verdict),
     #[error("no page of the browser requested {}:{}", .0.0, .0.1)]
-    Unannounced(Target),
+    Unannounced(HostAndPort),
     #[error("{1}")]
-    Connect(Target, ConnectError),
+    Connect(HostAndPort, ConnectError),
     #[error("the answer of {}:{} cannot be forwarded: {}", .target.0, .target.1, .reason)]
-    Answer { target: Target, reason: String },
+    Answer { target: HostAndPort, reason: String },
 }
 
 /// Class of a refusal, which decides the status code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Class {
+pub(super) enum RefusalClass {
     /// The request is invalid.
     Malformed,
     /// The target is not permitted.
@@ -42,17 +42,17 @@ pub(super) enum Class {
 }
 
 impl Refusal {
-    pub(super) fn class(&self) -> Class {
+    pub(super) fn class(&self) -> RefusalClass {
         match self {
-            Self::Request(_) => Class::Malformed,
+            Self::Request(_) => RefusalClass::Malformed,
             Self::Invalid(_)
             | Self::NotListed(_)
             | Self::Port(_)
             | Self::Rule(..)
             | Self::Unannounced(_)
-            | Self::Connect(_, ConnectError::NotGlobal { .. }) => Class::Forbidden,
+            | Self::Connect(_, ConnectError::NotGlobal { .. }) => RefusalClass::Forbidden,
             Self::Connect(_, ConnectError::Resolve { .. } | ConnectError::Connect { .. }) | Self::Answer { .. } => {
-                Class::Unreachable
+                RefusalClass::Unreachable
             }
         }
     }
@@ -117,7 +117,7 @@ impl Refusal {
             Self::Invalid(invalid) => invalid.shown(),
             Self::Request(_) | Self::Answer { .. } => return None,
         };
-        (self.class() == Class::Forbidden).then(|| (host, self.reason()))
+        (self.class() == RefusalClass::Forbidden).then(|| (host, self.reason()))
     }
 }
 

@@ -6,7 +6,7 @@ use crate::egress::{
     proxy::{
         TargetConnector,
         client_stream::ClientStream,
-        refusal::{Class, Refusal},
+        refusal::{Refusal, RefusalClass},
     },
 };
 use std::{
@@ -113,9 +113,9 @@ fn reply_to(refusal: &Refusal) -> Reply {
             Reply::ConnectionRefused
         }
         refusal => match refusal.class() {
-            Class::Forbidden => Reply::NotAllowed,
-            Class::Unreachable => Reply::HostUnreachable,
-            Class::Malformed => Reply::GeneralFailure,
+            RefusalClass::Forbidden => Reply::NotAllowed,
+            RefusalClass::Unreachable => Reply::HostUnreachable,
+            RefusalClass::Malformed => Reply::GeneralFailure,
         },
     }
 }

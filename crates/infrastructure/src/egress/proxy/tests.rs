@@ -369,7 +369,7 @@ async fn refused_hosts_are_told_once_each_with_the_reason() {
 
 #[tokio::test]
 async fn a_browser_reaches_only_hosts_that_a_page_requested() {
-    let announced = Arc::<AnnouncedHosts>::default();
+    let announced = Arc::<PageRequestHosts>::default();
     let network = Arc::new(FakeNetwork::default());
     for name in ["example.com", "other.example", "denied.example"] {
         network.name(name, &[&[PUBLIC]]);
@@ -579,7 +579,7 @@ async fn the_environment_leads_all_but_this_machine_to_the_proxy() {
 async fn a_confined_command_reaches_a_listed_host_and_no_other() {
     use crate::{
         child_environment,
-        sandbox::launcher::{Input, LaunchSpec, Launcher},
+        sandbox::launcher::{ChildInput, LaunchSpec, Launcher},
     };
     use toolstead_domain::{Confinement, NetworkPolicy, SandboxLimits, SandboxPolicy};
 
@@ -602,7 +602,7 @@ async fn a_confined_command_reaches_a_listed_host_and_no_other() {
         limits: SandboxLimits::default(),
     };
     let (args, working_dir) = (vec!["-c".to_owned(), script], folder.path().to_path_buf());
-    let spec = LaunchSpec { program: "bash".into(), args, working_dir, input: Input::Nothing, policy };
+    let spec = LaunchSpec { program: "bash".into(), args, working_dir, input: ChildInput::Nothing, policy };
     let mut child = Launcher::start().unwrap().launch(spec).await.unwrap();
     let rig = rig_on(child.proxy.take().unwrap(), &["example.com"], allow_all, ProxyLimits::default());
     let server = rig.server(80).await;

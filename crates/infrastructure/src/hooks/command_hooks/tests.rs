@@ -37,7 +37,7 @@ async fn decision_of(answers: &[(&str, FailurePolicy)]) -> Option<HookDecision> 
     let surroundings = HookSurroundings {
         start: "/".into(),
         roots: WorkspaceRoots::default(),
-        mode: Mode::Default,
+        mode: PermissionMode::Default,
         environment: child_environment::base(|_| None),
         shell: "sh".into(),
         concurrency: 8,
@@ -66,12 +66,12 @@ async fn of_several_hooks_that_hear_of_a_question_the_strictest_counts() {
 
 #[test]
 fn a_gate_opens_by_nothing_but_a_decision() {
-    let flawed = Answer::fault("`perhaps` is not a valid decision".into());
-    let is_open = |hook: &HookDefinition, answer: &Answer| verdict(hook, answer) == HookVerdict::Continue;
+    let flawed = HookAnswer::fault("`perhaps` is not a valid decision".into());
+    let is_open = |hook: &HookDefinition, answer: &HookAnswer| verdict(hook, answer) == HookVerdict::Continue;
     for on_error in [FailurePolicy::Allow, FailurePolicy::Ask, FailurePolicy::Deny] {
         let gate = hook(true, on_error);
-        assert!(!is_open(&gate, &flawed) && !is_open(&gate, &Answer::default()), "{on_error:?}");
-        assert!(is_open(&gate, &Answer { decision: Some(HookDecision::Allow), ..Answer::default() }));
+        assert!(!is_open(&gate, &flawed) && !is_open(&gate, &HookAnswer::default()), "{on_error:?}");
+        assert!(is_open(&gate, &HookAnswer { decision: Some(HookDecision::Allow), ..HookAnswer::default() }));
     }
     assert!(
         is_open(&hook(false, FailurePolicy::Allow), &flawed) && !is_open(&hook(false, FailurePolicy::Deny), &flawed)

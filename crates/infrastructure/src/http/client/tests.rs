@@ -45,7 +45,7 @@ fn everywhere() -> Connector {
     Connector::to_configured_hosts(Arc::new(SystemNetwork::default()))
 }
 
-fn endpoint(url: &str) -> Endpoint {
+fn endpoint(url: &str) -> EndpointClient {
     HttpClient::new(everywhere()).endpoint(&url.parse().unwrap()).unwrap()
 }
 
@@ -55,7 +55,7 @@ async fn listener() -> (TcpListener, String) {
     (listener, url)
 }
 
-fn post(endpoint: &Endpoint) -> Request {
+fn post(endpoint: &EndpointClient) -> Request {
     Request { method: Method::POST, headers: endpoint.headers(), body: "body".into() }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     http::{
-        client::{Endpoint, Request},
+        client::{EndpointClient, Request},
         http_error::HttpError,
         response::Response,
     },
@@ -57,7 +57,7 @@ pub(super) struct PrincipalCredentials {
 /// Endpoint whose requests carry the credentials of one principal, if the server requires credentials.
 #[derive(Debug, Clone)]
 pub(super) struct AuthorizedEndpoint {
-    endpoint: Endpoint,
+    endpoint: EndpointClient,
     credentials: Option<Arc<PrincipalCredentials>>,
 }
 
@@ -94,7 +94,7 @@ impl PrincipalCredentials {
 }
 
 impl AuthorizedEndpoint {
-    pub(super) fn new(endpoint: Endpoint, credentials: Option<Arc<PrincipalCredentials>>) -> Self {
+    pub(super) fn new(endpoint: EndpointClient, credentials: Option<Arc<PrincipalCredentials>>) -> Self {
         Self { endpoint, credentials }
     }
 

@@ -10,7 +10,7 @@ use crate::mcp::{
     },
     wire::{
         headers::ParamHeaders,
-        incoming::Answer,
+        incoming::RawResponse,
         message::{RpcError, parse_exact},
         meta, numbers,
     },
@@ -26,7 +26,7 @@ use std::{
     fmt,
     sync::Arc,
 };
-use toolstead_domain::{Category, Generation, Tool, ToolName, ToolSource, json_memory};
+use toolstead_domain::{Category, ProtocolGeneration, Tool, ToolName, ToolSource, json_memory};
 
 /// Maximum length of a cursor to send back, in bytes.
 pub(super) const MAX_CURSOR_BYTES: usize = 64 << 10;
@@ -45,7 +45,7 @@ const NAMED_TOOLS: usize = 3;
 
 /// Tools of a server.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Catalogue {
+pub(super) struct ToolCatalogue {
     /// Tools in the server's order. Their names are unique.
     pub(super) tools: Vec<Tool>,
     /// Parameters that headers repeat, by the server's own tool name. Only tools with such parameters are included.
@@ -58,25 +58,25 @@ pub(super) struct Catalogue {
 
 /// One page as received. Each definition is parsed separately, so that an invalid one does not affect the others.
 #[derive(Default)]
-struct Page<'a> {
-    tools: Definitions<'a>,
+struct ToolListPage<'a> {
+    tools: RawDefinitions<'a>,
     next_cursor: Option<&'a RawValue>,
     /// Other members of the page.
     rest: Vec<(String, &'a RawValue)>,
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Page<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for ToolListPage<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Members;
-        impl<'de> Visitor<'de> for Members {
-            type Value = Page<'de>;
+        struct PageVisitor;
+        impl<'de> Visitor<'de> for PageVisitor {
+            type Value = ToolListPage<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a page of a list")
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
-                let mut page = Page::default();
+                let mut page = ToolListPage::default();
                 while let Some(name) = members.next_key::<Cow<'de, str>>()? {
                     match name.as_ref() {
                         "tools" => page.tools = members.next_value()?,
@@ -92,15 +92,15 @@ impl<'de: 'a, 'a> Deserialize<'de> for Page<'a> {
                 Ok(page)
             }
         }
-        deserializer.deserialize_map(Members)
+        deserializer.deserialize_map(PageVisitor)
     }
 }
 
 /// First definitions of a page, up to `MAX_PAGE`. The rest is skipped to save memory.
 #[derive(Default)]
-pub(super) struct Definitions<'a>(pub(super) Vec<&'a RawValue>);
+pub(super) struct RawDefinitions<'a>(pub(super) Vec<&'a RawValue>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Definitions<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for RawDefinitions<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct DefinitionsVisitor;
         impl<'de> Visitor<'de> for DefinitionsVisitor {
@@ -124,15 +124,15 @@ impl<'de: 'a, 'a> Deserialize<'de> for Definitions<'a> {
     }
 }
 
-impl Catalogue {
+impl ToolCatalogue {
     /// Lists the tools, page by page.
     ///
     /// # Errors
     /// Returns [`RequestError`] if the first page fails. A failure of a later page ends the list with a note.
     pub(super) async fn fetch(connection: &Connection, config: &UpstreamConfig) -> Result<Self, RequestError> {
-        let mirrors =
-            connection.transport.mirrors_parameters() && connection.writer.version.generation() == Generation::Modern;
-        let mut draft = Draft::new(config, mirrors);
+        let mirrors = connection.transport.mirrors_parameters()
+            && connection.writer.version.generation() == ProtocolGeneration::Modern;
+        let mut draft = CatalogueDraft::new(config, mirrors);
         let mut cursors = HashSet::new();
         let mut params = Map::new();
         for page in 1.. {
@@ -165,11 +165,11 @@ impl Catalogue {
     }
 }
 
-struct Draft<'a> {
+struct CatalogueDraft<'a> {
     config: &'a UpstreamConfig,
     /// `true` if headers repeat parameters.
     mirrors: bool,
-    catalogue: Catalogue,
+    catalogue: ToolCatalogue,
     known: HashSet<ToolName>,
     bytes: usize,
     memory: usize,
@@ -178,12 +178,12 @@ struct Draft<'a> {
     is_first_page: bool,
 }
 
-impl<'a> Draft<'a> {
+impl<'a> CatalogueDraft<'a> {
     fn new(config: &'a UpstreamConfig, mirrors: bool) -> Self {
         Self {
             config,
             mirrors,
-            catalogue: Catalogue::default(),
+            catalogue: ToolCatalogue::default(),
             known: HashSet::new(),
             bytes: 0,
             memory: 0,
@@ -213,13 +213,13 @@ impl<'a> Draft<'a> {
     }
 
     /// Adds the tools of one page. Returns the cursor of the next page if it should be requested.
-    fn take_page(&mut self, answer: Answer) -> Result<Option<String>, RequestError> {
+    fn take_page(&mut self, answer: RawResponse) -> Result<Option<String>, RequestError> {
         let malformed = |reason: String| RequestError::Malformed(reason);
         let text = match answer.result_text().map_err(|reason| malformed(reason.to_string()))? {
             Ok(text) => text,
             Err(error) => return Err(RequestError::Rpc(error)),
         };
-        let page: Page<'_> = serde_json::from_str(text)
+        let page: ToolListPage<'_> = serde_json::from_str(text)
             .map_err(|reason| malformed(format!("its answer to `tools/list` is not a list of tools: {reason}")))?;
         if self.is_first_page {
             self.catalogue.rest = self.rest(page.rest);
@@ -309,7 +309,7 @@ impl<'a> Draft<'a> {
         self.catalogue.notes.push(note.into());
     }
 
-    fn finish(mut self) -> Catalogue {
+    fn finish(mut self) -> ToolCatalogue {
         for (reason, names) in std::mem::take(&mut self.left_out) {
             let shown: Vec<_> = names.iter().take(NAMED_TOOLS).map(|name| format!("`{name}`")).collect();
             let more = match names.len().saturating_sub(NAMED_TOOLS) {
@@ -335,15 +335,15 @@ struct DefinitionName<'a> {
 mod tests {
     use super::*;
     use crate::mcp::{
-        client::config::{McpLimits, McpTransport, StdioUpstream, ToolAllowlist},
-        wire::incoming::Incoming,
+        client::config::{McpTransport, StdioUpstream, ToolAllowlist, UpstreamLimits},
+        wire::incoming::IncomingMessage,
     };
     use serde_json::json;
     use toolstead_domain::ServerName;
 
-    fn answer(result: &str) -> Answer {
-        match Incoming::read(format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#).into()) {
-            Ok(Incoming::Answer(answer)) => answer,
+    fn answer(result: &str) -> RawResponse {
+        match IncomingMessage::read(format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#).into()) {
+            Ok(IncomingMessage::Answer(answer)) => answer,
             other => panic!("{other:?}"),
         }
     }
@@ -354,20 +354,21 @@ mod tests {
         UpstreamConfig::new(ServerName::parse("s").unwrap(), transport)
     }
 
-    fn take(definitions: &[&str], limits: McpLimits, names: ToolNaming, mirrors: bool) -> Catalogue {
+    fn take(definitions: &[&str], limits: UpstreamLimits, names: ToolNaming, mirrors: bool) -> ToolCatalogue {
         let config = UpstreamConfig { limits, names, ..config() };
-        let mut draft = Draft::new(&config, mirrors);
+        let mut draft = CatalogueDraft::new(&config, mirrors);
         draft.take_page(answer(&format!(r#"{{"tools":[{}]}}"#, definitions.join(",")))).unwrap();
         draft.finish()
     }
 
-    fn names(catalogue: &Catalogue) -> Vec<&str> {
+    fn names(catalogue: &ToolCatalogue) -> Vec<&str> {
         catalogue.tools.iter().map(|tool| tool.name().as_str()).collect()
     }
 
     #[track_caller]
     fn left_out(definition: &str, reason: &str) {
-        let catalogue = take(&[definition, r#"{"name":"good"}"#], McpLimits::default(), ToolNaming::Qualified, true);
+        let catalogue =
+            take(&[definition, r#"{"name":"good"}"#], UpstreamLimits::default(), ToolNaming::Qualified, true);
         assert_eq!(names(&catalogue), ["mcp__s__good"]);
         assert!(catalogue.notes.len() == 1 && catalogue.notes[0].contains(reason), "{:?}", catalogue.notes);
     }
@@ -399,7 +400,7 @@ mod tests {
     fn a_definition_is_kept_as_it_came_but_for_its_name() {
         let raw =
             r#"{"z":1,"name":"a b","execution":{"taskSupport":"required"},"inputSchema":true,"icons":[{"x":null}]}"#;
-        let catalogue = take(&[raw], McpLimits::default(), ToolNaming::Qualified, false);
+        let catalogue = take(&[raw], UpstreamLimits::default(), ToolNaming::Qualified, false);
         let [tool] = catalogue.tools.as_slice() else { panic!("{catalogue:?}") };
         let wire = Value::Object(tool.definition().clone()).to_string();
         assert_eq!(wire, raw.replace("a b", tool.name().as_str()));
@@ -410,7 +411,7 @@ mod tests {
     #[test]
     fn what_only_we_may_say_is_taken_out_of_a_definition() {
         let raw = r#"{"name":"t","_meta":{"toolstead/x":1,"a/b":2},"inputSchema":{"_meta":{"toolstead/x":3}}}"#;
-        let catalogue = take(&[raw], McpLimits::default(), ToolNaming::Plain, false);
+        let catalogue = take(&[raw], UpstreamLimits::default(), ToolNaming::Plain, false);
         let definition = Value::Object(catalogue.tools[0].definition().clone());
         assert_eq!(definition, json!({"name": "t", "_meta": {"a/b": 2}, "inputSchema": {"_meta": {"toolstead/x": 3}}}));
     }
@@ -418,7 +419,7 @@ mod tests {
     #[test]
     fn names_can_be_left_as_they_are_and_the_first_of_two_equal_ones_counts() {
         let definitions = [r#"{"name":"a","x":1}"#, r#"{"name":"A"}"#, r#"{"name":"a","x":2}"#, r#"{"name":"a__b"}"#];
-        let catalogue = take(&definitions, McpLimits::default(), ToolNaming::Plain, false);
+        let catalogue = take(&definitions, UpstreamLimits::default(), ToolNaming::Plain, false);
         assert_eq!(names(&catalogue), ["a", "A", "a__b"]);
         assert_eq!(catalogue.tools[0].definition()["x"], json!(1));
     }
@@ -427,7 +428,7 @@ mod tests {
     fn too_many_tools_are_cut_off_with_a_note() {
         let definitions: Vec<String> = (0..100).map(|n| format!(r#"{{"name":"t{n}"}}"#)).collect();
         let definitions: Vec<&str> = definitions.iter().map(String::as_str).collect();
-        let limits = McpLimits { tools: 7, ..McpLimits::default() };
+        let limits = UpstreamLimits { tools: 7, ..UpstreamLimits::default() };
         let catalogue = take(&definitions, limits, ToolNaming::Qualified, false);
         assert_eq!(
             (catalogue.tools.len(), catalogue.notes.as_slice()),
@@ -440,26 +441,26 @@ mod tests {
         let definition = |n: usize| format!(r#"{{"name":"t{n}","x":[{}0]}}"#, "{},".repeat(40_000));
         let definitions: Vec<String> = (0..100).map(definition).collect();
         let definitions: Vec<&str> = definitions.iter().map(String::as_str).collect();
-        let catalogue = take(&definitions, McpLimits::default(), ToolNaming::Qualified, false);
+        let catalogue = take(&definitions, UpstreamLimits::default(), ToolNaming::Qualified, false);
         assert!((5..50).contains(&catalogue.tools.len()), "{}", catalogue.tools.len());
         assert_eq!(catalogue.notes, ["the list of tools was cut off: its definitions hold too many values"]);
-        let zeros = take(&["0"; 150_000], McpLimits::default(), ToolNaming::Qualified, false);
+        let zeros = take(&["0"; 150_000], UpstreamLimits::default(), ToolNaming::Qualified, false);
         assert!(zeros.notes[0].contains("and 99997 more"), "{:?}", zeros.notes);
     }
 
     #[test]
     fn a_definition_that_hides_text_is_kept_and_its_tool_unavailable() {
         let raw = "{\"name\":\"a\",\"description\":\"x\\u202ey\"}";
-        let catalogue = take(&[raw, r#"{"name":"good"}"#], McpLimits::default(), ToolNaming::Qualified, false);
+        let catalogue = take(&[raw, r#"{"name":"good"}"#], UpstreamLimits::default(), ToolNaming::Qualified, false);
         assert_eq!(catalogue.tools[0].description(), "x\u{202e}y");
         assert!(!catalogue.tools[0].is_callable() && catalogue.tools[1].is_callable());
     }
 
     #[test]
     fn what_a_list_says_beside_its_tools_is_kept_as_far_as_it_can_be_carried() {
-        let limits = McpLimits { definition_bytes: 100, ..McpLimits::default() };
+        let limits = UpstreamLimits { definition_bytes: 100, ..UpstreamLimits::default() };
         let config = UpstreamConfig { limits, names: ToolNaming::Plain, ..config() };
-        let mut draft = Draft::new(&config, false);
+        let mut draft = CatalogueDraft::new(&config, false);
         let meta = r#"{"toolstead/x":1,"io.modelcontextprotocol/serverInfo":{},"a/b":null}"#;
         let first = format!(
             r#"{{"z":[1.0],"resultType":"complete","tools":[],"ttlMs":7,"big":1e400,"_meta":{meta},"a":"{}"}}"#,
@@ -474,8 +475,8 @@ mod tests {
     #[test]
     fn annotated_parameters_are_remembered_where_headers_repeat_them() {
         let raw = r#"{"name":"t","inputSchema":{"properties":{"r":{"type":"string","x-mcp-header":"Region"}}}}"#;
-        assert!(take(&[raw], McpLimits::default(), ToolNaming::Qualified, true).mirrored.contains_key("t"));
-        assert!(take(&[raw], McpLimits::default(), ToolNaming::Qualified, false).mirrored.is_empty());
+        assert!(take(&[raw], UpstreamLimits::default(), ToolNaming::Qualified, true).mirrored.contains_key("t"));
+        assert!(take(&[raw], UpstreamLimits::default(), ToolNaming::Qualified, false).mirrored.is_empty());
     }
 
     #[test]
@@ -483,7 +484,7 @@ mod tests {
         let listed = |patterns: &[&str]| {
             let only_tools = ToolAllowlist::of(patterns.iter().map(|pattern| (*pattern).to_owned()).collect());
             let config = UpstreamConfig { only_tools, ..config() };
-            let mut draft = Draft::new(&config, false);
+            let mut draft = CatalogueDraft::new(&config, false);
             let tools = r#"{"tools":[{"name":"read_file"},{"name":"read_folder"},{"name":"write"}]}"#;
             draft.take_page(answer(tools)).unwrap();
             names(&draft.finish()).join(" ")

@@ -33,7 +33,7 @@ pub struct UpstreamConfig {
     /// Timeouts for the server.
     pub timeouts: McpTimeouts,
     /// Limits on what is accepted from the server.
-    pub limits: McpLimits,
+    pub limits: UpstreamLimits,
     /// Pauses between connection attempts.
     pub retry: Backoff,
     /// Idle time after which a connection is closed. The next call opens a new one. `None` never closes idle
@@ -255,7 +255,7 @@ pub struct McpTimeouts {
 
 /// Limits on what is accepted from one upstream server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct McpLimits {
+pub struct UpstreamLimits {
     /// Maximum number of tools.
     pub tools: usize,
     /// Maximum number of pages of one list.
@@ -288,7 +288,7 @@ impl UpstreamConfig {
             output: OutputLimit::default(),
             may_ask: vec![QuestionKind::Elicitation],
             timeouts: McpTimeouts::default(),
-            limits: McpLimits::default(),
+            limits: UpstreamLimits::default(),
             retry: Backoff::default(),
             ends_unused_after: None,
             stateful: false,
@@ -331,7 +331,7 @@ impl Default for McpTimeouts {
     }
 }
 
-impl Default for McpLimits {
+impl Default for UpstreamLimits {
     fn default() -> Self {
         Self { tools: 512, pages: 1000, message_bytes: MAX_MESSAGE_BYTES, definition_bytes: (256 + 16) << 10 }
     }

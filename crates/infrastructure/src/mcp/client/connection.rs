@@ -20,11 +20,11 @@ use crate::{
         catalogue::identity,
         config::{CredentialsOwner, McpTransport, UpstreamConfig},
         connection::{
-            peer::{Loss, Peer},
-            question_kind::Clients,
-            request::RequestWriter,
+            peer::{ConnectionLoss, Peer},
+            question_kind::ServedClients,
+            request::RequestSerializer,
             request_error::RequestError,
-            server_card::ServerCard,
+            server_card::HandshakeResult,
         },
         context::state::ResourceSubscriptions,
         routing::catalogue_connection_lock::CatalogueConnectionLock,
@@ -36,7 +36,7 @@ use crate::{
 use serde_json::{Map, Value};
 use std::{path::PathBuf, pin::pin, sync::Arc, time::Duration};
 use tokio::time::timeout;
-use toolstead_domain::{Generation, Principal, ProtocolVersion, ProviderIdentity};
+use toolstead_domain::{Principal, ProtocolGeneration, ProtocolVersion, ProviderIdentity};
 
 /// Reason for the failure of a child-process server in an application without a launcher.
 const NO_LAUNCHER: &str = "this program cannot start servers: build `toolstead-infrastructure` with the feature \
@@ -50,7 +50,7 @@ pub struct UpstreamDeps {
     /// Client for servers over HTTP.
     pub http: HttpClient,
     /// Clients of this gateway. Some servers list more tools for clients that can answer questions.
-    pub clients: Clients,
+    pub clients: ServedClients,
 }
 
 impl UpstreamDeps {
@@ -79,8 +79,8 @@ impl UpstreamDeps {
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) transport: Box<dyn Transport>,
-    pub(super) writer: RequestWriter,
-    pub(super) card: ServerCard,
+    pub(super) writer: RequestSerializer,
+    pub(super) card: HandshakeResult,
     /// Lock that passes the questions of the catalogue connection to one caller at a time.
     pub(super) lock: Arc<CatalogueConnectionLock>,
 }
@@ -99,7 +99,7 @@ pub(super) enum HandshakeMethod {
 /// Reaction of a server of unknown generation to the first message.
 enum FirstResponse {
     /// The server described itself.
-    Card(ServerCard),
+    Card(HandshakeResult),
     /// The server refused or ended.
     Refused(RequestError),
     /// The server is of the modern generation but has also received `initialize`.
@@ -119,7 +119,7 @@ impl Connection {
         opening: HandshakeMethod,
         capabilities: Map<String, Value>,
         principal: Option<&Principal>,
-    ) -> Result<Self, Loss> {
+    ) -> Result<Self, ConnectionLoss> {
         let credentials = config.credentials.clone().and_then(|source| {
             let owner = match source.owner {
                 CredentialsOwner::Program => Principal::local(),
@@ -127,7 +127,7 @@ impl Connection {
             };
             Some(Arc::new(PrincipalCredentials::new(source, owner)))
         });
-        let connector = Connector { config, deps, capabilities, credentials };
+        let connector = UpstreamConnector { config, deps, capabilities, credentials };
         let opened = match (opening, &config.transport) {
             (HandshakeMethod::Initialize(version), _) => connector.initialize(version).await,
             // The old transport predates every other first message.
@@ -137,29 +137,29 @@ impl Connection {
         };
         let (transport, card) = opened?;
         transport.agree_on(card.version);
-        let writer = RequestWriter::new(card.version, &transport.peer().capabilities);
+        let writer = RequestSerializer::new(card.version, &transport.peer().capabilities);
         Ok(Self { transport, writer, card, lock: Arc::default() })
     }
 
     /// Listens for changes. Returns when there is nothing to listen to.
     pub(super) async fn listen(&self, watched: &ResourceSubscriptions) {
         match self.writer.version.generation() {
-            Generation::Legacy => self.transport.listen(&self.writer).await,
-            Generation::Modern => subscription::listen(self, watched).await,
+            ProtocolGeneration::Legacy => self.transport.listen(&self.writer).await,
+            ProtocolGeneration::Modern => subscription::listen(self, watched).await,
         }
     }
 }
 
-struct Connector<'a> {
+struct UpstreamConnector<'a> {
     config: &'a UpstreamConfig,
     deps: &'a UpstreamDeps,
     capabilities: Map<String, Value>,
     credentials: Option<Arc<PrincipalCredentials>>,
 }
 
-type OpenResult = Result<(Box<dyn Transport>, ServerCard), Loss>;
+type OpenResult = Result<(Box<dyn Transport>, HandshakeResult), ConnectionLoss>;
 
-impl Connector<'_> {
+impl UpstreamConnector<'_> {
     async fn initialize(&self, version: ProtocolVersion) -> OpenResult {
         let transport = self.connect().await?;
         let card = handshake::initialize(&*transport, version).await;
@@ -172,7 +172,7 @@ impl Connector<'_> {
         &self,
         transport: Box<dyn Transport>,
         version: ProtocolVersion,
-        card: Result<ServerCard, RequestError>,
+        card: Result<HandshakeResult, RequestError>,
     ) -> OpenResult {
         let (Err(RequestError::Http { status: 400 | 404 | 405, .. }), McpTransport::Http(server)) =
             (&card, &self.config.transport)
@@ -197,7 +197,7 @@ impl Connector<'_> {
         let card = match handshake::discover(&*transport).await {
             // The configuration fixes the protocol version, so a server that does not describe itself is accepted.
             Err(RequestError::Malformed(_)) if self.config.protocol == Some(ProtocolVersion::NEWEST) => {
-                Ok(ServerCard {
+                Ok(HandshakeResult {
                     version: ProtocolVersion::NEWEST,
                     name: None,
                     capabilities: Map::new(),
@@ -239,7 +239,7 @@ impl Connector<'_> {
         }
     }
 
-    async fn opened(&self, transport: Box<dyn Transport>, card: Result<ServerCard, RequestError>) -> OpenResult {
+    async fn opened(&self, transport: Box<dyn Transport>, card: Result<HandshakeResult, RequestError>) -> OpenResult {
         let fixed = self.config.protocol;
         let error = match card {
             Ok(card) if fixed.is_none_or(|fixed| fixed == card.version) => return Ok((transport, card)),
@@ -254,24 +254,24 @@ impl Connector<'_> {
         let stderr = transport.stderr();
         let loss = with_last_words(loss_of(error), last_words);
         Err(match (loss, &self.config.transport) {
-            (Loss::Failed(reason), McpTransport::Stdio(_)) => {
+            (ConnectionLoss::Failed(reason), McpTransport::Stdio(_)) => {
                 // The cause may be a few lines before the last one.
                 let said = [vec![reason.clone()], stderr].concat().join("\n");
                 let advice = profile_advice::of_start(self.config, &said);
-                Loss::Failed(advice.map_or_else(|| reason.clone(), |advice| format!("{reason}; {advice}")))
+                ConnectionLoss::Failed(advice.map_or_else(|| reason.clone(), |advice| format!("{reason}; {advice}")))
             }
             (loss, _) => loss,
         })
     }
 
-    async fn connect(&self) -> Result<Box<dyn Transport>, Loss> {
+    async fn connect(&self) -> Result<Box<dyn Transport>, ConnectionLoss> {
         let peer = self.peer();
         let limit = self.config.limits.message_bytes;
         match &self.config.transport {
             McpTransport::Stdio(server) => {
-                let launcher = self.deps.launcher.as_ref().ok_or_else(|| Loss::Failed(NO_LAUNCHER.into()))?;
-                self.config.launch_check.passes().await.map_err(Loss::Failed)?;
-                let started = launcher.launch(server, self.config).await.map_err(Loss::Failed)?;
+                let launcher = self.deps.launcher.as_ref().ok_or_else(|| ConnectionLoss::Failed(NO_LAUNCHER.into()))?;
+                self.config.launch_check.passes().await.map_err(ConnectionLoss::Failed)?;
+                let started = launcher.launch(server, self.config).await.map_err(ConnectionLoss::Failed)?;
                 Ok(Box::new(LineTransport::to_child(started, peer, limit)))
             }
             McpTransport::Streams(server) => {
@@ -281,7 +281,8 @@ impl Connector<'_> {
             McpTransport::Http(server) | McpTransport::StreamableHttp(server) => {
                 let credentials = self.credentials.clone();
                 Ok(Box::new(
-                    HttpTransport::new(&self.deps.http, server, credentials, peer, limit).map_err(Loss::Failed)?,
+                    HttpTransport::new(&self.deps.http, server, credentials, peer, limit)
+                        .map_err(ConnectionLoss::Failed)?,
                 ))
             }
             McpTransport::Sse(server) => {
@@ -326,18 +327,18 @@ async fn first_response(transport: &dyn Transport, patience: Duration) -> FirstR
 }
 
 /// Returns a loss with the reason of the server's end added.
-pub(super) fn with_last_words(loss: Loss, last_words: Option<String>) -> Loss {
+pub(super) fn with_last_words(loss: ConnectionLoss, last_words: Option<String>) -> ConnectionLoss {
     match (loss, last_words) {
-        (Loss::Failed(reason), Some(words)) => Loss::Failed(format!("{reason}; {words}")),
+        (ConnectionLoss::Failed(reason), Some(words)) => ConnectionLoss::Failed(format!("{reason}; {words}")),
         (loss, _) => loss,
     }
 }
 
 /// Returns the loss of the connection that an error of a request implies.
-pub(super) fn loss_of(error: RequestError) -> Loss {
+pub(super) fn loss_of(error: RequestError) -> ConnectionLoss {
     match error {
-        RequestError::Unauthorized(reason) => Loss::Unauthorized(reason),
-        RequestError::Http { status: 403, detail } => Loss::Unauthorized(format!("HTTP status 403{detail}")),
-        error => Loss::Failed(error.to_string()),
+        RequestError::Unauthorized(reason) => ConnectionLoss::Unauthorized(reason),
+        RequestError::Http { status: 403, detail } => ConnectionLoss::Unauthorized(format!("HTTP status 403{detail}")),
+        error => ConnectionLoss::Failed(error.to_string()),
     }
 }

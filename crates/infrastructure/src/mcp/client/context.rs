@@ -13,7 +13,7 @@ use crate::mcp::{
         config::ToolNaming,
         connection::{
             Connection,
-            request::{ForwardedRequest, Params},
+            request::{ForwardedRequest, RequestParams},
             request_error::RequestError,
         },
     },
@@ -24,9 +24,9 @@ use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout};
 use toolstead_domain::{
-    Access, CallContext, CallOutcome, Completion, CompletionReference, ContextCatalogue, ContextNotice,
-    ContextProvider, ContextRequest, Generation, LogLevel, Pinning, ProviderError, ProviderState, RequestKind,
-    ServerName, ToolCall, ToolFailure, ToolResult, error_kind::ErrorKind,
+    Access, CallContext, CallOutcome, CompletionReference, CompletionRequest, ContextCatalogue, ContextNotice,
+    ContextProvider, ContextRequest, LogLevel, PinningSettings, ProtocolGeneration, ProviderListError, ProviderState,
+    RequestKind, ServerName, ToolCall, ToolFailure, ToolResult, error_kind::ErrorKind,
 };
 
 /// Maximum time to wait for a modern server to acknowledge a subscription.
@@ -53,7 +53,7 @@ impl Upstream {
                 }
                 ("prompts/get", Some(name), params)
             }
-            ContextRequest::Complete(Completion { of, argument, value, known }) => {
+            ContextRequest::Complete(CompletionRequest { of, argument, value, known }) => {
                 let of = match of {
                     CompletionReference::Prompt(name) => json!({"type": "ref/prompt", "name": own_name(name)}),
                     CompletionReference::Template(uri) => json!({"type": "ref/resource", "uri": uri}),
@@ -72,7 +72,7 @@ impl Upstream {
         let forwarded = ForwardedRequest {
             method,
             name: name.as_deref(),
-            params: Params::Members(&members),
+            params: RequestParams::Members(&members),
             capabilities: &self.capabilities_of(context.client),
             meta,
             answers: context.answers,
@@ -124,7 +124,7 @@ impl ContextProvider for Upstream {
         self.shared.config.names == ToolNaming::Plain
     }
 
-    fn pinning(&self) -> Option<Pinning> {
+    fn pinning(&self) -> Option<PinningSettings> {
         Some(self.pinned_by_configuration())
     }
 
@@ -133,7 +133,7 @@ impl ContextProvider for Upstream {
     }
 
     /// Returns the last known resources and prompts, or none if they were never listed.
-    async fn list(&self) -> Result<ContextCatalogue, ProviderError> {
+    async fn list(&self) -> Result<ContextCatalogue, ProviderListError> {
         Ok(self.shared.context_state.read_offers().catalogue.clone())
     }
 
@@ -180,8 +180,8 @@ impl ContextProvider for Upstream {
         let watched = &self.shared.context_state.subscriptions;
         let version = watched.add(uri);
         let subscribed = match connection.writer.version.generation() {
-            Generation::Legacy => self.about(&connection, "resources/subscribe", uri).await,
-            Generation::Modern => {
+            ProtocolGeneration::Legacy => self.about(&connection, "resources/subscribe", uri).await,
+            ProtocolGeneration::Modern => {
                 // A server that never acknowledges is trusted because it declares the capability.
                 let _ = timeout(ACKNOWLEDGED_WITHIN, watched.acknowledged(version)).await;
                 Ok(())
@@ -207,7 +207,7 @@ impl ContextProvider for Upstream {
         self.shared.context_state.subscriptions.remove(uri);
         let connections = self.shared.current().connection.clone().into_iter().chain(self.plain().await);
         for connection in connections {
-            if connection.writer.version.generation() == Generation::Legacy
+            if connection.writer.version.generation() == ProtocolGeneration::Legacy
                 && let Err(error) = self.about(&connection, "resources/unsubscribe", uri).await
             {
                 tracing::debug!(server = %self.shared.config.name, uri, %error, "could not unsubscribe");

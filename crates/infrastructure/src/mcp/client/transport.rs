@@ -11,13 +11,13 @@ pub mod stdio;
 use crate::mcp::{
     client::connection::{
         peer::Peer,
-        request::{ForwardedRequest, RequestWriter},
+        request::{ForwardedRequest, RequestSerializer},
         request_error::RequestError,
     },
     wire::{
         headers::ParamHeaders,
-        incoming::Answer,
-        message::{Id, RpcError},
+        incoming::RawResponse,
+        message::{RequestId, RpcError},
     },
 };
 use async_trait::async_trait;
@@ -63,10 +63,10 @@ pub(super) trait Transport: Debug + Send + Sync {
     /// Returns [`RequestError`].
     async fn request(
         &self,
-        writer: &RequestWriter,
+        writer: &RequestSerializer,
         method: &str,
         params: &Map<String, Value>,
-    ) -> Result<Answer, RequestError>;
+    ) -> Result<RawResponse, RequestError>;
 
     /// Sends a request on behalf of a caller and delivers the messages before its response to the caller
     /// ([`relay`](super::connection::relay::relay)). `mirrored` are the parameters of a call that headers repeat.
@@ -75,25 +75,25 @@ pub(super) trait Transport: Debug + Send + Sync {
     /// Returns [`RequestError`]; [`Late`](RequestError::Late) if no message about it arrived for `idle`.
     async fn forward(
         &self,
-        writer: &RequestWriter,
+        writer: &RequestSerializer,
         forwarded: &ForwardedRequest<'_>,
         mirrored: Option<&ParamHeaders>,
         caller: &dyn Caller,
         idle: Option<Duration>,
-    ) -> Result<Answer, RequestError>;
+    ) -> Result<RawResponse, RequestError>;
 
     /// Sends a notification without parameters.
     ///
     /// # Errors
     /// Returns [`RequestError`] if it cannot have arrived.
-    async fn notify(&self, writer: &RequestWriter, method: &str) -> Result<(), RequestError>;
+    async fn notify(&self, writer: &RequestSerializer, method: &str) -> Result<(), RequestError>;
 
     /// Sends a response to a request of the server. Failures are ignored.
-    async fn respond(&self, id: &Id, outcome: &Result<Value, RpcError>);
+    async fn respond(&self, id: &RequestId, outcome: &Result<Value, RpcError>);
 
     /// Listens for messages outside of requests if they need a stream of their own. Returns when there is nothing to
     /// listen to.
-    async fn listen(&self, _: &RequestWriter) {}
+    async fn listen(&self, _: &RequestSerializer) {}
 
     /// Returns the last lines of the server's standard error, oldest first. Empty if it has none.
     fn stderr(&self) -> Vec<String> {

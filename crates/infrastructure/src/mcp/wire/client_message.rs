@@ -1,10 +1,10 @@
 //! Messages of clients, parsed in one pass.
 //!
-//! The pass accepts only well-formed requests and notifications. [`Message::parse`] handles every other text and
+//! The pass accepts only well-formed requests and notifications. [`RpcMessage::parse`] handles every other text and
 //! reports its errors.
 
 use super::{
-    message::{Id, MAX_ID_BYTES, MalformedMessage, Message},
+    message::{MAX_ID_BYTES, MalformedMessage, RequestId, RpcMessage},
     meta::PARAMS_OF_ONE_HOP,
     numbers::first_inexact,
 };
@@ -27,12 +27,12 @@ pub enum ClientMessage {
     /// Request for `tools/call` that is not a retry.
     ToolCall {
         /// Id for the response.
-        id: Id,
+        id: RequestId,
         /// Parameters of the request.
         params: ToolCallParams,
     },
-    /// Any other message, and a `tools/call` that [`Message::parse`] has to handle.
-    Other(Message),
+    /// Any other message, and a `tools/call` that [`RpcMessage::parse`] has to handle.
+    Other(RpcMessage),
 }
 
 /// Parameters of a `tools/call`.
@@ -52,27 +52,27 @@ impl ClientMessage {
     /// Parses one message.
     ///
     /// # Errors
-    /// [`MalformedMessage`] as [`Message::parse`].
+    /// [`MalformedMessage`] as [`RpcMessage::parse`].
     pub fn parse(bytes: &[u8]) -> Result<Self, MalformedMessage> {
         match std::str::from_utf8(bytes).ok().and_then(|text| read(text, true)) {
             Some(message) => Ok(message),
-            None => Message::parse(bytes).map(Self::Other),
+            None => RpcMessage::parse(bytes).map(Self::Other),
         }
     }
 }
 
-/// Parses one message like [`Message::parse`], but a well-formed request or notification in one pass.
+/// Parses one message like [`RpcMessage::parse`], but a well-formed request or notification in one pass.
 ///
 /// # Errors
-/// [`MalformedMessage`] as [`Message::parse`].
-pub fn parse_message(bytes: &[u8]) -> Result<Message, MalformedMessage> {
+/// [`MalformedMessage`] as [`RpcMessage::parse`].
+pub fn parse_message(bytes: &[u8]) -> Result<RpcMessage, MalformedMessage> {
     match std::str::from_utf8(bytes).ok().and_then(|text| read(text, false)) {
         Some(ClientMessage::Other(message)) => Ok(message),
-        Some(ClientMessage::ToolCall { .. }) | None => Message::parse(bytes),
+        Some(ClientMessage::ToolCall { .. }) | None => RpcMessage::parse(bytes),
     }
 }
 
-/// Parses a request or notification in one pass. Returns `None` for every text that needs [`Message::parse`].
+/// Parses a request or notification in one pass. Returns `None` for every text that needs [`RpcMessage::parse`].
 fn read(text: &str, takes_calls_apart: bool) -> Option<ClientMessage> {
     if has_too_many_values(text.as_bytes()) {
         return None;
@@ -89,16 +89,16 @@ fn read(text: &str, takes_calls_apart: bool) -> Option<ClientMessage> {
         (Some(id), Params::Call(params)) => Some(ClientMessage::ToolCall { id, params }),
         (None, Params::Call(_)) => None,
         (Some(id), Params::Object(params)) => {
-            Some(ClientMessage::Other(Message::Request { id, method: method.into_owned(), params }))
+            Some(ClientMessage::Other(RpcMessage::Request { id, method: method.into_owned(), params }))
         }
         (None, Params::Object(params)) => {
-            Some(ClientMessage::Other(Message::Notification { method: method.into_owned(), params }))
+            Some(ClientMessage::Other(RpcMessage::Notification { method: method.into_owned(), params }))
         }
     }
 }
 
 struct MessageMembers<'a> {
-    id: Option<Id>,
+    id: Option<RequestId>,
     method: Cow<'a, str>,
     params: Params,
 }
@@ -146,7 +146,7 @@ enum Member {
 }
 
 #[derive(Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+struct JsonString<'a>(#[serde(borrow)] Cow<'a, str>);
 
 struct Seed {
     takes_calls_apart: bool,
@@ -171,13 +171,15 @@ impl<'de> Visitor<'de> for Seed {
         let (mut is_versioned, mut id, mut method, mut params) = (false, None, None, None);
         while let Some(member) = map.next_key()? {
             match member {
-                Member::Jsonrpc if !is_versioned && map.next_value::<Text<'de>>()?.0 == "2.0" => is_versioned = true,
+                Member::Jsonrpc if !is_versioned && map.next_value::<JsonString<'de>>()?.0 == "2.0" => {
+                    is_versioned = true
+                }
                 Member::Id if id.is_none() => id = Some(map.next_value::<PlainId>()?.0),
-                Member::Method if method.is_none() => method = Some(map.next_value::<Text<'de>>()?.0),
+                Member::Method if method.is_none() => method = Some(map.next_value::<JsonString<'de>>()?.0),
                 Member::Params if params.is_none() => {
                     let is_call = self.takes_calls_apart && method.as_deref() == Some("tools/call");
                     params = Some(if is_call {
-                        Params::Call(map.next_value::<FirstCall>()?.0)
+                        Params::Call(map.next_value::<PlainToolCall>()?.0)
                     } else {
                         Params::Object(map.next_value::<Option<_>>()?.unwrap_or_default())
                     });
@@ -195,7 +197,7 @@ fn needs_closer_look<E: Error>() -> E {
     E::custom("")
 }
 
-struct PlainId(Id);
+struct PlainId(RequestId);
 
 impl<'de> Deserialize<'de> for PlainId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -206,28 +208,28 @@ impl<'de> Deserialize<'de> for PlainId {
 struct IdVisitor;
 
 impl Visitor<'_> for IdVisitor {
-    type Value = Id;
+    type Value = RequestId;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a 64-bit integer or a string")
     }
 
-    fn visit_i64<E: Error>(self, number: i64) -> Result<Id, E> {
-        Ok(Id::Number(number))
+    fn visit_i64<E: Error>(self, number: i64) -> Result<RequestId, E> {
+        Ok(RequestId::Number(number))
     }
 
-    fn visit_u64<E: Error>(self, number: u64) -> Result<Id, E> {
-        i64::try_from(number).map(Id::Number).map_err(E::custom)
+    fn visit_u64<E: Error>(self, number: u64) -> Result<RequestId, E> {
+        i64::try_from(number).map(RequestId::Number).map_err(E::custom)
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<Id, E> {
-        if text.len() > MAX_PLAIN_ID_BYTES { Err(needs_closer_look()) } else { Ok(Id::Text(text.into())) }
+    fn visit_str<E: Error>(self, text: &str) -> Result<RequestId, E> {
+        if text.len() > MAX_PLAIN_ID_BYTES { Err(needs_closer_look()) } else { Ok(RequestId::Text(text.into())) }
     }
 }
 
-struct FirstCall(ToolCallParams);
+struct PlainToolCall(ToolCallParams);
 
-impl<'de> Deserialize<'de> for FirstCall {
+impl<'de> Deserialize<'de> for PlainToolCall {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(ToolCallVisitor).map(Self)
     }
@@ -245,7 +247,7 @@ impl<'de> Visitor<'de> for ToolCallVisitor {
     /// Of members with the same name the last value counts, at the position of the first.
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ToolCallParams, A::Error> {
         let (mut tool, mut arguments, mut meta, mut rest) = (None, Value::Null, None, Vec::new());
-        while let Some(Text(name)) = map.next_key()? {
+        while let Some(JsonString(name)) = map.next_key()? {
             match &*name {
                 "name" => tool = Some(map.next_value()?),
                 "arguments" => arguments = map.next_value()?,
@@ -275,7 +277,7 @@ mod tests {
     fn call(params: &str) -> ToolCallParams {
         let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
         match ClientMessage::parse(text.as_bytes()) {
-            Ok(ClientMessage::ToolCall { id: Id::Number(1), params }) => params,
+            Ok(ClientMessage::ToolCall { id: RequestId::Number(1), params }) => params,
             other => panic!("{other:?}"),
         }
     }
@@ -317,7 +319,7 @@ mod tests {
             let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
             let expected: Option<Map<String, Value>> = serde_json::from_str(params).unwrap();
             match ClientMessage::parse(text.as_bytes()) {
-                Ok(ClientMessage::Other(Message::Request { params, .. })) => {
+                Ok(ClientMessage::Other(RpcMessage::Request { params, .. })) => {
                     assert_eq!(params, expected.unwrap_or_default(), "{text}");
                 }
                 other => panic!("{text}: {other:?}"),
@@ -325,10 +327,10 @@ mod tests {
         }
     }
 
-    /// Checks that the one-pass parser agrees with [`Message::parse`] on every text that it accepts.
+    /// Checks that the one-pass parser agrees with [`RpcMessage::parse`] on every text that it accepts.
     #[track_caller]
     fn check_agreement(text: &str) {
-        let thorough = Message::parse(text.as_bytes());
+        let thorough = RpcMessage::parse(text.as_bytes());
         if let Some(ClientMessage::Other(message)) = read(text, false) {
             assert_eq!(Ok(&message), thorough.as_ref(), "{text:.200}");
         }
@@ -339,21 +341,21 @@ mod tests {
                 params.insert("arguments".into(), arguments);
                 params.extend(meta.map(|meta| ("_meta".to_owned(), meta.into())));
                 params.extend(rest);
-                Ok(Message::Request { id, method: "tools/call".into(), params })
+                Ok(RpcMessage::Request { id, method: "tools/call".into(), params })
             }
             Err(malformed) => Err(malformed),
         };
         let thorough = thorough.map(|message| match message {
-            Message::Request { id, method, mut params } if method == "tools/call" => {
+            RpcMessage::Request { id, method, mut params } if method == "tools/call" => {
                 params.entry("arguments").or_insert(Value::Null);
-                Message::Request { id, method, params }
+                RpcMessage::Request { id, method, params }
             }
             other => other,
         });
         let parsed = parsed.map(|message| match message {
-            Message::Request { id, method, mut params } if method == "tools/call" => {
+            RpcMessage::Request { id, method, mut params } if method == "tools/call" => {
                 params.entry("arguments").or_insert(Value::Null);
-                Message::Request { id, method, params }
+                RpcMessage::Request { id, method, params }
             }
             other => other,
         });

@@ -1,6 +1,6 @@
 //! Messages that are truncated or invalid.
 
-use crate::mcp::wire::message::Id;
+use crate::mcp::wire::message::RequestId;
 use serde::{
     Deserializer,
     de::{IgnoredAny, MapAccess, Visitor},
@@ -13,13 +13,13 @@ use toolstead_domain::json_memory::hides_values;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CutMessage {
     /// Message with a method.
-    Request(Option<Id>),
+    Request(Option<RequestId>),
     /// Message with a result or an error.
-    Answer(Option<Id>),
+    Answer(Option<RequestId>),
     /// Message without a response.
     Notification,
     /// Request or response.
-    Unknown(Option<Id>),
+    Unknown(Option<RequestId>),
 }
 
 impl CutMessage {
@@ -44,11 +44,11 @@ impl CutMessage {
 
 #[derive(Default)]
 struct CutMembers {
-    id: Option<Id>,
+    id: Option<RequestId>,
     method: Option<String>,
     is_answer: bool,
     /// Id whose end has not been read. A number may lack digits.
-    open: Option<Id>,
+    open: Option<RequestId>,
 }
 
 impl<'de> Visitor<'de> for &mut CutMembers {
@@ -62,7 +62,7 @@ impl<'de> Visitor<'de> for &mut CutMembers {
         while let Some(name) = map.next_key::<String>()? {
             self.id = self.open.take().or(self.id.take());
             match name.as_str() {
-                "id" => self.open = Id::from_value(&map.next_value()?),
+                "id" => self.open = RequestId::from_value(&map.next_value()?),
                 "method" => self.method = map.next_value::<Value>()?.as_str().map(str::to_owned),
                 name => {
                     self.is_answer |= matches!(name, "result" | "error");
@@ -77,12 +77,12 @@ impl<'de> Visitor<'de> for &mut CutMembers {
 
 /// Returns the id among the last members of the outermost object, if only `jsonrpc` follows it. The id of an inner
 /// object is followed by more than one bracket and is ignored.
-fn last_id(end: &[u8]) -> Option<Id> {
+fn last_id(end: &[u8]) -> Option<RequestId> {
     let name = br#""id""#;
     let at = end.windows(name.len()).rposition(|window| window == name)?;
     let tail: serde_json::Map<String, Value> = serde_json::from_slice(&[b"{", &end[at..]].concat()).ok()?;
     let is_last = tail.keys().all(|name| matches!(name.as_str(), "id" | "jsonrpc"));
-    tail.get("id").filter(|_| is_last).and_then(Id::from_value)
+    tail.get("id").filter(|_| is_last).and_then(RequestId::from_value)
 }
 
 #[cfg(test)]
@@ -95,15 +95,15 @@ mod tests {
         assert_eq!(CutMessage::read(beginning.as_bytes(), b"xxx\"}}"), expected, "{beginning}");
     }
 
-    fn number(id: i64) -> Option<Id> {
-        Some(Id::Number(id))
+    fn number(id: i64) -> Option<RequestId> {
+        Some(RequestId::Number(id))
     }
 
     #[test]
     fn an_id_near_the_beginning_is_found() {
         use CutMessage::{Answer, Request, Unknown};
         check(r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"a":"xxx"#, Request(number(7)));
-        check(r#" { "id" : "a\"b" , "params":{"id":9"#, Unknown(Some(Id::Text("a\"b".into()))));
+        check(r#" { "id" : "a\"b" , "params":{"id":9"#, Unknown(Some(RequestId::Text("a\"b".into()))));
         check(r#"{"x":{"id":1,"y":["}"]},"id":-2,"params":"#, Unknown(number(-2)));
         check(r#"{"jsonrpc":"2.0","id":17,"result":{"#, Answer(number(17)));
         check(r#" { "id" : 3 , "jsonrpc": "2.0", "error": ["#, Answer(number(3)));
@@ -123,7 +123,7 @@ mod tests {
         for (end, id) in [
             (r#"xxx"},"jsonrpc":"2.0","id":7}"#, number(7)),
             (r#"xxx"}]}, "id": 17, "jsonrpc": "2.0"} "#, number(17)),
-            (r#"xxx"},"id":"seven","jsonrpc":"2.0"}"#, Some(Id::Text("seven".into()))),
+            (r#"xxx"},"id":"seven","jsonrpc":"2.0"}"#, Some(RequestId::Text("seven".into()))),
             (r#"xxx","id":7}}"#, None),
             (r#"xxx","b":{"id":7}}}"#, None),
             (r#"xxx"},"id":7,"params":{}}"#, None),

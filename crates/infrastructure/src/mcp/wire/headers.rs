@@ -89,22 +89,22 @@ struct ParamHeader {
 /// Error for a schema with invalid `x-mcp-header` annotations. Its tool is not offered over HTTP.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("its `x-mcp-header` {0}")]
-pub struct InvalidAnnotation(String);
+pub struct InvalidHeaderAnnotation(String);
 
 impl ParamHeaders {
     /// Reads the annotations of an input schema.
     ///
     /// # Errors
-    /// Returns [`InvalidAnnotation`] for a name that is not a valid header token or occurs twice (ignoring case), for a
+    /// Returns [`InvalidHeaderAnnotation`] for a name that is not a valid header token or occurs twice (ignoring case), for a
     /// parameter that is not a string, integer or boolean, and for an annotation outside a chain of `properties`.
-    pub fn of_schema(schema: &Value) -> Result<Self, InvalidAnnotation> {
+    pub fn of_schema(schema: &Value) -> Result<Self, InvalidHeaderAnnotation> {
         let mut headers = Vec::new();
         if let Value::Object(schema) = schema {
             collect(schema, Some(&mut Vec::new()), &mut headers)?;
         }
         let mut names = BTreeSet::new();
         match headers.iter().find(|header| !names.insert(header.name.as_str())) {
-            Some(twice) => Err(InvalidAnnotation(format!("`{}` occurs twice", twice.token()))),
+            Some(twice) => Err(InvalidHeaderAnnotation(format!("`{}` occurs twice", twice.token()))),
             None => Ok(Self(headers)),
         }
     }
@@ -165,12 +165,12 @@ fn collect(
     schema: &Map<String, Value>,
     mut path: Option<&mut Vec<String>>,
     headers: &mut Vec<ParamHeader>,
-) -> Result<(), InvalidAnnotation> {
+) -> Result<(), InvalidHeaderAnnotation> {
     for (keyword, value) in schema {
         match (keyword.as_str(), value) {
             (ANNOTATION, _) => {
                 let Some(path) = path.as_deref().filter(|path| !path.is_empty()) else {
-                    return Err(InvalidAnnotation("is outside the chain of `properties` from the root".into()));
+                    return Err(InvalidHeaderAnnotation("is outside the chain of `properties` from the root".into()));
                 };
                 headers.push(read_annotation(schema, value, path)?);
             }
@@ -200,7 +200,7 @@ fn collect(
     Ok(())
 }
 
-fn collect_off_the_chain(value: &Value, headers: &mut Vec<ParamHeader>) -> Result<(), InvalidAnnotation> {
+fn collect_off_the_chain(value: &Value, headers: &mut Vec<ParamHeader>) -> Result<(), InvalidHeaderAnnotation> {
     match value {
         Value::Object(schema) => collect(schema, None, headers),
         Value::Array(schemas) => schemas.iter().try_for_each(|schema| collect_off_the_chain(schema, headers)),
@@ -212,17 +212,17 @@ fn read_annotation(
     schema: &Map<String, Value>,
     value: &Value,
     path: &[String],
-) -> Result<ParamHeader, InvalidAnnotation> {
+) -> Result<ParamHeader, InvalidHeaderAnnotation> {
     let at = path.join(".");
     let Some(token) = value.as_str().filter(|token| !token.is_empty()) else {
-        return Err(InvalidAnnotation(format!("of `{at}` is not a string, or is empty")));
+        return Err(InvalidHeaderAnnotation(format!("of `{at}` is not a string, or is empty")));
     };
     let name = HeaderName::from_bytes(format!("{PARAM_PREFIX}{token}").as_bytes());
     let Ok(name) = name else {
-        return Err(InvalidAnnotation(format!("of `{at}` is not a token: {token:?}")));
+        return Err(InvalidHeaderAnnotation(format!("of `{at}` is not a token: {token:?}")));
     };
     if !is_mirrored_type(schema.get("type")) {
-        return Err(InvalidAnnotation(format!(
+        return Err(InvalidHeaderAnnotation(format!(
             "of `{at}` is on a parameter that is not of type string, integer or boolean"
         )));
     }

@@ -1,6 +1,6 @@
 //! Incoming messages. The content of a long response stays unparsed text.
 
-use crate::mcp::wire::message::{Envelope, Id, MalformedMessage, Message, RpcError, parse_visible};
+use crate::mcp::wire::message::{Envelope, MalformedMessage, RequestId, RpcError, RpcMessage, parse_visible};
 use serde_json::Value;
 use std::ops::Range;
 use toolstead_domain::json_memory::{has_too_much_memory, hides_values};
@@ -12,17 +12,17 @@ const MAX_PLAIN_BYTES: usize = 64 << 10;
 /// Incoming message. Of a long response only the id is parsed, so that the reading task forwards it cheaply and an
 /// invalid part does not spoil the rest.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Incoming {
+pub enum IncomingMessage {
     /// Response to a request.
-    Answer(Answer),
+    Answer(RawResponse),
     /// Request or notification.
-    Other(Message),
+    Other(RpcMessage),
 }
 
 /// Response as received.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
-    id: Id,
+pub struct RawResponse {
+    id: RequestId,
     text: String,
     /// Range of the result or error in the text.
     content: Range<usize>,
@@ -46,11 +46,11 @@ pub struct UnreadableMessage {
 #[error("the answer is invalid: {0}")]
 pub struct MalformedAnswer(String);
 
-impl Incoming {
+impl IncomingMessage {
     /// Reads one message.
     ///
     /// # Errors
-    /// Returns [`UnreadableMessage`] in the cases in which [`Message::parse`] fails.
+    /// Returns [`UnreadableMessage`] in the cases in which [`RpcMessage::parse`] fails.
     pub fn read(bytes: Vec<u8>) -> Result<Self, Box<UnreadableMessage>> {
         let text = match String::from_utf8(bytes) {
             Ok(text) => text,
@@ -60,7 +60,7 @@ impl Incoming {
             }
         };
         if let Some((id, content, result)) = plain_answer(&text) {
-            return Ok(Self::Answer(Answer { id, text, content, is_error: false, result: Some(result) }));
+            return Ok(Self::Answer(RawResponse { id, text, content, is_error: false, result: Some(result) }));
         }
         let envelope = match Envelope::parse(&text) {
             Ok(envelope) => envelope,
@@ -74,7 +74,7 @@ impl Incoming {
         if let (Some((content, is_error)), Ok(Some(id))) = (content, envelope.read_id()) {
             let start = content.as_ptr().addr() - text.as_ptr().addr();
             let content = start..start + content.len();
-            return Ok(Self::Answer(Answer { id, content, is_error, text, result: None }));
+            return Ok(Self::Answer(RawResponse { id, content, is_error, text, result: None }));
         }
         match envelope.into_message() {
             Ok(message) => Ok(Self::Other(message)),
@@ -85,7 +85,7 @@ impl Incoming {
 
 /// Parses a response of usual size in one of the two usual forms: with `jsonrpc` and `id` before the result, or after
 /// it. Returns `None` for every other message, and for one with other members or an invalid result.
-fn plain_answer(text: &str) -> Option<(Id, Range<usize>, Value)> {
+fn plain_answer(text: &str) -> Option<(RequestId, Range<usize>, Value)> {
     const MEMBERS: &str = r#""jsonrpc":"2.0","id":"#;
     const RESULT: &str = r#""result":"#;
     let inner = text.strip_prefix('{')?.strip_suffix('}').filter(|_| text.len() <= MAX_PLAIN_BYTES)?;
@@ -100,7 +100,7 @@ fn plain_answer(text: &str) -> Option<(Id, Range<usize>, Value)> {
         }
     };
     let is_number = id.bytes().all(|byte| byte.is_ascii_digit()) && (id == "0" || !id.starts_with('0'));
-    let id = id.parse().ok().filter(|_| is_number).map(Id::Number)?;
+    let id = id.parse().ok().filter(|_| is_number).map(RequestId::Number)?;
     if hides_values(text.as_bytes()) {
         return None;
     }
@@ -108,9 +108,9 @@ fn plain_answer(text: &str) -> Option<(Id, Range<usize>, Value)> {
     Some((id, start..start + content.len(), parse_visible(content).ok()?))
 }
 
-impl Answer {
+impl RawResponse {
     /// Returns the id of the request.
-    pub fn id(&self) -> &Id {
+    pub fn id(&self) -> &RequestId {
         &self.id
     }
 
@@ -156,21 +156,21 @@ mod tests {
     use serde_json::json;
 
     #[track_caller]
-    fn answer(text: &str) -> Answer {
-        match Incoming::read(text.into()).unwrap() {
-            Incoming::Answer(answer) => answer,
-            Incoming::Other(other) => panic!("{other:?}"),
+    fn answer(text: &str) -> RawResponse {
+        match IncomingMessage::read(text.into()).unwrap() {
+            IncomingMessage::Answer(answer) => answer,
+            IncomingMessage::Other(other) => panic!("{other:?}"),
         }
     }
 
-    fn read(text: &str) -> Result<Incoming, MalformedMessage> {
-        Incoming::read(text.into()).map_err(|unreadable| unreadable.malformed)
+    fn read(text: &str) -> Result<IncomingMessage, MalformedMessage> {
+        IncomingMessage::read(text.into()).map_err(|unreadable| unreadable.malformed)
     }
 
     #[test]
     fn an_answer_is_parsed_when_it_is_wanted() {
         let good = answer(r#" { "result" : {"a": [1]} , "id":"x", "jsonrpc":"2.0"}"#);
-        assert_eq!((good.id(), good.result_text()), (&Id::Text("x".into()), Ok(Ok(r#"{"a": [1]}"#))));
+        assert_eq!((good.id(), good.result_text()), (&RequestId::Text("x".into()), Ok(Ok(r#"{"a": [1]}"#))));
         assert_eq!(good.into_outcome(), Ok(Ok(json!({"a": [1]}))));
         let error = RpcError::new(-32602, "no").with_data(json!(1));
         let failed = answer(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no","data":1}}"#);
@@ -193,7 +193,7 @@ mod tests {
             (format!(r#"{{"result":{result},"jsonrpc":"2.0","id":7,"x":1}}"#), false),
         ] {
             let answer = answer(&text);
-            assert_eq!((answer.id(), answer.result.is_some()), (&Id::Number(7), is_parsed), "{text:.90}");
+            assert_eq!((answer.id(), answer.result.is_some()), (&RequestId::Number(7), is_parsed), "{text:.90}");
             let read = answer.result_text().map(|result| result.map(str::trim_end));
             assert_eq!((read, answer.heavy_result()), (Ok(Ok(result)), None), "{text:.90}");
             assert_eq!(answer.into_outcome(), Ok(Ok(serde_json::from_str(result).unwrap())), "{text:.90}");
@@ -223,7 +223,7 @@ mod tests {
             &format!("\"result\":{deep}"),
         ] {
             let answer = answer(&format!(r#"{{"jsonrpc":"2.0","id":1,{content}}}"#));
-            assert_eq!(answer.id(), &Id::Number(1));
+            assert_eq!(answer.id(), &RequestId::Number(1));
             assert!(answer.into_outcome().is_err(), "{content:.40}");
         }
     }
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn everything_else_is_read_as_a_message() {
         let notification = r#"{"jsonrpc":"2.0","method":"m"}"#;
-        assert_eq!(read(notification), Message::parse(notification.as_bytes()).map(Incoming::Other));
+        assert_eq!(read(notification), RpcMessage::parse(notification.as_bytes()).map(IncomingMessage::Other));
         for bad in [
             "{",
             "[]",
@@ -242,11 +242,11 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":1.5,"error":{"code":1,"message":"m"}}"#,
             "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":1,\"x\":\"\u{0}\"}",
         ] {
-            assert_eq!(read(bad), Message::parse(bad.as_bytes()).map(Incoming::Other), "{bad}");
-            assert_eq!(Incoming::read(bad.into()).unwrap_err().bytes, bad.as_bytes());
+            assert_eq!(read(bad), RpcMessage::parse(bad.as_bytes()).map(IncomingMessage::Other), "{bad}");
+            assert_eq!(IncomingMessage::read(bad.into()).unwrap_err().bytes, bad.as_bytes());
         }
         let no_utf8 = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"\xff\"}".to_vec();
-        let unreadable = Incoming::read(no_utf8.clone()).unwrap_err();
-        assert_eq!((unreadable.malformed.id, unreadable.bytes), (Some(Id::Number(1)), no_utf8));
+        let unreadable = IncomingMessage::read(no_utf8.clone()).unwrap_err();
+        assert_eq!((unreadable.malformed.id, unreadable.bytes), (Some(RequestId::Number(1)), no_utf8));
     }
 }

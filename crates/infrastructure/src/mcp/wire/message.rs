@@ -16,7 +16,7 @@ pub(super) const MAX_ID_BYTES: usize = 64 << 10;
 
 /// Id of a request: a 64-bit integer or a string, never null (MCP 2025-11-25, basic, "Requests").
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Id {
+pub enum RequestId {
     /// Integer id.
     Number(i64),
     /// String id. Never equal to an integer id, even if the string consists of digits.
@@ -25,11 +25,11 @@ pub enum Id {
 
 /// JSON-RPC message with its parameters or result as received.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Message {
+pub enum RpcMessage {
     /// A message that requires a response.
     Request {
         /// Id to return with the response.
-        id: Id,
+        id: RequestId,
         /// Name of the requested method.
         method: String,
         /// Parameters; empty if the message has none.
@@ -45,7 +45,7 @@ pub enum Message {
     /// Response to a request.
     Response {
         /// Id of the request.
-        id: Id,
+        id: RequestId,
         /// Result or error.
         outcome: Result<Value, RpcError>,
     },
@@ -67,7 +67,7 @@ pub struct RpcError {
 #[derive(Debug, Clone, PartialEq)]
 pub struct MalformedMessage {
     /// Id, if it could be read.
-    pub id: Option<Id>,
+    pub id: Option<RequestId>,
     /// `true` if the message was meant as a response to a request of ours.
     pub is_response: bool,
     /// Error to send or report.
@@ -159,8 +159,8 @@ fn present<'de: 'a, 'a, D: serde::Deserializer<'de>>(deserializer: D) -> Result<
 /// Deserializes a string without copying it unless it has escapes. Serde itself copies a `Cow` within an `Option`.
 fn borrowed<'de: 'a, 'a, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Cow<'a, str>>, D::Error> {
     #[derive(Deserialize)]
-    struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-    Ok(Option::<Text<'a>>::deserialize(deserializer)?.map(|Text(text)| text))
+    struct BorrowedText<'a>(#[serde(borrow)] Cow<'a, str>);
+    Ok(Option::<BorrowedText<'a>>::deserialize(deserializer)?.map(|BorrowedText(text)| text))
 }
 
 #[derive(Deserialize)]
@@ -172,7 +172,7 @@ struct ErrorObject<'a> {
     data: Option<&'a RawValue>,
 }
 
-impl Message {
+impl RpcMessage {
     /// Parses one message. Unknown members of the message itself are ignored. All members of `params`, `result` and
     /// `error` are retained.
     ///
@@ -205,18 +205,18 @@ impl Message {
 }
 
 /// Returns a response with a result, as one line of JSON.
-pub fn response(id: &Id, result: &impl serde::Serialize) -> Vec<u8> {
+pub fn response(id: &RequestId, result: &impl serde::Serialize) -> Vec<u8> {
     sized_response(id, result, RESULT_BYTES)
 }
 
 /// Returns the same response, with an initial capacity of `bytes` for the result.
-pub fn sized_response(id: &Id, result: &impl serde::Serialize, bytes: usize) -> Vec<u8> {
+pub fn sized_response(id: &RequestId, result: &impl serde::Serialize, bytes: usize) -> Vec<u8> {
     let mut line = Vec::with_capacity(64 + bytes);
     line.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     // Writing a JSON value into memory cannot fail, because all of its keys are strings.
     let written = match id {
-        Id::Number(number) => serde_json::to_writer(&mut line, number),
-        Id::Text(text) => serde_json::to_writer(&mut line, &**text),
+        RequestId::Number(number) => serde_json::to_writer(&mut line, number),
+        RequestId::Text(text) => serde_json::to_writer(&mut line, &**text),
     };
     line.extend_from_slice(br#","result":"#);
     if written.and_then(|()| serde_json::to_writer(&mut line, result)).is_err() {
@@ -227,8 +227,8 @@ pub fn sized_response(id: &Id, result: &impl serde::Serialize, bytes: usize) -> 
 }
 
 /// Returns an error response as one line of JSON. Without an id, `id` is null (JSON-RPC 2.0, section 5).
-pub fn error_response(id: Option<&Id>, error: &RpcError) -> Vec<u8> {
-    json!({"jsonrpc": "2.0", "id": id.map_or(Value::Null, Id::to_value), "error": error.to_value()})
+pub fn error_response(id: Option<&RequestId>, error: &RpcError) -> Vec<u8> {
+    json!({"jsonrpc": "2.0", "id": id.map_or(Value::Null, RequestId::to_value), "error": error.to_value()})
         .to_string()
         .into_bytes()
 }
@@ -259,20 +259,20 @@ impl<'a> Envelope<'a> {
         Ok(envelope)
     }
 
-    pub(super) fn read_id(&self) -> Result<Option<Id>, ()> {
+    pub(super) fn read_id(&self) -> Result<Option<RequestId>, ()> {
         let Some(raw) = self.id else { return Ok(None) };
         // An object or list is not a valid id. It is not parsed, because it could contain hidden values.
         if raw.get().len() > MAX_ID_BYTES || raw.get().starts_with(['{', '[']) {
             return Err(());
         }
         match serde_json::from_str(raw.get()) {
-            Ok(Value::Number(number)) => number.as_i64().map(|number| Some(Id::Number(number))).ok_or(()),
-            Ok(Value::String(text)) => Ok(Some(Id::Text(text.into()))),
+            Ok(Value::Number(number)) => number.as_i64().map(|number| Some(RequestId::Number(number))).ok_or(()),
+            Ok(Value::String(text)) => Ok(Some(RequestId::Text(text.into()))),
             _ => Err(()),
         }
     }
 
-    pub(super) fn into_message(self) -> Result<Message, MalformedMessage> {
+    pub(super) fn into_message(self) -> Result<RpcMessage, MalformedMessage> {
         let is_response = self.method.is_none();
         let id = self.read_id();
         let refuse_as = |kind: ErrorKind, code: i64, message: String| {
@@ -305,8 +305,8 @@ impl<'a> Envelope<'a> {
             };
             let method = method.into_owned();
             return Ok(match id {
-                Some(id) => Message::Request { id, method, params },
-                None => Message::Notification { method, params },
+                Some(id) => RpcMessage::Request { id, method, params },
+                None => RpcMessage::Notification { method, params },
             });
         }
         let outcome = match (self.result, self.error) {
@@ -332,7 +332,7 @@ impl<'a> Envelope<'a> {
             }
         };
         match id {
-            Some(id) => Ok(Message::Response { id, outcome }),
+            Some(id) => Ok(RpcMessage::Response { id, outcome }),
             None => {
                 let no_id = || of_kind(RpcError::INVALID_REQUEST, ErrorKind::InvalidInput, "the response has no id");
                 let error = outcome.err().unwrap_or_else(no_id);
@@ -395,7 +395,7 @@ fn parse_light(text: &str) -> Result<Value, JsonRejection> {
     serde_json::from_str(text).map_err(|error| JsonRejection::Json(error.to_string()))
 }
 
-impl Id {
+impl RequestId {
     /// Returns the id as JSON.
     pub fn to_value(&self) -> Value {
         match self {
@@ -414,7 +414,7 @@ impl Id {
     }
 }
 
-impl fmt::Display for Id {
+impl fmt::Display for RequestId {
     /// Formats the id as JSON.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.to_value().fmt(f)
@@ -449,29 +449,30 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn good(text: &str) -> Message {
-        Message::parse(text.as_bytes()).unwrap()
+    fn good(text: &str) -> RpcMessage {
+        RpcMessage::parse(text.as_bytes()).unwrap()
     }
 
     #[track_caller]
-    fn bad(text: impl AsRef<[u8]>) -> (Option<Id>, bool, i64) {
-        let malformed = Message::parse(text.as_ref()).unwrap_err();
+    fn bad(text: impl AsRef<[u8]>) -> (Option<RequestId>, bool, i64) {
+        let malformed = RpcMessage::parse(text.as_ref()).unwrap_err();
         (malformed.id, malformed.is_response, malformed.error.code)
     }
 
     #[test]
     fn each_kind_of_message_is_known_by_its_members() {
         let params = json!({"a": 1}).as_object().unwrap().clone();
-        let request = Message::Request { id: Id::Text("1".into()), method: "m".into(), params: params.clone() };
+        let request =
+            RpcMessage::Request { id: RequestId::Text("1".into()), method: "m".into(), params: params.clone() };
         assert_eq!(good(r#"{"jsonrpc":"2.0","id":"1","method":"m","params":{"a":1},"x":0}"#), request);
         assert_eq!(
             good(r#"{"jsonrpc":"2.0","method":"m"}"#),
-            Message::Notification { method: "m".into(), params: Map::new() }
+            RpcMessage::Notification { method: "m".into(), params: Map::new() }
         );
-        let response = Message::Response { id: Id::Number(7), outcome: Ok(json!({"a": 1})) };
+        let response = RpcMessage::Response { id: RequestId::Number(7), outcome: Ok(json!({"a": 1})) };
         assert_eq!(good(r#"{"jsonrpc":"2.0","id":7,"result":{"a":1}}"#), response);
-        for message in [request, response, Message::Notification { method: "m".into(), params }] {
-            assert_eq!(Message::parse(&message.to_json()), Ok(message));
+        for message in [request, response, RpcMessage::Notification { method: "m".into(), params }] {
+            assert_eq!(RpcMessage::parse(&message.to_json()), Ok(message));
         }
     }
 
@@ -491,23 +492,23 @@ mod tests {
             (&format!(r#"{{"a":[{zeros}0]}}"#), "too_large", "too many values"),
         ] {
             let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{params}}}"#);
-            let MalformedMessage { id, error, .. } = Message::parse(text.as_bytes()).unwrap_err();
-            assert_eq!((id, error.code), (Some(Id::Number(1)), RpcError::INVALID_PARAMS), "{params:.60}");
+            let MalformedMessage { id, error, .. } = RpcMessage::parse(text.as_bytes()).unwrap_err();
+            assert_eq!((id, error.code), (Some(RequestId::Number(1)), RpcError::INVALID_PARAMS), "{params:.60}");
             assert_eq!(error.data, Some(json!({"kind": kind})), "{params:.60}");
             assert!(error.message.contains(reason), "{}", error.message);
         }
         for text in ["{", "[]", "7", r#"{"jsonrpc":"2.0","id":[],"method":"m"}"#, r#"{"id":1,"method":"m"}"#] {
-            let error = Message::parse(text.as_bytes()).unwrap_err().error;
+            let error = RpcMessage::parse(text.as_bytes()).unwrap_err().error;
             assert_eq!(error.data, Some(json!({"kind": "invalid_input"})), "{text}");
         }
         let echo = good(r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":18446744073709551616}}"#);
-        let Message::Request { params, .. } = echo else { panic!("{echo:?}") };
+        let RpcMessage::Request { params, .. } = echo else { panic!("{echo:?}") };
         assert_eq!(params["a"].as_f64(), Some(18_446_744_073_709_551_616.0));
         let result = format!(r#"{{"jsonrpc":"2.0","id":1,"result":[{zeros}0]}}"#);
-        assert_eq!(bad(result), (Some(Id::Number(1)), true, RpcError::INVALID_REQUEST));
+        assert_eq!(bad(result), (Some(RequestId::Number(1)), true, RpcError::INVALID_REQUEST));
         let error = format!(r#"{{"jsonrpc":"2.0","id":1,"error":{{"code":5,"message":"m","data":[{zeros}0]}}}}"#);
         let outcome = Err(RpcError::new(5, "m"));
-        assert_eq!(good(&error), Message::Response { id: Id::Number(1), outcome });
+        assert_eq!(good(&error), RpcMessage::Response { id: RequestId::Number(1), outcome });
         let id = format!(r#"{{"jsonrpc":"2.0","id":[{zeros}0],"method":"m"}}"#);
         assert_eq!(bad(id), (None, false, RpcError::INVALID_REQUEST));
     }
@@ -526,36 +527,45 @@ mod tests {
         assert_eq!(bad(""), (None, false, -32700));
         assert_eq!(bad("[]"), (None, false, -32600));
         assert_eq!(bad("7"), (None, false, -32600));
-        assert_eq!(bad(r#"{"id":1,"method":"m"}"#), (Some(Id::Number(1)), false, -32600));
+        assert_eq!(bad(r#"{"id":1,"method":"m"}"#), (Some(RequestId::Number(1)), false, -32600));
         assert_eq!(bad(r#"{"jsonrpc":"2.0","id":null,"method":"m"}"#).2, -32600);
         assert_eq!(bad(r#"{"jsonrpc":"2.0","id":1.5,"method":"m"}"#), (None, false, -32600));
-        assert_eq!(bad(r#"{"jsonrpc":"2.0","id":1,"method":"m","params":[]}"#), (Some(Id::Number(1)), false, -32602));
+        assert_eq!(
+            bad(r#"{"jsonrpc":"2.0","id":1,"method":"m","params":[]}"#),
+            (Some(RequestId::Number(1)), false, -32602)
+        );
         assert_eq!(
             bad(r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"n":1e400}}"#),
-            (Some(Id::Number(1)), false, -32602)
+            (Some(RequestId::Number(1)), false, -32602)
         );
         assert_eq!(
             bad(r#"{"jsonrpc":"2.0","id":1,"result":{"n":18446744073709551617}}"#),
-            (Some(Id::Number(1)), true, -32600)
+            (Some(RequestId::Number(1)), true, -32600)
         );
-        assert_eq!(bad(r#"{"jsonrpc":"2.0","id":1,"result":{"s":"\ud800"}}"#), (Some(Id::Number(1)), true, -32600));
+        assert_eq!(
+            bad(r#"{"jsonrpc":"2.0","id":1,"result":{"s":"\ud800"}}"#),
+            (Some(RequestId::Number(1)), true, -32600)
+        );
         assert_eq!(
             bad(r#"{"jsonrpc":"2.0","id":1,"result":1,"error":{"code":1}}"#),
-            (Some(Id::Number(1)), true, -32600)
+            (Some(RequestId::Number(1)), true, -32600)
         );
         let hidden = hidden_values();
         for member in ["params", "result", "error"] {
             let method = if member == "params" { r#""method":"m","# } else { "" };
             let text = format!(r#"{{"jsonrpc":"2.0","id":1,{method}"{member}":{{"a":{hidden}}}}}"#);
-            assert_eq!(bad(text), (Some(Id::Number(1)), member != "params", -32600));
+            assert_eq!(bad(text), (Some(RequestId::Number(1)), member != "params", -32600));
         }
         assert_eq!(bad(format!(r#"{{"jsonrpc":"2.0","method":"m","id":{hidden}}}"#)), (None, false, -32600));
         let broken = [format!(r#"{{"id":{hidden},"method":""#).as_bytes(), b"\xff\"}"].concat();
         assert_eq!(bad(broken), (None, false, -32700));
-        assert_eq!(bad(r#"{"jsonrpc":"2.0","id":1}"#), (Some(Id::Number(1)), true, -32600));
-        assert_eq!(bad(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"\xff\"}"), (Some(Id::Number(1)), true, -32700));
+        assert_eq!(bad(r#"{"jsonrpc":"2.0","id":1}"#), (Some(RequestId::Number(1)), true, -32600));
+        assert_eq!(
+            bad(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"\xff\"}"),
+            (Some(RequestId::Number(1)), true, -32700)
+        );
         let deep =
             format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{}{}}}"#, "[".repeat(10_000), "]".repeat(10_000));
-        assert!(Message::parse(deep.as_bytes()).is_err());
+        assert!(RpcMessage::parse(deep.as_bytes()).is_err());
     }
 }

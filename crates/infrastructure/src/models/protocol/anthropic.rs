@@ -3,10 +3,10 @@
 mod answer;
 mod request;
 
-use super::{Decoder, Protocol};
+use super::{Decoder, ModelProtocol};
 use crate::models::{
     images::ImageLimits,
-    offer::{CallIds, ToolMapping},
+    offer::{CallIdAllocator, ToolMapping},
     settings::{ModelSettings, ProviderKind},
 };
 use answer::AnthropicDecoder;
@@ -33,7 +33,7 @@ const IMAGES: ImageLimits = ImageLimits {
 /// Protocol of Anthropic Messages.
 pub(super) struct Anthropic;
 
-impl Protocol for Anthropic {
+impl ModelProtocol for Anthropic {
     fn path(&self, settings: &ModelSettings) -> String {
         let has_version = settings.base_url.trim_end_matches('/').ends_with("/v1");
         if has_version { "/messages" } else { "/v1/messages" }.to_owned()
@@ -59,7 +59,7 @@ impl Protocol for Anthropic {
     }
 
     fn decoder(&self, request: &ModelRequest) -> Box<dyn Decoder> {
-        Box::new(AnthropicDecoder::new(offer(&request.tools), CallIds::after(request)))
+        Box::new(AnthropicDecoder::new(offer(&request.tools), CallIdAllocator::after(request)))
     }
 }
 

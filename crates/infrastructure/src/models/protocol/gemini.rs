@@ -1,14 +1,14 @@
 //! Google Gemini.
 
 use super::{
-    Decoder, Protocol, incomplete_answer,
+    Decoder, ModelProtocol, incomplete_answer,
     parts::{self, count, images, result_text, unexpected},
 };
 use crate::{
     http::sse::SseEvent,
     models::{
         images::{ImageLimits, fitted},
-        offer::{CallIds, ToolMapping},
+        offer::{CallIdAllocator, ToolMapping},
         schema::schema_copy,
         settings::{ModelSettings, ProviderKind},
     },
@@ -58,7 +58,7 @@ fn offer(tools: &[OfferedTool]) -> ToolMapping {
     ToolMapping::of(ProviderKind::Gemini, tools, is_of_name, MAX_NAME)
 }
 
-impl Protocol for Gemini {
+impl ModelProtocol for Gemini {
     fn path(&self, settings: &ModelSettings) -> String {
         let name = settings.model.strip_prefix("models/").unwrap_or(&settings.model);
         let is_plain =
@@ -116,7 +116,7 @@ impl Protocol for Gemini {
         Box::new(GeminiDecoder {
             offer,
             names,
-            ids: CallIds::after(request),
+            ids: CallIdAllocator::after(request),
             text: String::new(),
             thinking: String::new(),
             has_calls: false,
@@ -248,7 +248,7 @@ struct GeminiDecoder {
     offer: ToolMapping,
     /// Gemini's names of the offered tools.
     names: Vec<String>,
-    ids: CallIds,
+    ids: CallIdAllocator,
     text: String,
     /// Thinking that is not part of a block yet.
     thinking: String,

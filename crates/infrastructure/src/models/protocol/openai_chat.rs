@@ -1,7 +1,7 @@
 //! OpenAI Chat Completions, as implemented by OpenAI, OpenRouter, Ollama, vLLM and most other servers.
 
 use super::{
-    Decoder, Protocol, incomplete_answer,
+    Decoder, ModelProtocol, incomplete_answer,
     openai::{self, data_url},
     parts::{self, count, images, result_text, unexpected},
 };
@@ -9,7 +9,7 @@ use crate::{
     http::sse::SseEvent,
     models::{
         images::fitted,
-        offer::{CallIds, ToolMapping},
+        offer::{CallIdAllocator, ToolMapping},
         schema::schema_copy,
         settings::{ModelSettings, ProviderKind},
     },
@@ -42,7 +42,7 @@ fn offer(tools: &[OfferedTool]) -> ToolMapping {
     ToolMapping::of(ProviderKind::OpenAi, tools, openai::is_of_name, openai::MAX_NAME)
 }
 
-impl Protocol for OpenAiChat {
+impl ModelProtocol for OpenAiChat {
     fn path(&self, settings: &ModelSettings) -> String {
         parts::path(settings, "/v1", "/chat/completions")
     }
@@ -95,7 +95,7 @@ impl Protocol for OpenAiChat {
     }
 
     fn decoder(&self, request: &ModelRequest) -> Box<dyn Decoder> {
-        Box::new(ChatDecoder::new(offer(&request.tools), CallIds::after(request)))
+        Box::new(ChatDecoder::new(offer(&request.tools), CallIdAllocator::after(request)))
     }
 }
 
@@ -203,26 +203,26 @@ fn opened(sealed: &SealedBlock) -> Option<Map<String, Value>> {
 
 /// Call being received.
 #[derive(Debug, Default)]
-struct Call {
+struct PartialCall {
     index: Option<u64>,
     id: String,
     name: String,
     arguments: String,
-    braces: Braces,
+    braces: BraceCounter,
     /// Member that the server expects back with the call.
     extra: Option<Value>,
 }
 
 /// Brace counter of a JSON object that arrives in pieces. Each byte is read once, regardless of the number of pieces.
 #[derive(Debug, Default)]
-struct Braces {
+struct BraceCounter {
     open: usize,
     has_begun: bool,
     is_in_text: bool,
     is_escaped: bool,
 }
 
-impl Braces {
+impl BraceCounter {
     fn take(&mut self, piece: &str) {
         for byte in piece.bytes() {
             match byte {
@@ -248,12 +248,12 @@ impl Braces {
 /// Decoder of an answer.
 struct ChatDecoder {
     offer: ToolMapping,
-    ids: CallIds,
+    ids: CallIdAllocator,
     text: String,
     thinking: String,
     /// Name of the member that contains the thinking.
     thinks_in: Option<&'static str>,
-    calls: Vec<Call>,
+    calls: Vec<PartialCall>,
     reason: Option<String>,
     is_refusal: bool,
     usage: Usage,
@@ -261,7 +261,7 @@ struct ChatDecoder {
 }
 
 impl ChatDecoder {
-    fn new(offer: ToolMapping, ids: CallIds) -> Self {
+    fn new(offer: ToolMapping, ids: CallIdAllocator) -> Self {
         Self {
             offer,
             ids,
@@ -356,7 +356,7 @@ impl ChatDecoder {
             return Err(unexpected(&format!("more than {MAX_CALLS} calls in one answer")));
         }
         let at = known.unwrap_or_else(|| {
-            self.calls.push(Call { index, ..Call::default() });
+            self.calls.push(PartialCall { index, ..PartialCall::default() });
             self.calls.len() - 1
         });
         let call = &mut self.calls[at];
@@ -374,7 +374,7 @@ impl ChatDecoder {
             }
             Some(whole @ Value::Object(_)) => {
                 call.arguments = whole.to_string();
-                call.braces = Braces { has_begun: true, ..Braces::default() };
+                call.braces = BraceCounter { has_begun: true, ..BraceCounter::default() };
             }
             _ => {}
         }

@@ -1,7 +1,7 @@
 //! OpenAI Responses. The provider stores nothing: reasoning is received encrypted and sent back unchanged.
 
 use super::{
-    Decoder, Protocol, incomplete_answer,
+    Decoder, ModelProtocol, incomplete_answer,
     openai::{self, data_url},
     parts::{self, count, images, result_text, unexpected},
 };
@@ -9,7 +9,7 @@ use crate::{
     http::sse::SseEvent,
     models::{
         images::fitted,
-        offer::{CallIds, ToolMapping},
+        offer::{CallIdAllocator, ToolMapping},
         schema::schema_copy,
         settings::{ModelSettings, ProviderKind},
     },
@@ -67,7 +67,7 @@ struct Body<'a> {
     prompt_cache_key: Option<&'a str>,
 }
 
-impl Protocol for OpenAiResponses {
+impl ModelProtocol for OpenAiResponses {
     fn path(&self, settings: &ModelSettings) -> String {
         parts::path(settings, "/v1", "/responses")
     }
@@ -111,7 +111,7 @@ impl Protocol for OpenAiResponses {
     fn decoder(&self, request: &ModelRequest) -> Box<dyn Decoder> {
         Box::new(ResponsesDecoder {
             offer: offer(&request.tools),
-            ids: CallIds::after(request),
+            ids: CallIdAllocator::after(request),
             arguments: BTreeMap::new(),
             summaries: 0,
             has_items: false,
@@ -208,7 +208,7 @@ fn is_nonempty_text(block: &Block) -> bool {
 /// Decoder of an answer.
 struct ResponsesDecoder {
     offer: ToolMapping,
-    ids: CallIds,
+    ids: CallIdAllocator,
     /// Arguments of incomplete calls, by their index in the answer.
     arguments: BTreeMap<u64, String>,
     /// Number of summary parts that have begun.
@@ -221,14 +221,14 @@ struct ResponsesDecoder {
 
 /// Event with an item as raw JSON.
 #[derive(Deserialize)]
-struct WithItem<'a> {
+struct ItemEvent<'a> {
     #[serde(borrow)]
     item: &'a RawValue,
 }
 
 /// Answer with its items as raw JSON.
 #[derive(Deserialize)]
-struct WithOutput<'a> {
+struct RawOutputItems<'a> {
     #[serde(borrow, default)]
     output: Vec<&'a RawValue>,
 }
@@ -290,7 +290,7 @@ impl ResponsesDecoder {
             return Err(parts::error(&response));
         }
         if !self.has_items {
-            let WithOutput { output } = serde_json::from_str(raw).map_err(unreadable)?;
+            let RawOutputItems { output } = serde_json::from_str(raw).map_err(unreadable)?;
             for item in output {
                 self.item(item.get(), None, events)?;
             }
@@ -357,7 +357,7 @@ impl Decoder for ResponsesDecoder {
                 self.arguments.insert(place.unwrap_or(0), text("/arguments").to_owned());
             }
             "response.output_item.done" => {
-                let WithItem { item } = serde_json::from_slice(&event.data).map_err(unreadable)?;
+                let ItemEvent { item } = serde_json::from_slice(&event.data).map_err(unreadable)?;
                 self.item(item.get(), place, &mut events)?;
             }
             "response.completed" | "response.incomplete" | "response.failed" => {

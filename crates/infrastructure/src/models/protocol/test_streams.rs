@@ -1,6 +1,6 @@
 //! Streams of answers, split and truncated at every position.
 
-use super::Protocol;
+use super::ModelProtocol;
 use crate::{
     http::sse::SseDecoder,
     models::settings::{KeySource, ModelSettings, ProviderKind},
@@ -19,7 +19,7 @@ pub(super) const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAIAAAAC";
 /// is mistaken for a shorter answer.
 #[track_caller]
 pub(super) fn read(
-    protocol: &dyn Protocol,
+    protocol: &dyn ModelProtocol,
     request: &ModelRequest,
     stream: &str,
 ) -> Result<Vec<ModelEvent>, ModelError> {
@@ -38,7 +38,7 @@ pub(super) fn read(
 }
 
 fn read_pieces(
-    protocol: &dyn Protocol,
+    protocol: &dyn ModelProtocol,
     request: &ModelRequest,
     pieces: &[&[u8]],
 ) -> Result<Vec<ModelEvent>, ModelError> {
@@ -58,7 +58,7 @@ fn read_pieces(
 
 /// Decodes a non-streamed answer.
 #[track_caller]
-pub(super) fn read_whole(protocol: &dyn Protocol, request: &ModelRequest, answer: &Value) -> Vec<ModelEvent> {
+pub(super) fn read_whole(protocol: &dyn ModelProtocol, request: &ModelRequest, answer: &Value) -> Vec<ModelEvent> {
     protocol.decoder(request).decode_document(answer.to_string().as_bytes()).unwrap()
 }
 
@@ -166,6 +166,6 @@ pub(super) fn conversation() -> ModelRequest {
     request
 }
 
-pub(super) fn body(protocol: &dyn Protocol, settings: &ModelSettings, request: &ModelRequest) -> Value {
+pub(super) fn body(protocol: &dyn ModelProtocol, settings: &ModelSettings, request: &ModelRequest) -> Value {
     serde_json::from_slice(&protocol.body(settings, request).unwrap()).unwrap()
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 /// Kind of a keyword's value.
 #[derive(Clone, Copy, PartialEq)]
-enum Shape {
+enum KeywordValueKind {
     Schema,
     Schemas,
     SchemasByName,
@@ -20,56 +20,56 @@ enum Shape {
     Flag,
 }
 
-const SHAPES: &[(&str, Shape)] = &[
-    ("items", Shape::Schema),
-    ("additionalProperties", Shape::Schema),
-    ("contains", Shape::Schema),
-    ("not", Shape::Schema),
-    ("if", Shape::Schema),
-    ("then", Shape::Schema),
-    ("else", Shape::Schema),
-    ("propertyNames", Shape::Schema),
-    ("unevaluatedItems", Shape::Schema),
-    ("unevaluatedProperties", Shape::Schema),
-    ("contentSchema", Shape::Schema),
-    ("allOf", Shape::Schemas),
-    ("anyOf", Shape::Schemas),
-    ("oneOf", Shape::Schemas),
-    ("prefixItems", Shape::Schemas),
-    ("properties", Shape::Properties),
-    ("dependentSchemas", Shape::Properties),
-    ("patternProperties", Shape::SchemasByName),
-    ("$defs", Shape::SchemasByName),
-    ("definitions", Shape::SchemasByName),
-    ("type", Shape::Types),
-    ("required", Shape::Names),
-    ("dependentRequired", Shape::NamesByName),
-    ("enum", Shape::Values),
-    ("examples", Shape::Values),
-    ("pattern", Shape::Text),
-    ("format", Shape::Text),
-    ("title", Shape::Text),
-    ("description", Shape::Text),
-    ("$comment", Shape::Text),
-    ("contentEncoding", Shape::Text),
-    ("contentMediaType", Shape::Text),
-    ("minimum", Shape::Number),
-    ("maximum", Shape::Number),
-    ("exclusiveMinimum", Shape::Number),
-    ("exclusiveMaximum", Shape::Number),
-    ("multipleOf", Shape::Number),
-    ("minLength", Shape::Count),
-    ("maxLength", Shape::Count),
-    ("minItems", Shape::Count),
-    ("maxItems", Shape::Count),
-    ("minContains", Shape::Count),
-    ("maxContains", Shape::Count),
-    ("minProperties", Shape::Count),
-    ("maxProperties", Shape::Count),
-    ("uniqueItems", Shape::Flag),
-    ("deprecated", Shape::Flag),
-    ("readOnly", Shape::Flag),
-    ("writeOnly", Shape::Flag),
+const SHAPES: &[(&str, KeywordValueKind)] = &[
+    ("items", KeywordValueKind::Schema),
+    ("additionalProperties", KeywordValueKind::Schema),
+    ("contains", KeywordValueKind::Schema),
+    ("not", KeywordValueKind::Schema),
+    ("if", KeywordValueKind::Schema),
+    ("then", KeywordValueKind::Schema),
+    ("else", KeywordValueKind::Schema),
+    ("propertyNames", KeywordValueKind::Schema),
+    ("unevaluatedItems", KeywordValueKind::Schema),
+    ("unevaluatedProperties", KeywordValueKind::Schema),
+    ("contentSchema", KeywordValueKind::Schema),
+    ("allOf", KeywordValueKind::Schemas),
+    ("anyOf", KeywordValueKind::Schemas),
+    ("oneOf", KeywordValueKind::Schemas),
+    ("prefixItems", KeywordValueKind::Schemas),
+    ("properties", KeywordValueKind::Properties),
+    ("dependentSchemas", KeywordValueKind::Properties),
+    ("patternProperties", KeywordValueKind::SchemasByName),
+    ("$defs", KeywordValueKind::SchemasByName),
+    ("definitions", KeywordValueKind::SchemasByName),
+    ("type", KeywordValueKind::Types),
+    ("required", KeywordValueKind::Names),
+    ("dependentRequired", KeywordValueKind::NamesByName),
+    ("enum", KeywordValueKind::Values),
+    ("examples", KeywordValueKind::Values),
+    ("pattern", KeywordValueKind::Text),
+    ("format", KeywordValueKind::Text),
+    ("title", KeywordValueKind::Text),
+    ("description", KeywordValueKind::Text),
+    ("$comment", KeywordValueKind::Text),
+    ("contentEncoding", KeywordValueKind::Text),
+    ("contentMediaType", KeywordValueKind::Text),
+    ("minimum", KeywordValueKind::Number),
+    ("maximum", KeywordValueKind::Number),
+    ("exclusiveMinimum", KeywordValueKind::Number),
+    ("exclusiveMaximum", KeywordValueKind::Number),
+    ("multipleOf", KeywordValueKind::Number),
+    ("minLength", KeywordValueKind::Count),
+    ("maxLength", KeywordValueKind::Count),
+    ("minItems", KeywordValueKind::Count),
+    ("maxItems", KeywordValueKind::Count),
+    ("minContains", KeywordValueKind::Count),
+    ("maxContains", KeywordValueKind::Count),
+    ("minProperties", KeywordValueKind::Count),
+    ("maxProperties", KeywordValueKind::Count),
+    ("uniqueItems", KeywordValueKind::Flag),
+    ("deprecated", KeywordValueKind::Flag),
+    ("readOnly", KeywordValueKind::Flag),
+    ("writeOnly", KeywordValueKind::Flag),
 ];
 
 const TYPES: &[&str] = &["array", "boolean", "integer", "null", "number", "object", "string"];
@@ -187,17 +187,17 @@ impl JsonSchemaCopier<'_> {
     }
 
     /// Returns a copy of a keyword's value; `None` if it is not of the right kind.
-    fn shaped(&mut self, shape: Shape, value: &Value, depth: usize) -> Option<Value> {
+    fn shaped(&mut self, shape: KeywordValueKind, value: &Value, depth: usize) -> Option<Value> {
         match (shape, value) {
-            (Shape::Schema, Value::Object(_) | Value::Bool(_)) => Some(self.schema_or_flag(value, depth)),
-            (Shape::Schemas, Value::Array(all)) if !all.is_empty() => {
+            (KeywordValueKind::Schema, Value::Object(_) | Value::Bool(_)) => Some(self.schema_or_flag(value, depth)),
+            (KeywordValueKind::Schemas, Value::Array(all)) if !all.is_empty() => {
                 Some(all.iter().map(|one| self.schema(one, depth + 1)).collect())
             }
-            (Shape::SchemasByName, Value::Object(all)) => {
+            (KeywordValueKind::SchemasByName, Value::Object(all)) => {
                 let copied = all.iter().map(|(name, one)| (name.clone(), self.schema(one, depth + 1)));
                 Some(copied.collect::<Map<_, _>>().into())
             }
-            (Shape::Properties, Value::Object(all)) => {
+            (KeywordValueKind::Properties, Value::Object(all)) => {
                 let mut copied = Map::new();
                 for (name, one) in all {
                     let mut one = self.schema(one, depth + 1);
@@ -209,24 +209,24 @@ impl JsonSchemaCopier<'_> {
                 }
                 Some(copied.into())
             }
-            (Shape::Types, Value::String(name)) => TYPES.contains(&name.as_str()).then(|| value.clone()),
-            (Shape::Types, Value::Array(names)) => {
+            (KeywordValueKind::Types, Value::String(name)) => TYPES.contains(&name.as_str()).then(|| value.clone()),
+            (KeywordValueKind::Types, Value::Array(names)) => {
                 let is_type = |name: &Value| name.as_str().is_some_and(|name| TYPES.contains(&name));
                 let once = without_doubles(names);
                 (!once.is_empty() && once.iter().all(is_type)).then(|| once.into())
             }
-            (Shape::Names, Value::Array(_)) => self.required(value).map(Value::from),
-            (Shape::NamesByName, Value::Object(all)) => {
+            (KeywordValueKind::Names, Value::Array(_)) => self.required(value).map(Value::from),
+            (KeywordValueKind::NamesByName, Value::Object(all)) => {
                 let spelled = all.iter().map(|(name, names)| {
                     Some((self.names.provider_name(name).to_owned(), self.required(names)?.into()))
                 });
                 Some(spelled.collect::<Option<Map<_, _>>>()?.into())
             }
-            (Shape::Values, Value::Array(values)) if !values.is_empty() => Some(value.clone()),
-            (Shape::Text, Value::String(_)) | (Shape::Number, Value::Number(_)) | (Shape::Flag, Value::Bool(_)) => {
-                Some(value.clone())
-            }
-            (Shape::Count, Value::Number(number)) => {
+            (KeywordValueKind::Values, Value::Array(values)) if !values.is_empty() => Some(value.clone()),
+            (KeywordValueKind::Text, Value::String(_))
+            | (KeywordValueKind::Number, Value::Number(_))
+            | (KeywordValueKind::Flag, Value::Bool(_)) => Some(value.clone()),
+            (KeywordValueKind::Count, Value::Number(number)) => {
                 number.as_f64().filter(|number| *number >= 0.0 && number.fract() == 0.0).map(|_| value.clone())
             }
             _ => None,

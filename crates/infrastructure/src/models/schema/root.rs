@@ -14,7 +14,7 @@ const OF_THE_WHOLE: &[&str] = &["$schema", "$id", "$comment", "$defs", "definiti
 /// other `refused` keywords there. Their properties and jointly required names become members of the root; the rest is
 /// added to its description.
 pub(super) fn plain(schema: &Value, refused: &[&str]) -> Value {
-    let mut root = Root { whole: schema, refused, object: Map::new(), parts: MAX_PARTS };
+    let mut root = RootSchemaBuilder { whole: schema, refused, object: Map::new(), parts: MAX_PARTS };
     if let Value::Object(members) = schema {
         root.object.insert("type".into(), "object".into());
         let is_composed = |name: &str| matches!(name, "$ref" | "allOf" | "anyOf" | "oneOf") || refused.contains(&name);
@@ -33,7 +33,7 @@ pub(super) fn plain(schema: &Value, refused: &[&str]) -> Value {
     root.object.into()
 }
 
-struct Root<'a> {
+struct RootSchemaBuilder<'a> {
     whole: &'a Value,
     refused: &'a [&'a str],
     object: Map<String, Value>,
@@ -41,7 +41,7 @@ struct Root<'a> {
     parts: usize,
 }
 
-impl<'a> Root<'a> {
+impl<'a> RootSchemaBuilder<'a> {
     /// Handles a keyword that is not allowed at the root.
     fn compose(&mut self, keyword: &str, value: &'a Value) {
         match (keyword, value) {

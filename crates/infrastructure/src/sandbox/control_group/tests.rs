@@ -12,7 +12,7 @@ fn folder() -> (tempfile::TempDir, OwnedFd) {
     (folder, opened)
 }
 
-const LIMITS: Limits = Limits { memory_bytes: 300 << 20, processes: 40 };
+const LIMITS: ControlGroupLimits = ControlGroupLimits { memory_bytes: 300 << 20, processes: 40 };
 
 /// Sets the limits of a group that consists of ordinary files with these names.
 #[track_caller]
@@ -51,8 +51,8 @@ fn the_bounds_that_are_there_are_set_and_one_that_cannot_be_set_is_an_error() {
 fn an_end_for_want_of_memory_tells_whose() {
     for (events, expected) in [
         ("low 0\nhigh 0\nmax 12\noom 0\noom_kill 0\noom_group_kill 0\n", None),
-        ("low 0\nhigh 0\nmax 12\noom 1\noom_kill 2\noom_group_kill 1\n", Some(OutOfMemory::OfRun(7))),
-        ("low 0\nhigh 0\nmax 0\noom 0\noom_kill 1\noom_group_kill 0\n", Some(OutOfMemory::OfMachine)),
+        ("low 0\nhigh 0\nmax 12\noom 1\noom_kill 2\noom_group_kill 1\n", Some(OutOfMemoryCause::OfRun(7))),
+        ("low 0\nhigh 0\nmax 0\noom 0\noom_kill 1\noom_group_kill 0\n", Some(OutOfMemoryCause::OfMachine)),
         ("", None),
     ] {
         assert_eq!(ended_for(events, 7), expected, "{events}");
@@ -85,8 +85,8 @@ fn folders_of_the_dead_are_swept_and_those_of_the_living_stay() {
 }
 
 /// Returns the groups of this machine. If there are none, prints the reason.
-fn groups() -> Option<Groups> {
-    match Groups::found() {
+fn groups() -> Option<ControlGroups> {
+    match ControlGroups::found() {
         Ok(groups) => Some(groups),
         Err(reason) => {
             assert!(!reason.is_empty());

@@ -2,8 +2,8 @@
 
 use super::{Exit, LaunchError, LaunchThreadCommand, Launcher};
 use crate::sandbox::zygote::{
-    Layers,
-    request::{CleanupReport, Report, receive_now},
+    ConfinementLayers,
+    request::{ProtectedChanges, RunReport, receive_now},
 };
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -25,7 +25,7 @@ use tokio::{
     io::{Interest, unix::AsyncFd},
     time::timeout,
 };
-use toolstead_domain::DescriptorLimit;
+use toolstead_domain::DescriptorLimitError;
 
 /// Time after which an init that was requested to end is killed. It first kills the processes of the run and then
 /// cleans up the workspace, which is a limited amount of work that takes far less.
@@ -50,7 +50,7 @@ pub(super) struct ConfinedRun {
     /// Process id of the init.
     pub(super) id: u32,
     /// Changes of the run to protected names, known once it has ended.
-    pub(super) aftermath: CleanupReport,
+    pub(super) aftermath: ProtectedChanges,
     /// `true` if a process that the program started outlived it and was killed.
     pub(super) had_survivors: bool,
     /// Socket of the init. Closing it ends the run, so other owners only have weak references.
@@ -58,17 +58,17 @@ pub(super) struct ConfinedRun {
     process: Option<OwnedFd>,
     exit: Option<Exit>,
     launcher: Launcher,
-    layers: Layers,
+    layers: ConfinementLayers,
 }
 
 /// Listening sockets that the runtime received from a run.
 #[derive(Debug, Default)]
-pub(super) struct Listeners {
+pub(super) struct RunListeners {
     pub(super) proxy: Option<TcpListener>,
     pub(super) tools: Option<UnixListener>,
 }
 
-impl Listeners {
+impl RunListeners {
     /// Assigns the descriptors by their socket family.
     fn of(descriptors: Vec<OwnedFd>) -> Self {
         let mut listeners = Self::default();
@@ -87,9 +87,9 @@ impl ConfinedRun {
     pub(super) async fn begin(
         reports: OwnedFd,
         launcher: Launcher,
-        layers: Layers,
-    ) -> Result<(Self, Listeners), LaunchError> {
-        let failed = |error: io::Error| match DescriptorLimit::of(&error) {
+        layers: ConfinementLayers,
+    ) -> Result<(Self, RunListeners), LaunchError> {
+        let failed = |error: io::Error| match DescriptorLimitError::of(&error) {
             Some(limit) => LaunchError::OutOfDescriptors(limit),
             None => LaunchError::Confine(format!("receive reports of the run: {error}")),
         };
@@ -99,7 +99,7 @@ impl ConfinedRun {
         let reports = reports.map_err(|error| failed(error.into()))?;
         let mut run = Self {
             id: 0,
-            aftermath: CleanupReport::default(),
+            aftermath: ProtectedChanges::default(),
             had_survivors: false,
             reports: Some(Arc::new(reports)),
             process: None,
@@ -118,26 +118,26 @@ impl ConfinedRun {
 
     /// Waits until the program runs, and returns its listeners. The zygote reports the process and the init reports the
     /// start, so either report may arrive first.
-    async fn started(&mut self) -> Result<Listeners, LaunchError> {
-        let failed = |error: io::Error| match DescriptorLimit::of(&error) {
+    async fn started(&mut self) -> Result<RunListeners, LaunchError> {
+        let failed = |error: io::Error| match DescriptorLimitError::of(&error) {
             Some(limit) => LaunchError::OutOfDescriptors(limit),
             None => LaunchError::Confine(format!("receive reports of the run: {error}")),
         };
-        let mut started: Option<Listeners> = None;
+        let mut started: Option<RunListeners> = None;
         loop {
             match self.receive_report().await {
-                Ok(Some((Report::Born { pid }, descriptors))) => {
+                Ok(Some((RunReport::Born { pid }, descriptors))) => {
                     self.id = pid.unsigned_abs();
                     self.process = descriptors.into_iter().next();
                 }
-                Ok(Some((Report::Started, descriptors))) => {
-                    started = Some(Listeners::of(descriptors));
+                Ok(Some((RunReport::Started, descriptors))) => {
+                    started = Some(RunListeners::of(descriptors));
                 }
-                Ok(Some((Report::Failed(failure), _))) => return Err(failure.into()),
-                Ok(Some((end @ Report::Ended { .. }, _))) if started.is_some() => self.record_exit(end),
+                Ok(Some((RunReport::Failed(failure), _))) => return Err(failure.into()),
+                Ok(Some((end @ RunReport::Ended { .. }, _))) if started.is_some() => self.record_exit(end),
                 // The loss of the run is reported as its exit.
                 Ok(None) | Err(_) if started.is_some() => return Ok(started.unwrap_or_default()),
-                Ok(Some((Report::Ended { .. }, _)) | None) => {
+                Ok(Some((RunReport::Ended { .. }, _)) | None) => {
                     let reason = "it ended before its program ran".to_owned();
                     return Err(LaunchError::Confine(reason));
                 }
@@ -167,8 +167,8 @@ impl ConfinedRun {
     }
 
     /// Stores the outcome if this report contains it.
-    fn record_exit(&mut self, report: Report) {
-        let Report::Ended { code, by_signal, had_survivors, out_of_memory, aftermath } = report else { return };
+    fn record_exit(&mut self, report: RunReport) {
+        let RunReport::Ended { code, by_signal, had_survivors, out_of_memory, aftermath } = report else { return };
         if !aftermath.undone.is_empty() {
             tracing::info!(undone = ?aftermath.undone, "undid changes of a confined program");
         }
@@ -188,8 +188,8 @@ impl ConfinedRun {
     pub(super) fn mark_lost(&mut self) {
         if self.exit.is_none() {
             let message = match self.layers {
-                Layers::All => NOT_PUT_RIGHT,
-                Layers::WithoutNamespaces => NOT_ENDED,
+                ConfinementLayers::All => NOT_PUT_RIGHT,
+                ConfinementLayers::WithoutNamespaces => NOT_ENDED,
             };
             tracing::warn!("a confined program was lost: {message}");
             self.aftermath.left.push(message.into());
@@ -228,7 +228,7 @@ impl ConfinedRun {
         }
     }
 
-    async fn receive_report(&self) -> io::Result<Option<(Report, Vec<OwnedFd>)>> {
+    async fn receive_report(&self) -> io::Result<Option<(RunReport, Vec<OwnedFd>)>> {
         let Some(reports) = &self.reports else { return Ok(None) };
         loop {
             let mut ready = reports.readable().await?;
@@ -258,7 +258,7 @@ impl Drop for ConfinedRun {
             && let Ok((bytes, descriptors)) = received(reports.get_ref())
             && let Ok(report) = serde_json::from_slice(&bytes)
         {
-            if let Report::Born { .. } = report {
+            if let RunReport::Born { .. } = report {
                 self.process = descriptors.into_iter().next();
             }
         }

@@ -1,7 +1,7 @@
 //! Checks before the first confined program whether programs can be confined on this machine, and caches the result.
 
 use super::{LaunchError, Launcher, TierProbe};
-use crate::sandbox::{tier::Tier, zygote::Layers};
+use crate::sandbox::{tier::SandboxTier, zygote::ConfinementLayers};
 use std::{
     collections::BTreeSet,
     fmt,
@@ -17,15 +17,15 @@ const TIME_TO_COUNT: Duration = Duration::from_secs(30);
 const TIME_OF_TIER_2: Duration = Duration::from_secs(300);
 
 /// Prevents launches if the confinement does not hold.
-pub(super) struct ConfinementCheck {
+pub(super) struct ConfinementGate {
     probe: TierProbe,
     /// Last result and its time.
-    found: Mutex<Option<(Instant, Tier)>>,
+    found: Mutex<Option<(Instant, SandboxTier)>>,
     /// Sessions that were warned. `None` represents runs without a session.
     warned: sync::Mutex<BTreeSet<Option<Arc<str>>>>,
 }
 
-impl ConfinementCheck {
+impl ConfinementGate {
     pub(super) const fn new(trying: TierProbe) -> Self {
         Self { probe: trying, found: Mutex::const_new(None), warned: sync::Mutex::new(BTreeSet::new()) }
     }
@@ -34,7 +34,11 @@ impl ConfinementCheck {
     /// each session is warned once.
     ///
     /// # Errors [`LaunchError::Unconfinable`].
-    pub(super) async fn pass(&self, launcher: &Launcher, session: Option<&Arc<str>>) -> Result<Layers, LaunchError> {
+    pub(super) async fn pass(
+        &self,
+        launcher: &Launcher,
+        session: Option<&Arc<str>>,
+    ) -> Result<ConfinementLayers, LaunchError> {
         let mut found = self.found.lock().await;
         let tier = match found.take().filter(|(when, tier)| when.elapsed() < time_to_count(tier)) {
             Some(known) => &found.insert(known).1,
@@ -44,14 +48,14 @@ impl ConfinementCheck {
             }
         };
         match tier {
-            Tier::First { .. } => Ok(Layers::All),
-            Tier::Second { .. } => {
+            SandboxTier::First { .. } => Ok(ConfinementLayers::All),
+            SandboxTier::Second { .. } => {
                 if self.warned.lock().unwrap_or_else(PoisonError::into_inner).insert(session.cloned()) {
                     tracing::warn!("{tier}");
                 }
-                Ok(Layers::WithoutNamespaces)
+                Ok(ConfinementLayers::WithoutNamespaces)
             }
-            Tier::Third { missing, remedy } => {
+            SandboxTier::Third { missing, remedy } => {
                 Err(LaunchError::Unconfinable { missing: missing.clone(), remedy: remedy.clone() })
             }
         }
@@ -63,15 +67,15 @@ impl ConfinementCheck {
     }
 }
 
-fn time_to_count(tier: &Tier) -> Duration {
+fn time_to_count(tier: &SandboxTier) -> Duration {
     match tier {
-        Tier::First { .. } => Duration::MAX,
-        Tier::Second { .. } => TIME_OF_TIER_2,
-        Tier::Third { .. } => TIME_TO_COUNT,
+        SandboxTier::First { .. } => Duration::MAX,
+        SandboxTier::Second { .. } => TIME_OF_TIER_2,
+        SandboxTier::Third { .. } => TIME_TO_COUNT,
     }
 }
 
-impl fmt::Debug for ConfinementCheck {
+impl fmt::Debug for ConfinementGate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Gate").field("found", &self.found).finish_non_exhaustive()
     }
@@ -85,18 +89,19 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_holds_is_tried_once_and_what_does_not_is_tried_again_after_a_while() {
         static TRIES: AtomicUsize = AtomicUsize::new(0);
-        let gate = ConfinementCheck::new(|_| {
+        let gate = ConfinementGate::new(|_| {
             Box::pin(async {
                 match TRIES.fetch_add(1, Ordering::Relaxed) {
-                    0 => Tier::Third { missing: "something".into(), remedy: "help it".into() },
-                    1 => Tier::Second { missing: "something".into() },
-                    _ => Tier::First { notes: Vec::new() },
+                    0 => SandboxTier::Third { missing: "something".into(), remedy: "help it".into() },
+                    1 => SandboxTier::Second { missing: "something".into() },
+                    _ => SandboxTier::First { notes: Vec::new() },
                 }
             })
         });
         let launcher = Launcher::start().unwrap();
         let refusal = "no program is started, because it could not be confined: something; help it";
-        let (refused, second, first) = (Err(refusal.to_owned()), Ok(Layers::WithoutNamespaces), Ok(Layers::All));
+        let (refused, second, first) =
+            (Err(refusal.to_owned()), Ok(ConfinementLayers::WithoutNamespaces), Ok(ConfinementLayers::All));
         for (passed, expected, tries) in [
             (0, &refused, 1),
             (29, &refused, 1),

@@ -1,7 +1,8 @@
 //! Runtime side of an unconfined child.
 
 use super::{
-    Exit, Input, LaunchSpec, LaunchThreadCommand, Launcher, ParentStreams, StartedChild, StartedProcess, Streams,
+    ChildInput, Exit, LaunchSpec, LaunchThreadCommand, Launcher, ParentStreams, StandardStreams, StartedChild,
+    StartedProcess,
 };
 use crate::sandbox::file_size_signal;
 use rustix::{
@@ -25,13 +26,13 @@ use tokio::io::{Interest, unix::AsyncFd};
 
 /// A child that has not been reaped, so that neither its id nor that of its group can have been reused.
 #[derive(Debug)]
-pub(super) struct ProcessGroup {
+pub(super) struct UnreapedChild {
     pub(super) id: Pid,
     handle: Option<OwnedFd>,
     launcher: Launcher,
 }
 
-impl ProcessGroup {
+impl UnreapedChild {
     pub(super) async fn exited(&self) -> Exit {
         loop {
             let Some(handle) = &self.handle else { return Exit::Code(0) };
@@ -63,7 +64,7 @@ impl ProcessGroup {
     }
 }
 
-impl Drop for ProcessGroup {
+impl Drop for UnreapedChild {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
         match self.handle.take() {
@@ -83,10 +84,10 @@ pub(super) fn is_reaped(handle: &OwnedFd) -> bool {
 }
 
 pub(super) fn start_program(program: &Path, spec: &LaunchSpec, launcher: Launcher) -> io::Result<StartedChild> {
-    if matches!(spec.input, Input::Terminal { .. }) {
+    if matches!(spec.input, ChildInput::Terminal { .. }) {
         return Err(io::Error::new(io::ErrorKind::Unsupported, "only a confined program gets a terminal"));
     }
-    let Streams { parent_ends: ours, child_ends: [stdin, stdout, stderr] } = Streams::open(spec.input)?;
+    let StandardStreams { parent_ends: ours, child_ends: [stdin, stdout, stderr] } = StandardStreams::open(spec.input)?;
     let (runtime, files) = (rustix::process::getpid(), launcher.shared.zygotes.usual_files());
     let mut command = Command::new(program);
     command
@@ -101,7 +102,7 @@ pub(super) fn start_program(program: &Path, spec: &LaunchSpec, launcher: Launche
     unsafe { command.pre_exec(move || confine(runtime, files)) };
     let id = command.spawn()?.id();
     let id = i32::try_from(id).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
-    let mut process = ProcessGroup { id, handle: None, launcher };
+    let mut process = UnreapedChild { id, handle: None, launcher };
     process.handle = Some(pidfd_open(id, PidfdFlags::empty())?);
     let ParentStreams { stdin, stdout, stderr } = ours;
     Ok(StartedChild { process: StartedProcess::Open(process), stdin, stdout, stderr })

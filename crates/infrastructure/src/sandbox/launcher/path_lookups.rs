@@ -7,12 +7,12 @@ use tokio::{sync::Semaphore, task::spawn_blocking, time::timeout};
 /// Limits the number of concurrent lookups. One that hangs keeps its permit, so that it cannot use up the threads of
 /// the runtime.
 #[derive(Debug)]
-pub(super) struct PathLookups {
+pub(super) struct PathLookupLimiter {
     places: Semaphore,
     time: Duration,
 }
 
-impl PathLookups {
+impl PathLookupLimiter {
     pub(super) const fn new(places: usize, time: Duration) -> Self {
         Self { places: Semaphore::const_new(places), time }
     }
@@ -52,7 +52,7 @@ mod tests {
 
     #[tokio::test]
     async fn look_ups_that_hang_take_no_further_threads() {
-        static LOOK_UPS: PathLookups = PathLookups::new(2, Duration::from_millis(50));
+        static LOOK_UPS: PathLookupLimiter = PathLookupLimiter::new(2, Duration::from_millis(50));
         let begun = Arc::new(AtomicUsize::new(0));
         let mut hanging = Vec::new();
         for _ in 0..5 {

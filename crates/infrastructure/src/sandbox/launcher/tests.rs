@@ -30,7 +30,7 @@ fn shell(script: &str) -> LaunchSpec {
         program: "sh".into(),
         args: vec!["-c".into(), script.into()],
         working_dir: "/".into(),
-        input: Input::Pipe,
+        input: ChildInput::Pipe,
         policy: policy(child_environment::base(|_| None)),
     }
 }

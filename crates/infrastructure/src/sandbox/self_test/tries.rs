@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-/// Variable that makes this program run the test. Its value is the [`Task`].
+/// Variable that makes this program run the test. Its value is the [`SelfTestInput`].
 pub(super) const MARKER: &str = "TOOLSTEAD_SANDBOX_SELF_TEST";
 /// A subfolder of a run's folder, and a file there that the run may not change.
 pub(super) const INNER: &str = "inner";
@@ -27,7 +27,7 @@ const LONG: u32 = 60;
 
 /// Kinds of runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Kind {
+pub(super) enum RunProfile {
     /// Like a reader of documents: only the system.
     Alone,
     /// Like a command: in a session, with one folder to change and one to read.
@@ -38,8 +38,8 @@ pub(super) enum Kind {
 
 /// Input of the test.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Task {
-    pub(super) kind: Kind,
+pub(super) struct SelfTestInput {
+    pub(super) kind: RunProfile,
     /// Folder of the canaries.
     pub(super) folder: PathBuf,
     /// Ports of the canaries on the host.
@@ -51,7 +51,7 @@ pub(super) struct Task {
     pub(super) neighbour: Option<u32>,
 }
 
-impl Task {
+impl SelfTestInput {
     pub(super) fn to_text(&self) -> Result<String, String> {
         serde_json::to_string(self).map_err(|error| format!("the run cannot receive its tasks: {error}"))
     }
@@ -87,7 +87,7 @@ pub(super) fn parse_output(said: &str) -> Option<Result<Vec<String>, String>> {
 /// Runs the test and ends the process, if this process was started for it.
 pub(in crate::sandbox) fn enter() {
     let Some(task) = env::var(MARKER).ok() else { return };
-    let Ok(task) = serde_json::from_str::<Task>(&task) else { process::exit(2) };
+    let Ok(task) = serde_json::from_str::<SelfTestInput>(&task) else { process::exit(2) };
     let left = leave_something();
     let said = all(&task);
     let written = rustix::io::write(rustix::stdio::stdout(), said.as_bytes()).is_ok();
@@ -95,13 +95,13 @@ pub(in crate::sandbox) fn enter() {
 }
 
 /// Makes all attempts.
-pub(super) fn all(task: &Task) -> String {
+pub(super) fn all(task: &SelfTestInput) -> String {
     let (outside, own, read_only) = (task.folder.join(OUTSIDE), task.folder.join(OWN), task.folder.join(READ_ONLY));
     let (tcp, udp) =
         (SocketAddrV4::new(Ipv4Addr::LOCALHOST, task.tcp), SocketAddrV4::new(Ipv4Addr::LOCALHOST, task.udp));
     type Try<'a> = (bool, &'a str, &'a dyn Fn() -> io::Result<()>);
-    let has_folders = task.kind != Kind::Alone;
-    let is_sealed = task.kind != Kind::Guarded;
+    let has_folders = task.kind != RunProfile::Alone;
+    let is_sealed = task.kind != RunProfile::Guarded;
     let neighbour = task.neighbour.and_then(|id| i32::try_from(id).ok()).unwrap_or(0);
     let has_neighbour = neighbour > 0;
     let closed: [Try<'_>; 17] = [

@@ -18,7 +18,7 @@ const PROGRAMS: &str = ".";
 
 /// A known installation folder.
 #[derive(Debug)]
-pub(super) struct Manager {
+pub(super) struct InstallationFolder {
     /// Path below the home.
     pub(super) folder: &'static str,
     /// Visible parts, where `*` matches any text within a name. Empty if everything is visible.
@@ -31,7 +31,7 @@ pub(super) struct Manager {
 /// Entry for a manager with the layout of rbenv.
 macro_rules! like_rbenv {
     ($folder:literal) => {
-        Manager {
+        InstallationFolder {
             folder: $folder,
             parts: &[
                 "bin", "shims", "libexec", "versions", "version", "plugins/*/bin", "plugins/*/etc", "plugins/*/libexec",
@@ -42,8 +42,8 @@ macro_rules! like_rbenv {
     };
 }
 
-const MANAGERS: &[Manager] = &[
-    Manager {
+const MANAGERS: &[InstallationFolder] = &[
+    InstallationFolder {
         folder: ".asdf",
         parts: &[
             "bin",
@@ -58,19 +58,23 @@ const MANAGERS: &[Manager] = &[
         ],
         reason: "clones of plugins name the addresses that they came from, with tokens of private ones",
     },
-    Manager {
+    InstallationFolder {
         folder: ".bun",
         parts: &["bin", "install/global/node_modules"],
         reason: "settings next to the installed programs contain tokens of registries",
     },
-    Manager { folder: ".composer/vendor", parts: &[], reason: "packages alone; `auth.json` is next to it" },
-    Manager { folder: ".config/composer/vendor", parts: &[], reason: "packages alone; `auth.json` is next to it" },
-    Manager {
+    InstallationFolder { folder: ".composer/vendor", parts: &[], reason: "packages alone; `auth.json` is next to it" },
+    InstallationFolder {
+        folder: ".config/composer/vendor",
+        parts: &[],
+        reason: "packages alone; `auth.json` is next to it",
+    },
+    InstallationFolder {
         folder: ".deno",
         parts: &["bin"],
         reason: "as a cache it holds what scripts stored, and modules of private addresses",
     },
-    Manager {
+    InstallationFolder {
         folder: ".dotnet",
         parts: &[
             PROGRAMS,
@@ -86,18 +90,30 @@ const MANAGERS: &[Manager] = &[
         ],
         reason: "`corefx/cryptography` holds private keys",
     },
-    Manager { folder: ".elan", parts: &["bin", "toolchains", "settings.toml"], reason: "its downloads are private" },
-    Manager { folder: ".fnm", parts: &[PROGRAMS, "node-versions", "aliases"], reason: "nothing else is needed" },
-    Manager { folder: ".gem/ruby", parts: &[], reason: "packages alone; `credentials` is next to it" },
-    Manager {
+    InstallationFolder {
+        folder: ".elan",
+        parts: &["bin", "toolchains", "settings.toml"],
+        reason: "its downloads are private",
+    },
+    InstallationFolder {
+        folder: ".fnm",
+        parts: &[PROGRAMS, "node-versions", "aliases"],
+        reason: "nothing else is needed",
+    },
+    InstallationFolder { folder: ".gem/ruby", parts: &[], reason: "packages alone; `credentials` is next to it" },
+    InstallationFolder {
         folder: ".ghcup",
         parts: &["bin", "ghc", "hls", "cabal", "stack", "share"],
         reason: "`config.yaml` names addresses, which may hold passwords; logs and caches",
     },
     like_rbenv!(".goenv"),
     like_rbenv!(".jenv"),
-    Manager { folder: ".juliaup", parts: &["bin", "juliaup", "juliaupself.json"], reason: "nothing else is needed" },
-    Manager {
+    InstallationFolder {
+        folder: ".juliaup",
+        parts: &["bin", "juliaup", "juliaupself.json"],
+        reason: "nothing else is needed",
+    },
+    InstallationFolder {
         folder: ".linuxbrew",
         parts: &[
             "bin",
@@ -114,60 +130,64 @@ const MANAGERS: &[Manager] = &[
         ],
         reason: "`etc` and `var` hold settings and data of services",
     },
-    Manager { folder: ".local/lib", parts: &[], reason: "libraries alone" },
-    Manager {
+    InstallationFolder { folder: ".local/lib", parts: &[], reason: "libraries alone" },
+    InstallationFolder {
         folder: ".local/pipx",
         parts: &["shared", "venvs/*/bin", "venvs/*/lib", "venvs/*/lib64", "venvs/*/share", "venvs/*/pyvenv.cfg"],
         reason: "`pipx_metadata.json` holds the options of pip, with addresses of private indexes",
     },
-    Manager { folder: ".local/share/fnm", parts: &["node-versions", "aliases"], reason: "nothing else is needed" },
-    Manager {
+    InstallationFolder {
+        folder: ".local/share/fnm",
+        parts: &["node-versions", "aliases"],
+        reason: "nothing else is needed",
+    },
+    InstallationFolder {
         folder: ".local/share/mise",
         parts: &["bin", "shims", "installs", "plugins/*/bin", "plugins/*/lib", "plugins/*/hooks"],
         reason: "clones of plugins name the addresses that they came from, with tokens of private ones",
     },
-    Manager {
+    InstallationFolder {
         folder: ".local/share/pipx",
         parts: &["shared", "venvs/*/bin", "venvs/*/lib", "venvs/*/lib64", "venvs/*/share", "venvs/*/pyvenv.cfg"],
         reason: "`pipx_metadata.json` holds the options of pip, with addresses of private indexes",
     },
-    Manager {
+    InstallationFolder {
         folder: ".local/share/pnpm",
         parts: &[PROGRAMS, "bin", "nodejs", "global/*/node_modules", "global/*/.pnpm", ".tools"],
         reason: "settings next to the programs contain tokens of registries; the store holds packages of all projects",
     },
-    Manager {
+    InstallationFolder {
         folder: ".local/share/rtx",
         parts: &["bin", "shims", "installs", "plugins/*/bin", "plugins/*/lib", "plugins/*/hooks"],
         reason: "clones of plugins name the addresses that they came from, with tokens of private ones",
     },
-    Manager {
+    InstallationFolder {
         folder: ".local/share/uv/python",
         parts: &[],
         reason: "installations alone; uv's credentials are next to it",
     },
-    Manager {
+    InstallationFolder {
         folder: ".local/share/uv/tools",
         parts: &["*/bin", "*/lib", "*/lib64", "*/share", "*/pyvenv.cfg"],
         reason: "`uv-receipt.toml` names the addresses that a tool came from, with passwords of private ones",
     },
     like_rbenv!(".nodenv"),
-    Manager {
+    InstallationFolder {
         folder: ".npm-global",
         parts: &["bin", "lib", "share"],
         reason: "`etc/npmrc` holds tokens of registries",
     },
-    Manager {
+    InstallationFolder {
         folder: ".npm-packages",
         parts: &["bin", "lib", "share"],
         reason: "`etc/npmrc` holds tokens of registries",
     },
-    Manager {
+    InstallationFolder {
         folder: ".nvm",
         parts: &["versions", "alias", "nvm.sh", "nvm-exec"],
         reason: "the clone names the address that it came from; caches",
     },
-    Manager {
+    InstallationFolder {
         folder: ".opam",
         parts: &["*/bin", "*/sbin", "*/lib", "*/share"],
         reason: "`repo`, `config` and the sources of a switch name addresses, with tokens of private ones",
@@ -176,45 +196,53 @@ const MANAGERS: &[Manager] = &[
     like_rbenv!(".plenv"),
     like_rbenv!(".pyenv"),
     like_rbenv!(".rbenv"),
-    Manager {
+    InstallationFolder {
         folder: ".rustup",
         parts: &[],
         reason: "toolchains, and which of them is the usual one; the tokens of registries are cargo's",
     },
-    Manager {
+    InstallationFolder {
         folder: ".rvm",
         parts: &["bin", "rubies", "gems", "wrappers", "environments", "scripts", "lib"],
         reason: "`user` holds settings, `log` what was run",
     },
-    Manager {
+    InstallationFolder {
         folder: ".sdkman",
         parts: &["bin", "candidates", "libexec", "src"],
         reason: "`etc` holds settings; caches",
     },
-    Manager { folder: ".swiftly", parts: &["bin", "toolchains", "config.json"], reason: "nothing else is needed" },
-    Manager {
+    InstallationFolder {
+        folder: ".swiftly",
+        parts: &["bin", "toolchains", "config.json"],
+        reason: "nothing else is needed",
+    },
+    InstallationFolder {
         folder: ".volta",
         parts: &["bin", "tools", "layout.v*"],
         reason: "`hooks.json` names addresses, with tokens of private ones",
     },
-    Manager { folder: ".yarn", parts: &["bin"], reason: "as a global folder it holds packages of private registries" },
+    InstallationFolder {
+        folder: ".yarn",
+        parts: &["bin"],
+        reason: "as a global folder it holds packages of private registries",
+    },
 ];
 
 /// Returns the known installation folder that contains a path below the home.
-pub(super) fn of(of_home: &Path) -> Option<&'static Manager> {
+pub(super) fn of(of_home: &Path) -> Option<&'static InstallationFolder> {
     // Comparing paths parses their components, so texts are compared first.
     let text = of_home.as_os_str().as_encoded_bytes();
-    let may_hold = |manager: &&Manager| text.starts_with(manager.folder.as_bytes());
+    let may_hold = |manager: &&InstallationFolder| text.starts_with(manager.folder.as_bytes());
     MANAGERS.iter().filter(may_hold).find(|manager| of_home.starts_with(manager.folder))
 }
 
-impl Manager {
+impl InstallationFolder {
     /// Returns the visible parts of the folder at `place`. They may include paths that do not exist.
     pub(super) fn parts_in(&self, place: &Path) -> Vec<PathBuf> {
         if self.parts.is_empty() {
             return vec![place.to_path_buf()];
         }
-        let mut listed = EntryNames::default();
+        let mut listed = EntryNameCache::default();
         let parts = self.parts.iter().flat_map(|part| match *part {
             PROGRAMS => programs_in(place),
             part => part.split('/').fold(vec![place.to_path_buf()], |folders, name| {
@@ -226,10 +254,10 @@ impl Manager {
 }
 
 /// Names in folders. Each folder is read once, because it may contain several parts.
-type EntryNames = HashMap<PathBuf, Vec<String>>;
+type EntryNameCache = HashMap<PathBuf, Vec<String>>;
 
 /// Returns the entries of a folder that match a name with at most one wildcard.
-fn matching_entries(folder: &Path, name: &str, listed: &mut EntryNames) -> Vec<PathBuf> {
+fn matching_entries(folder: &Path, name: &str, listed: &mut EntryNameCache) -> Vec<PathBuf> {
     let Some((start, end)) = name.split_once('*') else { return vec![folder.join(name)] };
     let fits = |entry: &str| entry.len() >= start.len() + end.len() && entry.starts_with(start) && entry.ends_with(end);
     let names = listed.entry(folder.to_path_buf()).or_insert_with(|| {

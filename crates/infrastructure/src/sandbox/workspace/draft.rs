@@ -42,11 +42,11 @@ pub struct Draft<'t> {
     /// The new file. `None` for a removal.
     file: Option<FileFacts>,
     rights: LostRights,
-    state: State,
+    state: DraftState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum DraftState {
     Ready,
     /// In place. `old_is_kept` is `true` if an old file exists under the temporary name.
     InPlace {
@@ -91,7 +91,7 @@ impl<'t> Draft<'t> {
     fn named(target: &'t WriteTarget<'t>, folder: TargetFolder<'t>) -> Self {
         let name = other_name();
         target.note_draft(&name);
-        Self { target, folder, name, file: None, rights: LostRights::default(), state: State::Ready }
+        Self { target, folder, name, file: None, rights: LostRights::default(), state: DraftState::Ready }
     }
 
     /// Gives the new file the attributes of the old one, and syncs it to disk.
@@ -138,7 +138,7 @@ impl<'t> Draft<'t> {
             (None, Err(Errno::NOENT)) => self.create_target()?,
             _ => return Err(self.changed()),
         };
-        self.state = State::InPlace { old_is_kept };
+        self.state = DraftState::InPlace { old_is_kept };
         Ok(WriteResult {
             created: target.existing.is_none(),
             bytes: self.file.map_or(0, |facts| facts.bytes),
@@ -160,10 +160,10 @@ impl<'t> Draft<'t> {
     /// # Errors [`PathError::Changed`] if another process changed the new file, or the old file no longer exists.
     pub fn put_back(mut self) -> Result<(), PathError> {
         let target = self.target;
-        let State::InPlace { old_is_kept } = self.state else { return Ok(()) };
+        let DraftState::InPlace { old_is_kept } = self.state else { return Ok(()) };
         // In any case, the old file must not be removed now, nor at the next start if this process is killed.
         target.lock.forget_note();
-        self.state = State::Over;
+        self.state = DraftState::Over;
         if self.file.is_some() && !self.is_new_file_in_place() {
             return Err(self.changed());
         }
@@ -224,7 +224,7 @@ impl<'t> Draft<'t> {
         };
         if let Err(errno) = back {
             // The file with the temporary name belongs to another process and must not be removed.
-            self.state = State::Over;
+            self.state = DraftState::Over;
             target.lock.forget_note();
             return Err(PathError::Misplaced {
                 path: target.path.lexical.clone(),
@@ -258,16 +258,16 @@ impl<'t> Draft<'t> {
     fn remove_temporary_file(&mut self) {
         // A failure here cannot be handled any better, and its cause was reported already.
         match self.state {
-            State::Ready => {
+            DraftState::Ready => {
                 let _ = unlinkat(self.folder.own(), &self.name, AtFlags::empty());
                 self.folder.remove_made();
             }
-            State::InPlace { old_is_kept: true } => {
+            DraftState::InPlace { old_is_kept: true } => {
                 let _ = unlinkat(self.folder.own(), &self.name, AtFlags::empty());
             }
-            State::InPlace { old_is_kept: false } | State::Over => {}
+            DraftState::InPlace { old_is_kept: false } | DraftState::Over => {}
         }
-        self.state = State::Over;
+        self.state = DraftState::Over;
     }
 }
 

@@ -70,12 +70,12 @@ pub struct FileFacts {
     /// Number of names (hard links).
     pub links: u64,
     /// Identity of the file. It is equal as long as the file was neither replaced nor changed.
-    pub identity: Identity,
+    pub identity: FileStamp,
 }
 
 /// Identity of a file. It is equal as long as the file was neither replaced nor changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Identity {
+pub struct FileStamp {
     device: u64,
     inode: u64,
     bytes: i64,
@@ -83,7 +83,7 @@ pub struct Identity {
     changed: (i64, u64),
 }
 
-impl Identity {
+impl FileStamp {
     /// Compares identities without the time that a rename changes as well.
     pub(super) fn is_same_content(&self, other: &Self) -> bool {
         Self { changed: other.changed, ..*self } == *other
@@ -117,7 +117,7 @@ impl FileFacts {
             modified: Timestamp(micros),
             mode: stat.st_mode & 0o7777,
             links: stat.st_nlink as u64,
-            identity: Identity {
+            identity: FileStamp {
                 device: stat.st_dev as u64,
                 inode: stat.st_ino as u64,
                 bytes: stat.st_size as i64,

@@ -18,7 +18,7 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use toolstead_domain::{Access, Grant, PathAccess, tool_input_schema::nearest_name};
+use toolstead_domain::{Access, CallGrant, PathAccess, tool_input_schema::nearest_name};
 
 /// Maximum number of names in a folder that are compared with a missing one.
 const NAMES_LOOKED_AT: usize = 1000;
@@ -29,13 +29,13 @@ const SIMILAR_NAMES: usize = 3;
 #[derive(Debug, Clone)]
 pub struct GrantedWorkspace {
     pub(super) workspace: Arc<Workspace>,
-    pub(super) grant: Grant,
+    pub(super) grant: CallGrant,
     stop: StopCondition,
 }
 
 impl GrantedWorkspace {
     /// Creates the workspace of a call with this grant and deadline.
-    pub fn new(workspace: Arc<Workspace>, grant: Grant, stop: StopCondition) -> Self {
+    pub fn new(workspace: Arc<Workspace>, grant: CallGrant, stop: StopCondition) -> Self {
         Self { workspace, grant, stop }
     }
 
@@ -51,7 +51,7 @@ impl GrantedWorkspace {
     }
 
     /// Returns the permissions of the call.
-    pub fn grant(&self) -> &Grant {
+    pub fn grant(&self) -> &CallGrant {
         &self.grant
     }
 
@@ -164,7 +164,7 @@ impl GrantedWorkspace {
         let missing = missing.map(|name| name.as_os_str().to_string_lossy().into_owned()).unwrap_or_default();
         let limits = WalkLimits { entries: NAMES_LOOKED_AT, depth: 1, order: WalkOrder::ShallowFirst };
         // The error is returned without similar names if the walk fails.
-        let names = self.walk(&nearest, limits, (), &Names).map(|(_, names)| names.concat()).unwrap_or_default();
+        let names = self.walk(&nearest, limits, (), &NameVisitor).map(|(_, names)| names.concat()).unwrap_or_default();
         let similar = similar_names(&missing, names);
         let is_parent = path.parent() == Some(&folder);
         PathError::NotFound { path, nearest_folder: (!is_parent).then_some(folder), similar }
@@ -183,9 +183,9 @@ pub fn similar_names(missing: &str, mut names: Vec<String>) -> Vec<String> {
     similar
 }
 
-struct Names;
+struct NameVisitor;
 
-impl Visitor for Names {
+impl Visitor for NameVisitor {
     type Context = ();
     type Worker = Vec<String>;
 
@@ -193,7 +193,7 @@ impl Visitor for Names {
         Vec::new()
     }
 
-    fn visit_entry(&self, names: &mut Vec<String>, entry: &walk::Entry<'_>, (): &()) -> walk::Visit {
+    fn visit_entry(&self, names: &mut Vec<String>, entry: &walk::WalkEntry<'_>, (): &()) -> walk::Visit {
         names.push(entry.name().to_string_lossy().into_owned());
         walk::Visit::Continue
     }

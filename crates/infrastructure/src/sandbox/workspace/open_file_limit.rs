@@ -18,12 +18,12 @@ const NO_LIMIT: u64 = 1 << 20;
 
 /// Descriptors that file changes hold in this process, in all workspaces.
 #[derive(Debug)]
-pub(in crate::sandbox) struct OpenFileLimit {
+pub(in crate::sandbox) struct OpenFileLimiter {
     in_use: Mutex<u64>,
     freed: Condvar,
 }
 
-impl OpenFileLimit {
+impl OpenFileLimiter {
     pub(in crate::sandbox) const fn new() -> Self {
         Self { in_use: Mutex::new(0), freed: Condvar::new() }
     }
@@ -56,7 +56,7 @@ impl OpenFileLimit {
 /// Permit for open files. It is released when the value is dropped.
 #[derive(Debug)]
 pub struct OpenFilePermit {
-    of: &'static OpenFileLimit,
+    of: &'static OpenFileLimiter,
     taken: u64,
 }
 

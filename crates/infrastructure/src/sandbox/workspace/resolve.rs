@@ -29,7 +29,7 @@ pub(super) const WITHOUT_LINKS: ResolveFlags = BENEATH.union(ResolveFlags::NO_SY
 
 /// Target of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum PathTarget {
+pub(super) enum PathLocation {
     /// Real path in a root. Its last components may not exist.
     Inside(PathBuf),
     /// A path outside of all roots, which was not examined.
@@ -83,7 +83,7 @@ impl Root {
 
 impl Workspace {
     /// Returns the target of an absolute path without dots.
-    pub(super) fn resolve(&self, lexical: &Path) -> Result<PathTarget, PathError> {
+    pub(super) fn resolve(&self, lexical: &Path) -> Result<PathLocation, PathError> {
         let Some(root) = self.root_of(lexical) else { return self.resolve_by_hand(lexical) };
         let handle = open_beneath(root.handle.as_fd(), root.relative_path(lexical), OFlags::PATH, BENEATH);
         match handle.and_then(|handle| self.real_path_of(lexical, &handle).map_err(|_| Errno::NOENT)) {
@@ -124,8 +124,8 @@ impl Workspace {
             // The kernel rejects every absolute link as leading out. It may lead back into this root, or into another
             // one.
             let real = match self.resolve_by_hand(lexical)? {
-                PathTarget::Inside(real) => real,
-                PathTarget::Outside(real) => return Err(self.outside(lexical, real)),
+                PathLocation::Inside(real) => real,
+                PathLocation::Outside(real) => return Err(self.outside(lexical, real)),
             };
             let Some(root) = self.root_of(&real) else { return Err(self.outside(lexical, real)) };
             let flags = OFlags::PATH | OFlags::NOFOLLOW;
@@ -147,7 +147,7 @@ impl Workspace {
 
     /// Follows the path component by component. The result is only a text: the caller opens it beneath a root and
     /// without links, so a race makes the opening fail and cannot redirect it.
-    fn resolve_by_hand(&self, lexical: &Path) -> Result<PathTarget, PathError> {
+    fn resolve_by_hand(&self, lexical: &Path) -> Result<PathLocation, PathError> {
         for _ in 0..ATTEMPTS {
             if let Some(resolved) = self.follow(lexical)? {
                 return Ok(resolved);
@@ -157,7 +157,7 @@ impl Workspace {
     }
 
     /// Makes one attempt. Returns `None` if a folder on the way became a link after it was checked.
-    fn follow(&self, lexical: &Path) -> Result<Option<PathTarget>, PathError> {
+    fn follow(&self, lexical: &Path) -> Result<Option<PathLocation>, PathError> {
         let mut real = PathBuf::from("/");
         let mut rest: VecDeque<OsString> = names(lexical).collect();
         let mut links = 0;
@@ -173,7 +173,7 @@ impl Workspace {
                     real = next;
                     continue;
                 }
-                return Ok(Some(PathTarget::Outside(completed(next, rest))));
+                return Ok(Some(PathLocation::Outside(completed(next, rest))));
             };
             let folder = open_beneath(
                 root.handle.as_fd(),
@@ -213,8 +213,8 @@ impl Workspace {
         Ok(Some(self.classify_target(real)))
     }
 
-    fn classify_target(&self, real: PathBuf) -> PathTarget {
-        if self.root_of(&real).is_some() { PathTarget::Inside(real) } else { PathTarget::Outside(real) }
+    fn classify_target(&self, real: PathBuf) -> PathLocation {
+        if self.root_of(&real).is_some() { PathLocation::Inside(real) } else { PathLocation::Outside(real) }
     }
 }
 

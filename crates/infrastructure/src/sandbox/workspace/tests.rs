@@ -7,7 +7,7 @@ use crate::sandbox::workspace::{
     granted_workspace::GrantedWorkspace,
     rights::LostRights,
     stop::StopCondition,
-    walk::{Entry, UnreadableReason, Visit, Visitor, WalkEnd, WalkLimits, WalkOrder, walk_on},
+    walk::{UnreadableReason, Visit, Visitor, WalkEnd, WalkEntry, WalkLimits, WalkOrder, walk_on},
     write::{WriteOptions, WriteResult, WriteTarget},
 };
 use rustix::fs::{FileType, RenameFlags, mknodat, renameat_with};
@@ -26,8 +26,8 @@ use std::{
 };
 use tempfile::TempDir;
 use toolstead_domain::{
-    Category, Effect, Grant, Mode as PolicyMode, PatternBase, PermissionPolicy, PermissionRule, Tool, ToolFailure,
-    ToolName, ToolSource, WorkspaceRoots, permission::rule::RuleOrigin,
+    CallGrant, Category, Effect, PatternContext, PermissionMode as PolicyMode, PermissionPolicy, PermissionRule, Tool,
+    ToolFailure, ToolName, ToolSource, WorkspaceRoots, permission::rule::RuleOrigin,
 };
 
 /// A folder with a root `w`, a read-only root `ro` (and another one of the kernel), and `out`, which no call may
@@ -55,11 +55,11 @@ impl Place {
         fs::write(at("out/secret"), "secret").unwrap();
         let roots =
             WorkspaceRoots { write: vec![at("w")], read_only: vec![at("ro"), KERNELS.into()], forbidden: vec![] };
-        let names = FolderNames { home: Some(at("w")), aliases: vec![(PathBuf::from("/known/as"), at("w"))] };
+        let names = FolderAliases { home: Some(at("w")), aliases: vec![(PathBuf::from("/known/as"), at("w"))] };
         let workspace = Arc::new(Workspace::open(&roots, names).unwrap());
         let rule = |text: &&str| {
             Arc::new(
-                PermissionRule::parse(Effect::Deny, text, RuleOrigin::CommandLine, &PatternBase::default()).unwrap(),
+                PermissionRule::parse(Effect::Deny, text, RuleOrigin::CommandLine, &PatternContext::default()).unwrap(),
             )
         };
         let policy = PermissionPolicy {
@@ -69,7 +69,7 @@ impl Place {
             ..Default::default()
         };
         let tool = Tool::new(ToolName::parse("tool").unwrap(), Map::new(), Category::File, ToolSource::BuiltIn);
-        let grant = Grant::new(Arc::new(policy), Arc::new(tool), Vec::new());
+        let grant = CallGrant::new(Arc::new(policy), Arc::new(tool), Vec::new());
         let stop = StopCondition::at(Instant::now() + Duration::from_secs(60));
         Self { granted: GrantedWorkspace::new(workspace, grant, stop), folder }
     }
@@ -224,11 +224,11 @@ fn only_regular_files_are_read_or_replaced() {
 #[test]
 fn files_of_the_kernel_are_not_read_even_if_a_root_holds_them() {
     let roots = WorkspaceRoots { write: vec![PathBuf::from("/proc")], ..Default::default() };
-    let workspace = Arc::new(Workspace::open(&roots, FolderNames::default()).unwrap());
+    let workspace = Arc::new(Workspace::open(&roots, FolderAliases::default()).unwrap());
     let place = Place::new(&[]);
     let policy = PermissionPolicy { roots, ..Default::default() };
     let tool = Tool::new(ToolName::parse("tool").unwrap(), Map::new(), Category::File, ToolSource::BuiltIn);
-    let grant = Grant::new(Arc::new(policy), Arc::new(tool), Vec::new());
+    let grant = CallGrant::new(Arc::new(policy), Arc::new(tool), Vec::new());
     let granted = GrantedWorkspace::new(workspace, grant, place.granted.stop().clone());
     let refused = granted.find("/proc/version").and_then(|found| found.read(1000)).unwrap_err();
     assert!(matches!(refused, PathError::NotAFile { .. }), "{refused}");
@@ -406,7 +406,7 @@ impl Visitor for Met {
         Vec::new()
     }
 
-    fn visit_entry(&self, met: &mut Vec<String>, entry: &Entry<'_>, (): &()) -> Visit {
+    fn visit_entry(&self, met: &mut Vec<String>, entry: &WalkEntry<'_>, (): &()) -> Visit {
         let opened = entry.open().is_ok();
         met.push(format!("{}{}", entry.below().display(), if opened { "" } else { " -" }));
         Visit::Continue
@@ -428,7 +428,7 @@ impl Visitor for Removing {
         missed.push((folder.real.strip_prefix(&self.0).unwrap().display().to_string(), why));
     }
 
-    fn visit_entry(&self, _: &mut Self::Worker, entry: &Entry<'_>, (): &()) -> Visit {
+    fn visit_entry(&self, _: &mut Self::Worker, entry: &WalkEntry<'_>, (): &()) -> Visit {
         let path = &entry.path().real;
         match entry.name().to_str() {
             Some("gone") => fs::remove_dir(path).unwrap(),
@@ -521,7 +521,7 @@ impl Visitor for Meeting {
 
     fn worker(&self) {}
 
-    fn visit_entry(&self, (): &mut (), entry: &Entry<'_>, (): &()) -> Visit {
+    fn visit_entry(&self, (): &mut (), entry: &WalkEntry<'_>, (): &()) -> Visit {
         if entry.kind() == FileKind::File {
             let mut there = self.there.lock().unwrap();
             *there += 1;
@@ -565,7 +565,7 @@ impl Visitor for Sated {
         0
     }
 
-    fn visit_entry(&self, met: &mut usize, entry: &Entry<'_>, (): &()) -> Visit {
+    fn visit_entry(&self, met: &mut usize, entry: &WalkEntry<'_>, (): &()) -> Visit {
         assert!(entry.name() != "panic", "as the test wants it");
         *met += 1;
         if entry.kind() == FileKind::File { Visit::Stop } else { Visit::Continue }
@@ -725,7 +725,7 @@ fn a_root_must_be_there_and_real() {
     symlink("w", place.at("link")).unwrap();
     let open = |name: &str| {
         let roots = WorkspaceRoots { write: vec![place.at(name)], ..Default::default() };
-        Workspace::open(&roots, FolderNames::default())
+        Workspace::open(&roots, FolderAliases::default())
     };
     assert!(matches!(open("link"), Err(OpenWorkspaceError::NotReal { .. })));
     assert!(matches!(open("missing"), Err(OpenWorkspaceError::Open { .. })));

@@ -10,7 +10,7 @@ use crate::sandbox::workspace::{
     path_error::PathError,
     resolve::{WITHOUT_LINKS, open_beneath},
     stop::StopCondition,
-    walk::{entries::Names, pool::Pool},
+    walk::{entries::FolderEntryNames, pool::WorkQueue},
 };
 use rustix::{
     fs::{AtFlags, OFlags, ResolveFlags, fstat, readlinkat, statat},
@@ -33,7 +33,7 @@ use std::{
     },
     thread::{self, Scope},
 };
-use toolstead_domain::{FolderReadGrant, Grant, PathAccess};
+use toolstead_domain::{CallGrant, FolderReadGrant, PathAccess};
 pub use unreadable_reason::UnreadableReason;
 
 /// Maximum number of threads. More threads wait for each other more than they help.
@@ -73,7 +73,7 @@ pub trait Visitor: Sync {
     fn worker(&self) -> Self::Worker;
 
     /// Called before the entries of a folder are visited. `above` is the context of its parent.
-    fn enter(&self, folder: &Folder<'_>, above: &Self::Context) -> Self::Context {
+    fn enter(&self, folder: &WalkFolder<'_>, above: &Self::Context) -> Self::Context {
         let _ = folder;
         above.clone()
     }
@@ -89,7 +89,7 @@ pub trait Visitor: Sync {
     }
 
     /// Called for an entry that the call may read.
-    fn visit_entry(&self, worker: &mut Self::Worker, entry: &Entry<'_>, context: &Self::Context) -> Visit;
+    fn visit_entry(&self, worker: &mut Self::Worker, entry: &WalkEntry<'_>, context: &Self::Context) -> Visit;
 }
 
 /// Next action of a walk.
@@ -129,16 +129,16 @@ pub enum WalkEnd {
 
 /// A folder on a walk.
 #[derive(Debug)]
-pub struct Folder<'a> {
+pub struct WalkFolder<'a> {
     path: &'a PathAccess,
     handle: BorrowedFd<'a>,
-    names: &'a Names,
+    names: &'a FolderEntryNames,
     reading: &'a FolderReadGrant<'a>,
 }
 
 /// An entry of a folder on a walk.
 #[derive(Debug)]
-pub struct Entry<'a> {
+pub struct WalkEntry<'a> {
     name: &'a OsStr,
     path: &'a PathAccess,
     start: usize,
@@ -146,7 +146,7 @@ pub struct Entry<'a> {
     folder: BorrowedFd<'a>,
 }
 
-impl Folder<'_> {
+impl WalkFolder<'_> {
     /// Returns both forms of the path.
     pub fn path(&self) -> &PathAccess {
         self.path
@@ -171,7 +171,7 @@ impl Folder<'_> {
     }
 }
 
-impl Entry<'_> {
+impl WalkEntry<'_> {
     /// Returns the name.
     pub fn name(&self) -> &OsStr {
         self.name
@@ -234,11 +234,11 @@ struct Walk<'a, V: Visitor> {
     limits: WalkLimits,
     /// `true` if the kernel generates all files below. A walk does not leave the file system where it began.
     is_kernels: bool,
-    pool: Pool<V::Context>,
+    pool: WorkQueue<V::Context>,
 }
 
 pub(super) fn walk<V: Visitor>(
-    grant: &Grant,
+    grant: &CallGrant,
     stop: &StopCondition,
     start: &FileHandle,
     limits: WalkLimits,
@@ -255,7 +255,7 @@ pub(super) fn walk<V: Visitor>(
 /// Does the same as [`walk`] on at most `threads` threads, including the caller's.
 pub(super) fn walk_on<V: Visitor>(
     threads: usize,
-    grant: &Grant,
+    grant: &CallGrant,
     stop: &StopCondition,
     start: &FileHandle,
     limits: WalkLimits,
@@ -271,7 +271,7 @@ pub(super) fn walk_on<V: Visitor>(
         reading: grant.reading_below(start.path()),
         limits,
         is_kernels: start.is_on_kernel_file_system(),
-        pool: Pool::new(limits, above),
+        pool: WorkQueue::new(limits, above),
     };
     let own = thread::scope(|scope| walk.work(scope));
     let others: Result<Vec<_>, _> =
@@ -286,22 +286,22 @@ pub(super) fn walk_on<V: Visitor>(
 }
 
 /// Data of one thread.
-struct WalkThread<W> {
+struct WalkThreadState<W> {
     worker: W,
-    buffer: entries::Buffer,
+    buffer: entries::DirentBuffer,
 }
 
 impl<V: Visitor> Walk<'_, V> {
     /// Works until nothing is left. Starts another thread if there is work that no thread waits for.
     fn work<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) -> V::Worker {
-        let mut hand = WalkThread { worker: self.visitor.worker(), buffer: entries::Buffer::new() };
+        let mut hand = WalkThreadState { worker: self.visitor.worker(), buffer: entries::DirentBuffer::new() };
         while let Some(task) = self.pool.next() {
             if task.leaves_more {
                 self.start_another(scope);
             }
             match task.work() {
-                pool::Work::Read(folder) => self.read(folder, &mut hand),
-                pool::Work::Visit(part) => self.visit_part(part, &mut hand.worker),
+                pool::WorkItemRef::Read(folder) => self.read(folder, &mut hand),
+                pool::WorkItemRef::Visit(part) => self.visit_part(part, &mut hand.worker),
             }
         }
         hand.worker
@@ -321,7 +321,7 @@ impl<V: Visitor> Walk<'_, V> {
     }
 
     /// Reads the names of a folder and visits them. Parts of a large folder are shared with other threads.
-    fn read(&self, pending: &pool::UnreadFolder<V::Context>, hand: &mut WalkThread<V::Worker>) {
+    fn read(&self, pending: &pool::UnreadFolder<V::Context>, hand: &mut WalkThreadState<V::Worker>) {
         if self.stop.is_due() {
             return self.pool.end(WalkEnd::Time);
         }
@@ -333,7 +333,8 @@ impl<V: Visitor> Walk<'_, V> {
         };
         let is_sorted = self.limits.order == WalkOrder::ShallowFirst;
         let read = self.open_folder(&path, &pending.below).and_then(|handle| {
-            let names = Names::read(&handle, &mut hand.buffer, self.pool.entries_left(), is_sorted, self.stop)?;
+            let names =
+                FolderEntryNames::read(&handle, &mut hand.buffer, self.pool.entries_left(), is_sorted, self.stop)?;
             Ok((handle, names))
         });
         let (handle, names) = match read {
@@ -348,7 +349,7 @@ impl<V: Visitor> Walk<'_, V> {
             }
         };
         let count = self.pool.count_entries(names.len());
-        let folder = Folder { path: &path, handle: handle.as_fd(), names: &names, reading: &self.reading };
+        let folder = WalkFolder { path: &path, handle: handle.as_fd(), names: &names, reading: &self.reading };
         let context = self.visitor.enter(&folder, &pending.above);
         let folder = pool::OpenFolder { path, handle, names, context, depth: pending.depth };
         self.pool.share(folder, count, |part| self.visit_part(part, &mut hand.worker));
@@ -363,9 +364,9 @@ impl<V: Visitor> Walk<'_, V> {
     }
 
     /// Visits some entries of a folder.
-    fn visit_part(&self, part: &pool::Part<V::Context>, worker: &mut V::Worker) {
+    fn visit_part(&self, part: &pool::UnvisitedEntries<V::Context>, worker: &mut V::Worker) {
         let folder = &*part.folder;
-        let mut path = entries::ChildPath::of(&folder.path);
+        let mut path = entries::ChildPathBuffer::of(&folder.path);
         let start = entries::start_of_rest(&self.start.path().lexical);
         let mut folders = Vec::new();
         let mut refused = 0;
@@ -385,7 +386,7 @@ impl<V: Visitor> Walk<'_, V> {
             }
             let Some(kind) = kind.or_else(|| kind_of(folder.handle.as_fd(), name)) else { continue };
             let kind = if kind == FileKind::File && self.is_kernels { FileKind::KernelFile } else { kind };
-            let entry = Entry { name, path: path.get(), start, kind, folder: folder.handle.as_fd() };
+            let entry = WalkEntry { name, path: path.get(), start, kind, folder: folder.handle.as_fd() };
             match self.visitor.visit_entry(worker, &entry, &folder.context) {
                 Visit::Continue if kind == FileKind::Folder && folder.depth < self.limits.depth => {
                     folders.push(pool::UnreadFolder {

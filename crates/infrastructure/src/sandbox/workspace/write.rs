@@ -7,7 +7,7 @@ use crate::sandbox::workspace::{
     file_handle::FileHandle,
     granted_workspace::GrantedWorkspace,
     path_error::PathError,
-    resolve::{ATTEMPTS, PathTarget, WITHOUT_LINKS, open_beneath, proc_link},
+    resolve::{ATTEMPTS, PathLocation, WITHOUT_LINKS, open_beneath, proc_link},
 };
 use rustix::{
     fs::{self, AtFlags, CWD, Mode, OFlags, accessat, openat, unlinkat},
@@ -40,8 +40,8 @@ impl<'a> WriteTarget<'a> {
     fn take(granted: &'a GrantedWorkspace, lexical: &Path) -> Result<Option<Self>, PathError> {
         let workspace = &*granted.workspace;
         let real = match workspace.resolve(lexical)? {
-            PathTarget::Inside(real) => real,
-            PathTarget::Outside(real) => return Err(workspace.outside(lexical, real)),
+            PathLocation::Inside(real) => real,
+            PathLocation::Outside(real) => return Err(workspace.outside(lexical, real)),
         };
         let path = PathAccess { lexical: lexical.to_path_buf(), real, tree: false };
         granted.permitted(Access::WritePath(path.clone()))?;
@@ -189,7 +189,7 @@ impl<'a> WriteTarget<'a> {
             return Ok(false);
         };
         match self.granted.workspace.resolve(parent)? {
-            PathTarget::Inside(parent) | PathTarget::Outside(parent) => Ok(parent.join(name) != self.path.real),
+            PathLocation::Inside(parent) | PathLocation::Outside(parent) => Ok(parent.join(name) != self.path.real),
         }
     }
 }

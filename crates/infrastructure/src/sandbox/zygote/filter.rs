@@ -1,6 +1,6 @@
 //! System calls that a payload may make.
 
-use super::Layers;
+use super::ConfinementLayers;
 use seccompiler::{
     BpfProgram, Error, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
     sock_filter,
@@ -164,10 +164,10 @@ const RETURN: u16 = 0x06;
 
 /// Compiled filter. It is a single program, because the kernel takes long to install each one.
 #[derive(Debug)]
-pub(super) struct Filter(BpfProgram);
+pub(super) struct SyscallFilter(BpfProgram);
 
-impl Filter {
-    pub(super) fn build(layers: Layers) -> Result<Self, Error> {
+impl SyscallFilter {
+    pub(super) fn build(layers: ConfinementLayers) -> Result<Self, Error> {
         Ok(Self(build_program(layers)?))
     }
 
@@ -178,7 +178,7 @@ impl Filter {
 }
 
 /// Builds the checks of call numbers, followed by the checks of arguments.
-fn build_program(layers: Layers) -> Result<BpfProgram, Error> {
+fn build_program(layers: ConfinementLayers) -> Result<BpfProgram, Error> {
     let mut program = numbers();
     program.extend(calls(layers)?);
     Ok(program)
@@ -202,7 +202,7 @@ fn numbers() -> BpfProgram {
     ]
 }
 
-fn calls(layers: Layers) -> Result<BpfProgram, Error> {
+fn calls(layers: ConfinementLayers) -> Result<BpfProgram, Error> {
     let mut rest = rules(layers)?;
     let mut parts = Vec::new();
     while let Some((first, _)) = rest.first_key_value() {
@@ -222,11 +222,11 @@ fn program(rules: BTreeMap<i64, Vec<SeccompRule>>) -> Result<BpfProgram, Error> 
 
 /// Returns the calls that are refused: with any arguments if there is no rule, otherwise with the arguments of one of
 /// its rules.
-fn rules(layers: Layers) -> Result<BTreeMap<i64, Vec<SeccompRule>>, Error> {
+fn rules(layers: ConfinementLayers) -> Result<BTreeMap<i64, Vec<SeccompRule>>, Error> {
     // Without namespaces only the filter keeps a run from the sockets, shared memory and processes of others.
     let (refused, families): (&[&[libc::c_long]], &[libc::c_int]) = match layers {
-        Layers::All => (&[REFUSED], &SOCKET_FAMILIES),
-        Layers::WithoutNamespaces => (&[REFUSED, SHARED, &[libc::SYS_socket]], &[libc::AF_UNIX]),
+        ConfinementLayers::All => (&[REFUSED], &SOCKET_FAMILIES),
+        ConfinementLayers::WithoutNamespaces => (&[REFUSED, SHARED, &[libc::SYS_socket]], &[libc::AF_UNIX]),
     };
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
         refused.iter().copied().flatten().map(|call| (*call, Vec::new())).collect();
@@ -241,8 +241,8 @@ fn rules(layers: Layers) -> Result<BTreeMap<i64, Vec<SeccompRule>>, Error> {
     let has = |argument, bit: u64| (argument, SeccompCmpOp::MaskedEq(bit), bit);
     let is = |argument, value| (argument, SeccompCmpOp::Eq, value);
     let is_other = |argument| match layers {
-        Layers::All => is(argument, INIT),
-        Layers::WithoutNamespaces => (argument, SeccompCmpOp::Ne, ITSELF),
+        ConfinementLayers::All => is(argument, INIT),
+        ConfinementLayers::WithoutNamespaces => (argument, SeccompCmpOp::Ne, ITSELF),
     };
     for flag in NEW_NAMESPACES {
         refuse(libc::SYS_clone, vec![has(0, u64::from(flag.unsigned_abs()))])?;
@@ -254,8 +254,8 @@ fn rules(layers: Layers) -> Result<BTreeMap<i64, Vec<SeccompRule>>, Error> {
     let others: Vec<_> = others.collect();
     refuse(libc::SYS_socketpair, others.clone())?;
     match layers {
-        Layers::All => refuse(libc::SYS_socket, others)?,
-        Layers::WithoutNamespaces => {
+        ConfinementLayers::All => refuse(libc::SYS_socket, others)?,
+        ConfinementLayers::WithoutNamespaces => {
             for kind in UNBOUND_PAIRS {
                 let kind = (1, SeccompCmpOp::MaskedEq(SOCKET_TYPE), u64::from(kind.unsigned_abs()));
                 refuse(libc::SYS_socketpair, vec![kind])?;
@@ -277,8 +277,8 @@ fn rules(layers: Layers) -> Result<BTreeMap<i64, Vec<SeccompRule>>, Error> {
     }
     for (call, of_process, of_user) in ON_GROUPS {
         match layers {
-            Layers::All => refuse(*call, vec![is(0, *of_process), is(1, INIT)])?,
-            Layers::WithoutNamespaces => refuse(*call, vec![is_other(1)])?,
+            ConfinementLayers::All => refuse(*call, vec![is(0, *of_process), is(1, INIT)])?,
+            ConfinementLayers::WithoutNamespaces => refuse(*call, vec![is_other(1)])?,
         }
         refuse(*call, vec![is(0, *of_user)])?;
     }
@@ -333,7 +333,7 @@ mod tests {
     fn calls_that_no_filter_can_read_are_refused_by_their_numbers_and_the_others_by_the_rest() {
         let number = |call: libc::c_long| u32::try_from(call).unwrap();
         let missing = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs();
-        for layers in [Layers::All, Layers::WithoutNamespaces] {
+        for layers in [ConfinementLayers::All, ConfinementLayers::WithoutNamespaces] {
             let (whole, calls) = (build_program(layers).unwrap(), calls(layers).unwrap());
             for call in 0..1024 {
                 let is_unread = [libc::SYS_clone3, libc::SYS_openat2].map(number).contains(&call);
@@ -350,7 +350,7 @@ mod tests {
 
     #[test]
     fn the_parts_of_the_filter_decide_as_the_whole_of_it_does() {
-        for layers in [Layers::All, Layers::WithoutNamespaces] {
+        for layers in [ConfinementLayers::All, ConfinementLayers::WithoutNamespaces] {
             let (parts, whole) = (calls(layers).unwrap(), program(rules(layers).unwrap()).unwrap());
             let (mut refused, mut steps) = (0, 0);
             for number in (0..1024).chain([0x4000_0000, u32::MAX]) {

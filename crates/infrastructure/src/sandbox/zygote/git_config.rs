@@ -3,7 +3,7 @@
 mod keys;
 mod parse;
 
-pub(super) use parse::{Setting, settings};
+pub(super) use parse::{GitSetting, settings};
 use std::collections::BTreeSet;
 
 /// Maximum size of a settings file. A larger one is rejected as a whole.
@@ -13,21 +13,21 @@ const TOLD_KEYS: usize = 8;
 
 /// Result of checking a settings file.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Judgement {
+pub(super) enum GitConfigCleanup {
     /// The file may stay unchanged.
     Fine,
     /// The file must be replaced by this text, from which the settings `out` were removed.
-    Without { text: Vec<u8>, out: Vec<Setting> },
+    Without { text: Vec<u8>, out: Vec<GitSetting> },
     /// Git cannot read the file, or may read it in another way.
     Unreadable,
 }
 
 /// Removes refused settings from a text.
-pub(super) fn without(text: &[u8], is_refused: &dyn Fn(&Setting) -> bool) -> Judgement {
-    let Some(found) = settings(text) else { return Judgement::Unreadable };
+pub(super) fn without(text: &[u8], is_refused: &dyn Fn(&GitSetting) -> bool) -> GitConfigCleanup {
+    let Some(found) = settings(text) else { return GitConfigCleanup::Unreadable };
     let (refused, kept): (Vec<_>, Vec<_>) = found.into_iter().partition(|placed| is_refused(&placed.setting));
     if refused.is_empty() {
-        return Judgement::Fine;
+        return GitConfigCleanup::Fine;
     }
     let mut cleaned = Vec::with_capacity(text.len());
     let mut at = 0;
@@ -46,14 +46,14 @@ pub(super) fn without(text: &[u8], is_refused: &dyn Fn(&Setting) -> bool) -> Jud
     let is_rest = settings(&cleaned)
         .is_some_and(|left| left.iter().map(|placed| &placed.setting).eq(kept.iter().map(|placed| &placed.setting)));
     if !is_rest {
-        return Judgement::Unreadable;
+        return GitConfigCleanup::Unreadable;
     }
-    Judgement::Without { text: cleaned, out: refused.into_iter().map(|placed| placed.setting).collect() }
+    GitConfigCleanup::Without { text: cleaned, out: refused.into_iter().map(|placed| placed.setting).collect() }
 }
 
 /// Returns the keys of settings for a message: each once, and at most [`TOLD_KEYS`].
-pub(super) fn keys(settings: &[Setting]) -> String {
-    let names: BTreeSet<String> = settings.iter().map(Setting::shown).collect();
+pub(super) fn keys(settings: &[GitSetting]) -> String {
+    let names: BTreeSet<String> = settings.iter().map(GitSetting::shown).collect();
     let mut keys = names.iter().take(TOLD_KEYS).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     if names.len() > TOLD_KEYS {
         keys.push_str(&format!(" and {} more", names.len() - TOLD_KEYS));

@@ -1,6 +1,6 @@
 //! User that a payload runs as, which is never root.
 
-use super::request::{Failure, Step};
+use super::request::{StepFailure, StepResultExt};
 use rustix::{
     io::Errno,
     process::{DumpableBehavior, getegid, geteuid, set_dumpable_behavior},
@@ -19,16 +19,16 @@ const HIGHEST_ID: u32 = u32::MAX - 1;
 
 /// The user and group of the payloads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Identity {
+pub(super) struct PayloadUser {
     pub(super) uid: u32,
     pub(super) gid: u32,
     /// `true` if the runtime is root, so that its payloads have another user.
     pub(super) is_other: bool,
 }
 
-impl Identity {
+impl PayloadUser {
     /// Selects the identity for the user of this process.
-    pub(super) fn choose() -> Result<Self, Failure> {
+    pub(super) fn choose() -> Result<Self, StepFailure> {
         let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
         if uid != 0 {
             return Ok(Self { uid, gid, is_other: false });
@@ -40,12 +40,12 @@ impl Identity {
             return Ok(Self { uid: DEDICATED_ID, gid: DEDICATED_ID, is_other: true });
         }
         let reason = "this user is root without the capability CAP_SYS_ADMIN; run Toolstead as an ordinary user";
-        Err(Failure::new(step(), reason))
+        Err(StepFailure::new(step(), reason))
     }
 
     /// Changes the init to the payload's user, in a user namespace that owns nothing: neither the mounts nor the
     /// network nor the processes of the run belong to it, so capabilities in it have no effect.
-    pub(super) fn assume(&self) -> Result<(), Failure> {
+    pub(super) fn assume(&self) -> Result<(), StepFailure> {
         let step = || "become an unprivileged user".to_owned();
         if self.is_other {
             // SAFETY: plain system calls; this process has one thread.
@@ -63,7 +63,7 @@ impl Identity {
     }
 
     /// Maps this process's ids to themselves in the user namespace that it has just created.
-    pub(super) fn map_itself(&self) -> Result<(), Failure> {
+    pub(super) fn map_itself(&self) -> Result<(), StepFailure> {
         let step = || "map this user into its namespace".to_owned();
         // A process that changed its user is not dumpable, and such a process cannot write its own maps.
         set_dumpable_behavior(DumpableBehavior::Dumpable).step(step)?;
@@ -80,7 +80,7 @@ pub(super) fn unshare(flags: libc::c_int) -> std::io::Result<()> {
 }
 
 /// Drops every capability permanently.
-pub(super) fn drop_capabilities() -> Result<(), Failure> {
+pub(super) fn drop_capabilities() -> Result<(), StepFailure> {
     let step = || "give up all capabilities".to_owned();
     bound_capabilities().step(step)?;
     clear_capabilities()
@@ -103,7 +103,7 @@ fn bound_capabilities() -> std::io::Result<()> {
 
 /// Drops the capabilities that this process has. Programs cannot grant new ones, because this process sets
 /// `no_new_privs`.
-pub(super) fn clear_capabilities() -> Result<(), Failure> {
+pub(super) fn clear_capabilities() -> Result<(), StepFailure> {
     let step = || "give up all capabilities".to_owned();
     rustix::thread::clear_ambient_capability_set().step(step)?;
     let none = CapabilitySet::empty();
@@ -113,9 +113,9 @@ pub(super) fn clear_capabilities() -> Result<(), Failure> {
 
 /// User namespaces whose id maps show the files of an owner as the payload's own.
 #[derive(Debug, Default)]
-pub(super) struct IdMaps(HashMap<(u32, u32), OwnedFd>);
+pub(super) struct IdMapNamespaces(HashMap<(u32, u32), OwnedFd>);
 
-impl IdMaps {
+impl IdMapNamespaces {
     /// Returns the number of maps. None is ever closed.
     pub(super) fn len(&self) -> usize {
         self.0.len()
@@ -131,7 +131,7 @@ impl IdMaps {
     }
 
     /// Creates the map for an owner, if one is needed.
-    pub(super) fn provide(&mut self, identity: &Identity, owner: (u32, u32)) -> Result<(), Failure> {
+    pub(super) fn provide(&mut self, identity: &PayloadUser, owner: (u32, u32)) -> Result<(), StepFailure> {
         if !identity.is_other || owner == (identity.uid, identity.gid) || self.0.contains_key(&owner) {
             return Ok(());
         }

@@ -2,16 +2,19 @@
 //! and ends all processes of the run when it ends.
 
 use super::{
-    filter::Filter,
-    identity::{IdMaps, Identity, clear_capabilities, drop_capabilities, unshare},
+    filter::SyscallFilter,
+    identity::{IdMapNamespaces, PayloadUser, clear_capabilities, drop_capabilities, unshare},
     payload::{AccessiblePath, PayloadInputs, confine, enter_folder, execute},
-    protected::ProtectedNames,
-    request::{Failure, Network, Report, Request, RunOrder, Step, ZygoteCommand, receive, report, send, unpacked},
+    protected::NameProtection,
+    request::{
+        Network, RunOrder, RunReport, RunRequest, StepFailure, StepResultExt, ZygoteCommand, receive, report, send,
+        unpacked,
+    },
     spawner::{ZygoteSetup, block, forget_signals},
     stage,
     view::RootBuilder,
 };
-use crate::sandbox::control_group::{Group, Limits, OutOfMemory};
+use crate::sandbox::control_group::{ControlGroupHandle, ControlGroupLimits, OutOfMemoryCause};
 use landlock::ABI;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -60,23 +63,23 @@ const TIME_TO_BE_GONE: Duration = Duration::from_millis(200);
 /// Inputs of a run.
 #[derive(Debug)]
 pub(super) struct RunInputs<'a> {
-    pub(super) request: Request,
+    pub(super) request: RunRequest,
     pub(super) streams: [OwnedFd; 3],
-    pub(super) filter: &'a Filter,
+    pub(super) filter: &'a SyscallFilter,
     pub(super) settled: &'a ZygoteSetup,
     pub(super) landlock: Option<ABI>,
 }
 
 /// Data that an init with namespaces inherits from the zygote, before it receives the order for its run.
 #[derive(Debug)]
-pub(super) struct NamespaceInit<'a> {
-    pub(super) identity: &'a Identity,
-    pub(super) maps: &'a IdMaps,
-    pub(super) filter: &'a Filter,
+pub(super) struct NamespaceInitInputs<'a> {
+    pub(super) identity: &'a PayloadUser,
+    pub(super) maps: &'a IdMapNamespaces,
+    pub(super) filter: &'a SyscallFilter,
     pub(super) settled: &'a ZygoteSetup,
     pub(super) landlock: Option<ABI>,
     /// Control group of the run, where groups can be created.
-    pub(super) group: Option<&'a Group>,
+    pub(super) group: Option<&'a ControlGroupHandle>,
 }
 
 /// Parts that are the same for all runs, made before a run is requested.
@@ -92,9 +95,9 @@ pub(super) struct PreparedRun<'a> {
     /// Listening sockets that are passed to the runtime.
     pub(super) listeners: Vec<OwnedFd>,
     /// Guard of protected names, if the run may change some of them.
-    pub(super) protected: Option<ProtectedNames>,
+    pub(super) protected: Option<NameProtection>,
     /// Control group of the payload.
-    pub(super) group: Option<&'a Group>,
+    pub(super) group: Option<&'a ControlGroupHandle>,
     pub(super) payload: WaitingPayload,
 }
 
@@ -111,7 +114,7 @@ struct PayloadEnd {
     code: i32,
     by_signal: bool,
     had_survivors: bool,
-    out_of_memory: Option<OutOfMemory>,
+    out_of_memory: Option<OutOfMemoryCause>,
 }
 
 /// Runs an init, which `prepare` confines and fills with the files of the run. Returns the exit code. The outcome of
@@ -119,25 +122,27 @@ struct PayloadEnd {
 pub(super) fn run<'a>(
     birth: RunInputs<'a>,
     socket: &OwnedFd,
-    signals: Result<OwnedFd, Failure>,
-    prepare: impl FnOnce(&RunInputs<'a>) -> Result<PreparedRun<'a>, Failure>,
+    signals: Result<OwnedFd, StepFailure>,
+    prepare: impl FnOnce(&RunInputs<'a>) -> Result<PreparedRun<'a>, StepFailure>,
 ) -> i32 {
     let (signals, world) = match signals.and_then(|signals| Ok((signals, prepare(&birth)?))) {
         Ok(prepared) => prepared,
-        Err(failure) => return send_final_report(socket, &Report::Failed(failure)),
+        Err(failure) => return send_final_report(socket, &RunReport::Failed(failure)),
     };
     let PreparedRun { listeners, protected, group, payload } = world;
     // The payload may run from here on. Whatever happens, all its processes are ended and its changes of protected
     // names are undone.
     let lived = catch_unwind(AssertUnwindSafe(|| live(birth, socket, &signals, listeners, payload, group)));
     end_all(group);
-    let aftermath = protected.as_ref().map(ProtectedNames::undo).unwrap_or_default();
+    let aftermath = protected.as_ref().map(NameProtection::undo).unwrap_or_default();
     // A run that begins once this one is reported must not count it as running.
     drop(protected);
     match lived.unwrap_or(Ok(PayloadEnd::KILLED)) {
         Ok(PayloadEnd { code, by_signal, had_survivors, out_of_memory }) => {
-            let code =
-                send_final_report(socket, &Report::Ended { code, by_signal, had_survivors, out_of_memory, aftermath });
+            let code = send_final_report(
+                socket,
+                &RunReport::Ended { code, by_signal, had_survivors, out_of_memory, aftermath },
+            );
             // The runtime may be waiting for this processor, and the rest of the work here is not urgent.
             sched_yield();
             code
@@ -147,7 +152,7 @@ pub(super) fn run<'a>(
                 failure.reason.push_str("; ");
                 failure.reason.push_str(&line);
             }
-            send_final_report(socket, &Report::Failed(failure))
+            send_final_report(socket, &RunReport::Failed(failure))
         }
     }
 }
@@ -164,8 +169,8 @@ fn live(
     signals: &OwnedFd,
     listeners: Vec<OwnedFd>,
     payload: WaitingPayload,
-    group: Option<&Group>,
-) -> Result<PayloadEnd, Failure> {
+    group: Option<&ControlGroupHandle>,
+) -> Result<PayloadEnd, StepFailure> {
     let events = InitEvents { socket, signals, payload: payload.process, is_read: Cell::new(false) };
     if !payload.begin(&events)? {
         return Ok(PayloadEnd::KILLED);
@@ -175,7 +180,7 @@ fn live(
     drop(streams);
     close_standard_streams();
     let descriptors: Vec<_> = listeners.iter().map(AsFd::as_fd).collect();
-    if report(socket, &Report::Started, &descriptors).is_err() {
+    if report(socket, &RunReport::Started, &descriptors).is_err() {
         return Ok(PayloadEnd::KILLED);
     }
     // These must close when the runtime closes its copies.
@@ -194,9 +199,9 @@ fn live(
 /// Returns the limits of a run as a whole. A single process may use as much memory as the request says. The run may use
 /// twice as much, so that the processes of a build each get a share. Its `/tmp` and home have a limit of their own, and
 /// their contents count as memory of the run as well.
-pub(super) fn limits(request: &Request) -> Limits {
+pub(super) fn limits(request: &RunRequest) -> ControlGroupLimits {
     let memory_bytes = request.memory_bytes.saturating_mul(2).saturating_add(stage::SCRATCH_BYTES);
-    Limits { memory_bytes, processes: request.processes }
+    ControlGroupLimits { memory_bytes, processes: request.processes }
 }
 
 /// Closes the standard streams. The input of a zygote is its socket, and the other end must see when the zygote ends.
@@ -205,14 +210,14 @@ pub(super) fn close_standard_streams() {
     unsafe { libc::syscall(libc::SYS_close_range, 0_u32, 2_u32, 0) };
 }
 
-fn send_final_report(socket: &OwnedFd, last: &Report) -> i32 {
+fn send_final_report(socket: &OwnedFd, last: &RunReport) -> i32 {
     i32::from(report(socket, last, &[]).is_err())
 }
 
 /// Returns a descriptor that can be read when a child has ended, or when this process is requested to end.
 ///
 /// `is_asked` includes `SIGTERM`. That signal cannot reach the first process of a process namespace.
-pub(super) fn signals(is_asked: bool) -> Result<OwnedFd, Failure> {
+pub(super) fn signals(is_asked: bool) -> Result<OwnedFd, StepFailure> {
     signal_descriptor(is_asked).step(|| "receive signals of ended processes".into())
 }
 
@@ -226,14 +231,14 @@ fn signal_descriptor(is_asked: bool) -> io::Result<OwnedFd> {
     }
 }
 
-impl<'a> NamespaceInit<'a> {
+impl<'a> NamespaceInitInputs<'a> {
     /// Returns the descriptors that this value holds open.
     pub(super) fn descriptors(&self) -> impl Iterator<Item = RawFd> {
         let own_program = [self.settled.own_program.as_raw_fd()];
         own_program
             .into_iter()
             .chain(self.maps.descriptors())
-            .chain(self.group.into_iter().flat_map(Group::descriptors))
+            .chain(self.group.into_iter().flat_map(ControlGroupHandle::descriptors))
     }
 
     /// Runs an init in namespaces of its own, which is forked before its run is requested.
@@ -251,17 +256,17 @@ impl<'a> NamespaceInit<'a> {
         drop(orders);
         let request = match read_request(&order) {
             Ok(request) => request,
-            Err(failure) => return send_final_report(&socket, &Report::Failed(failure)),
+            Err(failure) => return send_final_report(&socket, &RunReport::Failed(failure)),
         };
         let birth = self.run_inputs(request, streams);
         run(birth, &socket, signals, |birth| self.prepare(birth, begun?, order, network, scratch.as_deref()))
     }
 
-    fn run_inputs(&self, request: Request, streams: [OwnedFd; 3]) -> RunInputs<'a> {
+    fn run_inputs(&self, request: RunRequest, streams: [OwnedFd; 3]) -> RunInputs<'a> {
         RunInputs { request, streams, filter: self.filter, settled: self.settled, landlock: self.landlock }
     }
 
-    fn begin(&self) -> Result<InitParts<'a>, Failure> {
+    fn begin(&self) -> Result<InitParts<'a>, StepFailure> {
         let step = || "start a process".to_owned();
         rustix::system::sethostname(b"sandbox").step(|| "name the machine".into())?;
         let (word, payload_word) =
@@ -272,7 +277,7 @@ impl<'a> NamespaceInit<'a> {
     }
 
     /// Confines a payload while the init builds the root that both share, and starts its program.
-    fn payload(&self, begun: &OwnedFd, word: &OwnedFd) -> Failure {
+    fn payload(&self, begun: &OwnedFd, word: &OwnedFd) -> StepFailure {
         let birth = match self.receive_run(word) {
             Ok(birth) => birth,
             Err(failure) => return failure,
@@ -291,14 +296,14 @@ impl<'a> NamespaceInit<'a> {
     }
 
     /// Receives the run of the payload.
-    fn receive_run(&self, word: &OwnedFd) -> Result<RunInputs<'a>, Failure> {
+    fn receive_run(&self, word: &OwnedFd) -> Result<RunInputs<'a>, StepFailure> {
         unshare(libc::CLONE_NEWCGROUP).step(|| "hide the control groups".into())?;
         rehearse();
         let step = || "receive reports of the run".to_owned();
         let (said, descriptors) = receive(word, MAX_ADDRESS_BYTES).step(step)?;
         forget_signals();
         let mut descriptors = descriptors.into_iter();
-        let mut next = || descriptors.next().ok_or_else(|| Failure::new(step(), "the init has ended"));
+        let mut next = || descriptors.next().ok_or_else(|| StepFailure::new(step(), "the init has ended"));
         let (order, streams) = (next()?, [next()?, next()?, next()?]);
         let mut request = read_request(&order)?;
         enter_network(request.network, descriptors.next().as_ref())?;
@@ -317,7 +322,7 @@ impl<'a> NamespaceInit<'a> {
         order: OwnedFd,
         network: Option<OwnedFd>,
         scratch: Option<&Path>,
-    ) -> Result<PreparedRun<'a>, Failure> {
+    ) -> Result<PreparedRun<'a>, StepFailure> {
         let InitParts { mut view, payload, payload_socket: word } = begun;
         let request = &birth.request;
         let listener = own_network(request.network, network.as_ref())?;
@@ -332,7 +337,7 @@ impl<'a> NamespaceInit<'a> {
         };
         view.show(request, self.maps, &scratch)?;
         let tools = request.offers_tools.then(|| view.offer_tools()).transpose()?;
-        let protected = Some(ProtectedNames::guard(&mut view, request)?);
+        let protected = Some(NameProtection::guard(&mut view, request)?);
         // A user namespace cannot be created while another root is mounted on top of the process's own root.
         let _ = wait_for_peer(&word, "begin");
         view.enter()?;
@@ -356,29 +361,29 @@ fn rehearse() {
 }
 
 /// Reads the request of a launch order.
-fn read_request(order: &OwnedFd) -> Result<Request, Failure> {
+fn read_request(order: &OwnedFd) -> Result<RunRequest, StepFailure> {
     let step = || "read the order".to_owned();
     match unpacked(order).step(step)? {
         ZygoteCommand::Launch(request) => Ok(*request),
-        ZygoteCommand::Release(_) => Err(Failure::new(step(), "it does not request a run")),
+        ZygoteCommand::Release(_) => Err(StepFailure::new(step(), "it does not request a run")),
     }
 }
 
 /// Drops all rights permanently. Used by the init and by the payload.
-fn drop_privileges(identity: &Identity, capabilities: fn() -> Result<(), Failure>) -> Result<(), Failure> {
+fn drop_privileges(identity: &PayloadUser, capabilities: fn() -> Result<(), StepFailure>) -> Result<(), StepFailure> {
     identity.assume()?;
     capabilities()?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable).step(|| "hide from the payload".into())
 }
 
-fn own_scratch(identity: &Identity) -> Result<PathBuf, Failure> {
+fn own_scratch(identity: &PayloadUser) -> Result<PathBuf, StepFailure> {
     let place = stage::at("scratch");
     stage::scratch(&place, identity)?;
     Ok(place)
 }
 
 /// Enters the network of the run, and listens in it if the run has a proxy.
-fn own_network(kind: Network, own: Option<&OwnedFd>) -> Result<Option<(OwnedFd, SocketAddrV4)>, Failure> {
+fn own_network(kind: Network, own: Option<&OwnedFd>) -> Result<Option<(OwnedFd, SocketAddrV4)>, StepFailure> {
     enter_network(kind, own)?;
     if kind != Network::Listener {
         return Ok(None);
@@ -395,12 +400,12 @@ fn own_network(kind: Network, own: Option<&OwnedFd>) -> Result<Option<(OwnedFd, 
 
 /// Enters the network of a run, unless that is the machine's network, which this process is in. Fails without a
 /// descriptor: one may be lost in transit, and the run must not stay in the machine's network then.
-fn enter_network(kind: Network, own: Option<&OwnedFd>) -> Result<(), Failure> {
+fn enter_network(kind: Network, own: Option<&OwnedFd>) -> Result<(), StepFailure> {
     if kind == Network::Host {
         return Ok(());
     }
     let step = || "enter a network".to_owned();
-    let own = own.ok_or_else(|| Failure::new(step(), "there is none for this run"))?;
+    let own = own.ok_or_else(|| StepFailure::new(step(), "there is none for this run"))?;
     move_into_link_name_space(own.as_fd(), Some(LinkNameSpaceType::Network)).step(step)
 }
 
@@ -439,11 +444,14 @@ pub(super) fn loopback_up() -> io::Result<()> {
 impl WaitingPayload {
     /// Forks the payload, into the control group if there is one. `life` returns only if the program could not be
     /// started, with the reason.
-    pub(super) fn fork(group: Option<&Group>, life: impl FnOnce(&OwnedFd) -> Failure) -> Result<Self, Failure> {
+    pub(super) fn fork(
+        group: Option<&ControlGroupHandle>,
+        life: impl FnOnce(&OwnedFd) -> StepFailure,
+    ) -> Result<Self, StepFailure> {
         let step = || "start a process".to_owned();
         let (failure_reader, tell) = pipe_with(PipeFlags::CLOEXEC).step(step)?;
         let (begun, begin) = pipe_with(PipeFlags::CLOEXEC).step(step)?;
-        if let Some(process) = clone(group.map(Group::folder)).step(step)? {
+        if let Some(process) = clone(group.map(ControlGroupHandle::folder)).step(step)? {
             return Ok(Self { process, begin, failure_reader });
         }
         drop((failure_reader, begin));
@@ -464,7 +472,7 @@ impl WaitingPayload {
     }
 
     /// Starts the program and waits until it runs. Returns `false` if the run is to end.
-    fn begin(self, events: &InitEvents<'_>) -> Result<bool, Failure> {
+    fn begin(self, events: &InitEvents<'_>) -> Result<bool, StepFailure> {
         let step = || "start a process".to_owned();
         let Self { begin, failure_reader, .. } = self;
         // Getting here may have taken long, and the runtime may no longer wait for the run.
@@ -486,7 +494,7 @@ impl WaitingPayload {
         if failure.is_empty() {
             return Ok(true);
         }
-        let unknown = |_| Failure::new(step(), "it ended before it began");
+        let unknown = |_| StepFailure::new(step(), "it ended before it began");
         Err(serde_json::from_slice(&failure).unwrap_or_else(unknown))
     }
 }
@@ -496,9 +504,9 @@ impl WaitingPayload {
 pub(super) fn payload(
     birth: &RunInputs<'_>,
     begun: &OwnedFd,
-    ready: impl FnOnce() -> Result<(), Failure>,
-    places: impl FnOnce() -> Result<Vec<AccessiblePath>, Failure>,
-) -> Failure {
+    ready: impl FnOnce() -> Result<(), StepFailure>,
+    places: impl FnOnce() -> Result<Vec<AccessiblePath>, StepFailure>,
+) -> StepFailure {
     let confined = || {
         ready()?;
         // This step takes longest, and nothing after it needs a call that the filter refuses.
@@ -521,10 +529,10 @@ fn signal_peer(word: &OwnedFd) {
 }
 
 /// Waits for the signal of the other process.
-fn wait_for_peer(word: &OwnedFd, step: &str) -> Result<(), Failure> {
+fn wait_for_peer(word: &OwnedFd, step: &str) -> Result<(), StepFailure> {
     match retry_on_intr(|| rustix::io::read(word, &mut [0; 1])).step(|| step.into())? {
         // An init that ends also ends this process.
-        0 => Err(Failure::new(step, "the init has ended")),
+        0 => Err(StepFailure::new(step, "the init has ended")),
         _ => Ok(()),
     }
 }
@@ -643,7 +651,7 @@ fn is_alone_in_time(events: &InitEvents<'_>) -> bool {
 
 /// Kills every process that this one can signal, and waits until all have ended. That is the process namespace or the
 /// Landlock domain of the run, without this process.
-pub(super) fn end_all(group: Option<&Group>) {
+pub(super) fn end_all(group: Option<&ControlGroupHandle>) {
     if let Some(group) = group {
         group.kill();
     }

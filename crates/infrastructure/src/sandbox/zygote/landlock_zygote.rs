@@ -16,13 +16,13 @@ mod scratch;
 mod tasks;
 
 use super::{
-    Layers,
-    filter::Filter,
+    ConfinementLayers,
+    filter::SyscallFilter,
     identity::clear_capabilities,
     init::{self, PreparedRun, RunInputs, WaitingPayload, close_standard_streams, end_all, payload},
     payload::part,
-    request::{Failure, Report, Request, Step, report},
-    sessions::{Session, Sessions},
+    request::{RunReport, RunRequest, StepFailure, StepResultExt, report},
+    sessions::{SandboxSession, SandboxSessions},
     spawner::{Spawner, ZygoteSetup, close_all_but, landlock, set_up_zygote},
 };
 use landlock::ABI;
@@ -37,26 +37,26 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     path::PathBuf,
 };
-use tasks::ProcessCounter;
+use tasks::UserProcessCounter;
 
 /// Zygote of runs without namespaces.
 pub(super) struct LandlockZygote {
-    filter: Filter,
+    filter: SyscallFilter,
     landlock: ABI,
     settled: ZygoteSetup,
     /// Real path of the folder for temporary files.
     temporary: PathBuf,
-    sessions: Sessions<Scratch>,
-    tasks: ProcessCounter,
+    sessions: SandboxSessions<Scratch>,
+    tasks: UserProcessCounter,
 }
 
 impl LandlockZygote {
     /// Creates the zygote. It has no death signal: it ends when its socket closes, and first removes the temporary
     /// files of its runs.
-    pub(super) fn prepare(temporary: PathBuf) -> Result<Self, Failure> {
+    pub(super) fn prepare(temporary: PathBuf) -> Result<Self, StepFailure> {
         let step = || "start the sandbox's process".to_owned();
         let settled = set_up_zygote().step(step)?;
-        let refused = |reason: &str| Failure::new("confine without namespaces", reason);
+        let refused = |reason: &str| StepFailure::new("confine without namespaces", reason);
         if geteuid().is_root() {
             return Err(refused("root can do too much without them; run Toolstead as an ordinary user"));
         }
@@ -66,13 +66,20 @@ impl LandlockZygote {
         // No process of it needs capabilities, and the kernel exempts some of them from the limit of processes.
         clear_capabilities()?;
         set_dumpable_behavior(DumpableBehavior::NotDumpable).step(step)?;
-        let filter = Filter::build(Layers::WithoutNamespaces).map_err(io::Error::other);
+        let filter = SyscallFilter::build(ConfinementLayers::WithoutNamespaces).map_err(io::Error::other);
         let filter = filter.step(|| "build the filter of system calls".into())?;
-        Ok(Self { filter, landlock, settled, temporary, sessions: Sessions::new(), tasks: ProcessCounter::new() })
+        Ok(Self {
+            filter,
+            landlock,
+            settled,
+            temporary,
+            sessions: SandboxSessions::new(),
+            tasks: UserProcessCounter::new(),
+        })
     }
 
     /// Returns the index of the session, which becomes the last one in the list. Opens the session if it is new.
-    fn session(&mut self, key: String, request: &Request) -> Result<usize, Failure> {
+    fn session(&mut self, key: String, request: &RunRequest) -> Result<usize, StepFailure> {
         if let Some(place) = self.sessions.known(&key) {
             self.sessions.list[place].shared.reopen().step(|| "open the session's temporary files".into())?;
             return Ok(place);
@@ -86,7 +93,7 @@ impl LandlockZygote {
 }
 
 /// Releases a session once its runs have ended, without waiting for that.
-fn close_session(Session { shared, runs, .. }: Session<Scratch>) {
+fn close_session(SandboxSession { shared, runs, .. }: SandboxSession<Scratch>) {
     let kept: Vec<_> = runs.iter().map(AsRawFd::as_raw_fd).chain([shared.descriptor()]).collect();
     // If no child process can be started, the files remain, because this process must not wait for the runs.
     let _ = run_in_child(&kept, || {
@@ -119,11 +126,11 @@ fn ended(process: &OwnedFd) {
 impl Spawner for LandlockZygote {
     fn launch(
         &mut self,
-        mut request: Request,
+        mut request: RunRequest,
         _: OwnedFd,
         socket: &OwnedFd,
         streams: [OwnedFd; 3],
-    ) -> Result<(), Failure> {
+    ) -> Result<(), StepFailure> {
         accessible_paths::check(&request)?;
         accessible_paths::check_beside(&request, &self.temporary)?;
         // The kernel counts all processes of a user, not those of one run.
@@ -151,7 +158,7 @@ impl Spawner for LandlockZygote {
             let known = process.try_clone().step(|| "duplicate the descriptor of a run".into())?;
             self.sessions.list[place].runs.push(known);
         }
-        let born = Report::Born { pid: pid.as_raw_nonzero().get() };
+        let born = RunReport::Born { pid: pid.as_raw_nonzero().get() };
         report(socket, &born, &[process.as_fd()]).step(|| "report a start".into())
     }
 
@@ -215,7 +222,7 @@ fn run_keeper(birth: RunInputs<'_>, socket: OwnedFd, own: Option<&Scratch>, zygo
             end_all(None);
         }
         // Nothing was started, and this process may not be in a domain, so it must not kill other processes.
-        Err(failure) => drop(report(&socket, &Report::Failed(failure), &[])),
+        Err(failure) => drop(report(&socket, &RunReport::Failed(failure), &[])),
     }
     if let Some(own) = own
         && run_in_child(&[own.descriptor()], || own.remove()).is_err()
@@ -229,19 +236,19 @@ fn run_keeper(birth: RunInputs<'_>, socket: OwnedFd, own: Option<&Scratch>, zygo
 /// Puts this process into a new domain of which it is the first, and makes it inherit orphans there. It receives the
 /// signal when its parent ends. Later it kills every process that it can signal, so this function verifies that the
 /// parent is not one of them.
-fn enter_domain(at_the_end: Signal, parent: Pid) -> Result<(), Failure> {
+fn enter_domain(at_the_end: Signal, parent: Pid) -> Result<(), StepFailure> {
     let step = || "control the processes of a run".to_owned();
     set_child_subreaper(Some(getpid())).step(step)?;
     set_parent_process_death_signal(Some(at_the_end)).step(step)?;
     part()?;
     match test_kill_process(parent) {
         Err(rustix::io::Errno::PERM) if getppid() == Some(parent) => Ok(()),
-        _ => Err(Failure::new(step(), "its Landlock domain is not in force, or its parent has ended")),
+        _ => Err(StepFailure::new(step(), "its Landlock domain is not in force, or its parent has ended")),
     }
 }
 
 /// Confines the init and forks its payload.
-fn prepare<'a>(birth: &RunInputs<'_>, keeper: Pid) -> Result<PreparedRun<'a>, Failure> {
+fn prepare<'a>(birth: &RunInputs<'_>, keeper: Pid) -> Result<PreparedRun<'a>, StepFailure> {
     // Until there is a process to end, for example while a disk does not respond, there is nothing to clean up.
     enter_domain(Signal::KILL, keeper)?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable).step(|| "hide from the payload".into())?;

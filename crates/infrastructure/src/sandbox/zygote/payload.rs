@@ -1,7 +1,7 @@
 //! The last steps of a payload, from the fork to its program.
 
 use super::{
-    request::{Failure, Program, Request, Step},
+    request::{Program, RunRequest, StepFailure, StepResultExt},
     spawner::{IGNORED, ZygoteSetup},
 };
 use landlock::{
@@ -37,7 +37,7 @@ pub(super) struct PayloadInputs<'a> {
 }
 
 /// Drops all rights that the program must not have.
-pub(super) fn confine(request: &Request, tools: &PayloadInputs<'_>) -> Result<(), Failure> {
+pub(super) fn confine(request: &RunRequest, tools: &PayloadInputs<'_>) -> Result<(), StepFailure> {
     umask(tools.settled.usual_mask);
     setsid().step(|| "make a session".into())?;
     if request.terminal {
@@ -82,7 +82,7 @@ pub(super) fn confine(request: &Request, tools: &PayloadInputs<'_>) -> Result<()
 
 /// Enters the folder that the program begins in. Others may create links on this path. The machine's root must be
 /// unmounted before, because `..` would lead to it while it is on top of the new one.
-pub(super) fn enter_folder(request: &Request) -> Result<(), Failure> {
+pub(super) fn enter_folder(request: &RunRequest) -> Result<(), StepFailure> {
     rustix::process::chdir(&request.working_dir)
         .step(|| format!("enter the working folder `{}`", request.working_dir.display()))
 }
@@ -109,7 +109,7 @@ impl AccessiblePath {
     }
 
     /// Returns the accessible places of a run whose mounts show it nothing else.
-    pub(super) fn within_mounts(request: &Request, abi: ABI) -> Result<Vec<Self>, Failure> {
+    pub(super) fn within_mounts(request: &RunRequest, abi: ABI) -> Result<Vec<Self>, StepFailure> {
         let writable = request.folders.iter().filter(|folder| folder.is_writable).map(|folder| folder.target.as_path());
         let open = writable.chain(request.home.as_deref()).chain(["/tmp", "/var/tmp", "/dev", "/proc"].map(Path::new));
         let all = [(Path::new("/"), AccessFs::from_read(abi))]
@@ -129,7 +129,7 @@ fn restriction() -> String {
 
 /// Puts this process and its children into a new Landlock domain, which limits the processes that they can signal and
 /// the abstract sockets that they can connect to.
-pub(super) fn part() -> Result<(), Failure> {
+pub(super) fn part() -> Result<(), StepFailure> {
     let rules = Ruleset::default().set_compatibility(CompatLevel::HardRequirement).scope(Scope::from_all(ABI::V6));
     enforced(rules.and_then(Ruleset::create).and_then(|rules| rules.restrict_self()))
 }
@@ -139,7 +139,7 @@ fn landlock(
     abi: ABI,
     own_program: Option<&OwnedFd>,
     streams: &[OwnedFd; 3],
-) -> Result<(), Failure> {
+) -> Result<(), StepFailure> {
     let is_device = |stream: &&OwnedFd| {
         fstat(stream).is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::CharacterDevice)
     };
@@ -167,16 +167,16 @@ fn landlock(
     enforced(rules())
 }
 
-fn enforced(restricted: Result<RestrictionStatus, RulesetError>) -> Result<(), Failure> {
+fn enforced(restricted: Result<RestrictionStatus, RulesetError>) -> Result<(), StepFailure> {
     let status = restricted.map_err(io::Error::other).step(restriction)?;
     if status.ruleset == RulesetStatus::FullyEnforced {
         return Ok(());
     }
-    Err(Failure::new(restriction(), "the kernel did not enforce all of it"))
+    Err(StepFailure::new(restriction(), "the kernel did not enforce all of it"))
 }
 
 /// Replaces this process by the program. Returns only on failure.
-pub(super) fn execute(request: &Request, settled: &ZygoteSetup) -> Failure {
+pub(super) fn execute(request: &RunRequest, settled: &ZygoteSetup) -> StepFailure {
     let own_program = settled.own_program.as_raw_fd();
     let step = || match &request.program {
         Program::Own => "start the runtime's own program".to_owned(),
@@ -219,5 +219,5 @@ pub(super) fn execute(request: &Request, settled: &ZygoteSetup) -> Failure {
         }
         _ => error.to_string(),
     };
-    Failure::new(step(), reason)
+    StepFailure::new(step(), reason)
 }

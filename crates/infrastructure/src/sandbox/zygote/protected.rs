@@ -13,13 +13,13 @@ mod texts;
 
 use super::{
     mount,
-    request::{self, CleanupReport, Failure, Request, Step},
+    request::{self, ProtectedChanges, RunRequest, StepFailure, StepResultExt},
     view::RootBuilder,
 };
-use folder::{Folder, WorkBudget, shown};
-use ground::WritablePlaces;
+use folder::{FolderHandle, WorkBudget, shown};
+use ground::WritablePaths;
 use known_entries::KnownEntries;
-use repository::Repository;
+use repository::RepositorySnapshot;
 use rustix::fs::{FileType, fstat};
 use std::{
     io,
@@ -77,24 +77,24 @@ pub(super) const MARKS: [&str; 4] = ["HEAD", "objects", "refs", "commondir"];
 
 /// Names that are watched during a run, and restored after it.
 #[derive(Debug)]
-pub(super) struct ProtectedNames {
-    ground: WritablePlaces,
-    roots: Vec<Root>,
+pub(super) struct NameProtection {
+    ground: WritablePaths,
+    roots: Vec<ProtectedRoot>,
 }
 
 /// Context and result of checking one root after a run.
 #[derive(Debug)]
 struct UndoContext<'a> {
-    ground: &'a WritablePlaces,
+    ground: &'a WritablePaths,
     known: &'a KnownEntries,
-    report: &'a mut CleanupReport,
+    report: &'a mut ProtectedChanges,
     /// Remaining time for waiting for locks of other processes.
     patience: Duration,
 }
 
 #[derive(Debug)]
-struct Root {
-    top: Folder,
+struct ProtectedRoot {
+    top: FolderHandle,
     known: KnownEntries,
     closed: Vec<ReadOnlyName>,
     /// Names that did not exist.
@@ -118,26 +118,26 @@ enum GitState {
     /// A file, which is read-only, or an entry that a rule makes read-only. The list has the repositories in roots that
     /// the file points to.
     ReadOnly(Vec<LinkedRepository>),
-    Repository(Repository),
+    Repository(RepositorySnapshot),
 }
 
 /// A repository that a file points to. `None` if it did not exist.
 #[derive(Debug)]
-struct LinkedRepository(PathBuf, Option<Repository>);
+struct LinkedRepository(PathBuf, Option<RepositorySnapshot>);
 
 /// State of the root itself as a repository.
 #[derive(Debug)]
 enum RootRepository {
-    Repository(Repository),
+    Repository(RepositorySnapshot),
     /// The root was not a repository, and these marks of one were missing.
     Without(Vec<&'static str>),
 }
 
-impl ProtectedNames {
+impl NameProtection {
     /// Makes existing names read-only and records missing ones. A symbolic link at a protected name fails the run,
     /// because its target could not be held.
-    pub(super) fn guard(view: &mut RootBuilder<'_>, request: &Request) -> Result<Self, Failure> {
-        let ground = WritablePlaces::of(view, request)?;
+    pub(super) fn guard(view: &mut RootBuilder<'_>, request: &RunRequest) -> Result<Self, StepFailure> {
+        let ground = WritablePaths::of(view, request)?;
         let mut roots = Vec::new();
         for folder in request.folders.iter().filter(|folder| folder.is_root && folder.is_writable) {
             let step = || format!("protect names in `{}`", folder.target.display());
@@ -145,9 +145,9 @@ impl ProtectedNames {
             // A root may be a file, which contains no names.
             let found = fstat(&handle).step(step)?;
             if FileType::from_raw_mode(found.st_mode) == FileType::Directory {
-                let top = Folder::of(handle, folder.target.clone());
+                let top = FolderHandle::of(handle, folder.target.clone());
                 let known = KnownEntries::begin(&top).step(step)?;
-                let mut root = Root::guard(view, top, known, &ground, is_home(folder, request))?;
+                let mut root = ProtectedRoot::guard(view, top, known, &ground, is_home(folder, request))?;
                 root.known.publish().step(step)?;
                 roots.push(root);
             }
@@ -156,8 +156,8 @@ impl ProtectedNames {
     }
 
     /// Undoes the changes of the run, once none of its processes is left.
-    pub(super) fn undo(&self) -> CleanupReport {
-        let (mut cleanup, mut patience) = (CleanupReport::default(), PATIENCE);
+    pub(super) fn undo(&self) -> ProtectedChanges {
+        let (mut cleanup, mut patience) = (ProtectedChanges::default(), PATIENCE);
         for root in &self.roots {
             let mut account = UndoContext { ground: &self.ground, known: &root.known, report: &mut cleanup, patience };
             let undone = root.undo(&mut account);
@@ -175,19 +175,19 @@ impl ProtectedNames {
 }
 
 /// Returns `true` if the folder is a home: the user's, or the one in the run's environment.
-pub(super) fn is_home(folder: &request::Folder, request: &Request) -> bool {
+pub(super) fn is_home(folder: &request::FolderMapping, request: &RunRequest) -> bool {
     request.environment.get("HOME").is_some_and(|home| Path::new(home) == folder.target)
         || request.own_home.as_ref().is_some_and(|home| *home == folder.source)
 }
 
-impl Root {
+impl ProtectedRoot {
     fn guard(
         view: &mut RootBuilder<'_>,
-        top: Folder,
+        top: FolderHandle,
         mut known: KnownEntries,
-        ground: &WritablePlaces,
+        ground: &WritablePaths,
         is_home: bool,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, StepFailure> {
         let (mut closed, mut missing) = (Vec::new(), Vec::new());
         for name in SETTINGS.into_iter().chain(START_FILES.into_iter().filter(|_| is_home)) {
             let path = top.path.join(name);
@@ -215,8 +215,8 @@ impl Root {
         let git = match top.kind(".git").step(step)? {
             None => GitState::Nothing,
             Some(FileType::Directory) if !top.is_closed(".git") => {
-                let folder = Folder::of(view.pinned(&path).step(step)?, path.clone());
-                GitState::Repository(Repository::guard(view, folder, ground, &mut known).step(step)?)
+                let folder = FolderHandle::of(view.pinned(&path).step(step)?, path.clone());
+                GitState::Repository(RepositorySnapshot::guard(view, folder, ground, &mut known).step(step)?)
             }
             Some(kind) => {
                 make_read_only(view, &top, ".git").step(step)?;
@@ -234,7 +234,7 @@ impl Root {
             RootRepository::Without(MARKS.into_iter().filter(|name| matches!(top.kind(name), Ok(None))).collect())
         } else if known.record(&top.path, b"") {
             let folder = top.try_clone().step(step)?;
-            RootRepository::Repository(Repository::guard(view, folder, ground, &mut known).step(step)?)
+            RootRepository::Repository(RepositorySnapshot::guard(view, folder, ground, &mut known).step(step)?)
         } else {
             RootRepository::Without(MARKS.into())
         };
@@ -279,13 +279,13 @@ impl Root {
         Ok(())
     }
 
-    fn undo_git(&self, top: &Folder, account: &mut UndoContext<'_>) -> io::Result<()> {
+    fn undo_git(&self, top: &FolderHandle, account: &mut UndoContext<'_>) -> io::Result<()> {
         match &self.git {
             GitState::ReadOnly(led) => {
                 for LinkedRepository(path, repository) in led {
                     match (repository, mount::open_exactly(path)) {
                         (Some(repository), _) => repository.restore(account)?,
-                        (None, Ok(handle)) => repository::restore_new(Folder::of(handle, path.clone()), account),
+                        (None, Ok(handle)) => repository::restore_new(FolderHandle::of(handle, path.clone()), account),
                         (None, Err(error)) if error.kind() == io::ErrorKind::NotFound => {}
                         (None, Err(error)) => return Err(error),
                     }
@@ -310,7 +310,7 @@ impl Root {
 
 /// Returns `true` if no entry has this name, which is the usual case. One system call decides it, without opening a
 /// handle.
-fn is_absent(top: &Folder, name: &str) -> bool {
+fn is_absent(top: &FolderHandle, name: &str) -> bool {
     matches!(top.kind(first_of(name)), Ok(None))
 }
 
@@ -320,7 +320,7 @@ fn first_of(name: &str) -> &str {
 
 /// Returns the folder that contains a name, which may be nested, and the last component of the name. Returns `None` if
 /// that folder does not exist.
-fn holder<'a>(top: &Folder, name: &'a str) -> io::Result<Option<(Folder, &'a str)>> {
+fn holder<'a>(top: &FolderHandle, name: &'a str) -> io::Result<Option<(FolderHandle, &'a str)>> {
     let Some((folder, name)) = name.rsplit_once('/') else { return Ok(Some((top.try_clone()?, name))) };
     if top.kind(folder)?.is_none() {
         return Ok(None);
@@ -329,7 +329,7 @@ fn holder<'a>(top: &Folder, name: &'a str) -> io::Result<Option<(Folder, &'a str
 }
 
 /// Moves an entry out of the way, if there is one.
-fn set_aside(top: &Folder, name: &str, report: &mut CleanupReport) {
+fn set_aside(top: &FolderHandle, name: &str, report: &mut ProtectedChanges) {
     if is_absent(top, name) {
         return;
     }
@@ -348,8 +348,8 @@ fn set_aside(top: &Folder, name: &str, report: &mut CleanupReport) {
 /// Returns the repositories in roots that the file `.git` points to: its own, and the main repository of that one.
 fn find_linked_repositories(
     view: &mut RootBuilder<'_>,
-    top: &Folder,
-    ground: &WritablePlaces,
+    top: &FolderHandle,
+    ground: &WritablePaths,
     known: &mut KnownEntries,
 ) -> io::Result<Vec<LinkedRepository>> {
     let Some(text) = top.text(".git", &mut WorkBudget::new())? else { return Ok(Vec::new()) };
@@ -364,23 +364,23 @@ fn find_linked_repositories(
                 led.push(LinkedRepository(path, None));
                 break;
             }
-            handle => Folder::of(handle?, path),
+            handle => FolderHandle::of(handle?, path),
         };
         if let Some(text) = folder.text("commondir", &mut WorkBudget::new())? {
             next = ground.root_of(&text.bytes, &folder.path);
         }
-        led.push(LinkedRepository(folder.path.clone(), Some(Repository::guard(view, folder, ground, known)?)));
+        led.push(LinkedRepository(folder.path.clone(), Some(RepositorySnapshot::guard(view, folder, ground, known)?)));
     }
     Ok(led)
 }
 
 /// Makes an entry read-only.
-fn make_read_only(view: &mut RootBuilder<'_>, top: &Folder, name: &str) -> io::Result<()> {
+fn make_read_only(view: &mut RootBuilder<'_>, top: &FolderHandle, name: &str) -> io::Result<()> {
     view.seal(&top.path.join(name), top.handle_of(name)?)
 }
 
 /// Returns `true` if git would take the folder itself for a repository.
-fn is_repository(top: &Folder) -> io::Result<bool> {
+fn is_repository(top: &FolderHandle) -> io::Result<bool> {
     let is_there = |name: &str| Ok::<_, io::Error>(top.kind(name)?.is_some());
     let [head, objects, refs, common] = MARKS;
     Ok(is_there(head)? && (is_there(common)? || is_there(objects)? && is_there(refs)?))

@@ -3,8 +3,8 @@
 //! Creating the namespaces and the part of the root that all runs see takes about as long as everything else. Therefore
 //! the zygote always keeps one init that has done this. It holds no data of a run, and serves a single one.
 
-use super::{init::NamespaceInit, request::RunOrder, sessions::lives, spawner::close_all_but};
-use crate::sandbox::control_group::Group;
+use super::{init::NamespaceInitInputs, request::RunOrder, sessions::lives, spawner::close_all_but};
+use crate::sandbox::control_group::ControlGroupHandle;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::stat,
@@ -26,16 +26,16 @@ const STANDARD: [RawFd; 3] = [0, 1, 2];
 pub(super) struct ReadyInit {
     pub(super) pid: Pid,
     pub(super) process: OwnedFd,
-    pub(super) group: Option<Group>,
+    pub(super) group: Option<ControlGroupHandle>,
     /// Socket on which the init receives its run. It becomes readable only if the init is unusable: it failed to start,
     /// or it or its payload has ended.
     orders: OwnedFd,
-    origin: Origin,
+    origin: SourceState,
 }
 
 /// State of the sources that an init was copied from.
 #[derive(Debug)]
-struct Origin {
+struct SourceState {
     /// Mount table, which has a priority event once anything is mounted or unmounted.
     mounts: File,
     /// Time of the last change to the entries of the root.
@@ -46,10 +46,10 @@ struct Origin {
 
 impl ReadyInit {
     /// Forks an init in namespaces of its own, with only the descriptors that every run needs.
-    pub(super) fn fork(namespaced: NamespaceInit<'_>, group: Option<Group>) -> io::Result<Self> {
-        let origin = Origin::now(namespaced.maps.len())?;
+    pub(super) fn fork(namespaced: NamespaceInitInputs<'_>, group: Option<ControlGroupHandle>) -> io::Result<Self> {
+        let origin = SourceState::now(namespaced.maps.len())?;
         let (orders, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
-        let namespaced = NamespaceInit { group: group.as_ref(), ..namespaced };
+        let namespaced = NamespaceInitInputs { group: group.as_ref(), ..namespaced };
         let (pid, process) = clone(&namespaced, theirs)?;
         Ok(Self { pid, process, group, orders, origin })
     }
@@ -75,7 +75,7 @@ impl ReadyInit {
     }
 }
 
-impl Origin {
+impl SourceState {
     fn now(maps: usize) -> io::Result<Self> {
         Ok(Self { mounts: File::open("/proc/self/mountinfo")?, top: top()?, maps })
     }
@@ -92,7 +92,7 @@ fn top() -> io::Result<(i64, i64)> {
 }
 
 /// Forks an init in namespaces of its own. The init never returns from this function.
-fn clone(namespaced: &NamespaceInit<'_>, orders: OwnedFd) -> io::Result<(Pid, OwnedFd)> {
+fn clone(namespaced: &NamespaceInitInputs<'_>, orders: OwnedFd) -> io::Result<(Pid, OwnedFd)> {
     let flags = libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS | libc::CLONE_PIDFD;
     let mut process: libc::c_int = -1;
     // SAFETY: all-zero is valid for the structure. The call shares no memory, so it is a fork, and this process has one

@@ -13,7 +13,7 @@
 
 mod paths;
 
-use crate::sandbox::{control_group::OutOfMemory, launch::LaunchError};
+use crate::sandbox::{control_group::OutOfMemoryCause, launch::LaunchError};
 use rustix::{
     fs::{MemfdFlags, fstat, memfd_create},
     io::{Errno, pread},
@@ -54,14 +54,14 @@ pub(super) struct MovedPathError;
 #[derive(Debug, Serialize, Deserialize)]
 pub(in crate::sandbox) enum ZygoteCommand {
     /// Starts a run.
-    Launch(Box<Request>),
+    Launch(Box<RunRequest>),
     /// Releases the resources that the runs of a session share.
     Release(String),
 }
 
 /// Request for one run, with every path resolved.
 #[derive(Debug, Serialize, Deserialize)]
-pub(in crate::sandbox) struct Request {
+pub(in crate::sandbox) struct RunRequest {
     pub(in crate::sandbox) program: Program,
     pub(in crate::sandbox) args: Vec<String>,
     pub(in crate::sandbox) environment: BTreeMap<String, String>,
@@ -78,7 +78,7 @@ pub(in crate::sandbox) struct Request {
     pub(in crate::sandbox) own_home: Option<PathBuf>,
     /// Files that are copied into the private home: the user's git settings.
     pub(in crate::sandbox) settings: Vec<CopiedFile>,
-    pub(in crate::sandbox) folders: Vec<Folder>,
+    pub(in crate::sandbox) folders: Vec<FolderMapping>,
     /// Existing paths that the run cannot read, as the run sees them.
     #[serde(with = "paths::several")]
     pub(in crate::sandbox) hidden: Vec<PathBuf>,
@@ -130,7 +130,7 @@ pub(in crate::sandbox) struct CopiedFile {
 
 /// A folder or file of the host that a run sees.
 #[derive(Debug, Serialize, Deserialize)]
-pub(in crate::sandbox) struct Folder {
+pub(in crate::sandbox) struct FolderMapping {
     /// Path on the host. No part of it is a symbolic link.
     #[serde(with = "paths")]
     pub(in crate::sandbox) source: PathBuf,
@@ -157,7 +157,7 @@ pub(in crate::sandbox) enum Network {
 
 /// Report about a run.
 #[derive(Debug, Serialize, Deserialize)]
-pub(in crate::sandbox) enum Report {
+pub(in crate::sandbox) enum RunReport {
     /// The init exists. Its process descriptor is attached.
     Born {
         /// Process id as the zygote sees it.
@@ -166,7 +166,7 @@ pub(in crate::sandbox) enum Report {
     /// The program runs. The requested listeners are attached.
     Started,
     /// A step failed, and nothing runs.
-    Failed(Failure),
+    Failed(StepFailure),
     /// The program and all processes that it started have ended.
     Ended {
         code: i32,
@@ -174,14 +174,14 @@ pub(in crate::sandbox) enum Report {
         /// `true` if a process that the program started outlived it and was killed.
         had_survivors: bool,
         /// Details if the kernel killed the program because memory was exhausted.
-        out_of_memory: Option<OutOfMemory>,
-        aftermath: CleanupReport,
+        out_of_memory: Option<OutOfMemoryCause>,
+        aftermath: ProtectedChanges,
     },
 }
 
 /// Changes that a run made to protected names, one line for each.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::sandbox) struct CleanupReport {
+pub(in crate::sandbox) struct ProtectedChanges {
     /// Changes that were undone.
     pub(in crate::sandbox) undone: Vec<String>,
     /// Changes that could not be undone, and must not be trusted.
@@ -191,7 +191,7 @@ pub(in crate::sandbox) struct CleanupReport {
     pub(super) things: usize,
 }
 
-impl CleanupReport {
+impl ProtectedChanges {
     pub(super) fn undone(&mut self, line: String) {
         self.things += 1;
         add(&mut self.undone, line);
@@ -217,7 +217,7 @@ fn add(lines: &mut Vec<String>, line: String) {
 /// A step that failed.
 #[derive(Debug, Clone, Serialize, Deserialize, thiserror::Error)]
 #[error("{step}: {reason}")]
-pub(in crate::sandbox) struct Failure {
+pub(in crate::sandbox) struct StepFailure {
     /// Action that was tried, such as "mount `/work`".
     pub(in crate::sandbox) step: String,
     pub(in crate::sandbox) reason: String,
@@ -225,29 +225,29 @@ pub(in crate::sandbox) struct Failure {
     is_moved: bool,
 }
 
-impl Failure {
+impl StepFailure {
     pub(in crate::sandbox) fn new(step: impl Into<String>, reason: impl Into<String>) -> Self {
         Self { step: step.into(), reason: reason.into(), is_moved: false }
     }
 }
 
-impl From<Failure> for LaunchError {
-    fn from(failure: Failure) -> Self {
+impl From<StepFailure> for LaunchError {
+    fn from(failure: StepFailure) -> Self {
         if failure.is_moved { Self::Moved(failure.to_string()) } else { Self::Confine(failure.to_string()) }
     }
 }
 
-pub(super) trait Step<T> {
+pub(super) trait StepResultExt<T> {
     /// Names the action that was tried.
-    fn step(self, step: impl FnOnce() -> String) -> Result<T, Failure>;
+    fn step(self, step: impl FnOnce() -> String) -> Result<T, StepFailure>;
 }
 
-impl<T, E: Into<io::Error>> Step<T> for Result<T, E> {
-    fn step(self, step: impl FnOnce() -> String) -> Result<T, Failure> {
+impl<T, E: Into<io::Error>> StepResultExt<T> for Result<T, E> {
+    fn step(self, step: impl FnOnce() -> String) -> Result<T, StepFailure> {
         self.map_err(|error| {
             let error = error.into();
             let is_moved = error.get_ref().is_some_and(|cause| cause.is::<MovedPathError>());
-            Failure { is_moved, ..Failure::new(step(), error.to_string()) }
+            StepFailure { is_moved, ..StepFailure::new(step(), error.to_string()) }
         })
     }
 }
@@ -334,7 +334,11 @@ pub(super) fn receive(socket: impl AsFd, most: usize) -> io::Result<(Vec<u8>, Ve
     Ok((bytes, descriptors.collect()))
 }
 
-pub(in crate::sandbox) fn report(socket: impl AsFd, report: &Report, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+pub(in crate::sandbox) fn report(
+    socket: impl AsFd,
+    report: &RunReport,
+    descriptors: &[BorrowedFd<'_>],
+) -> io::Result<()> {
     send(socket, &serde_json::to_vec(report)?, descriptors)
 }
 
@@ -351,7 +355,7 @@ mod tests {
             (io::ErrorKind::PermissionDenied.into(), false),
         ] {
             // As the runtime receives it.
-            let heard: Failure = serde_json::from_value(serde_json::to_value(failed(error)).unwrap()).unwrap();
+            let heard: StepFailure = serde_json::from_value(serde_json::to_value(failed(error)).unwrap()).unwrap();
             assert_eq!(matches!(LaunchError::from(heard), LaunchError::Moved(_)), is_moved);
         }
     }

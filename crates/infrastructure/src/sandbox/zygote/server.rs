@@ -1,19 +1,22 @@
 //! The zygote's process: it waits for orders and forks inits.
 
 use super::{
-    filter::Filter,
-    identity::{IdMaps, Identity, unshare},
-    init::{NamespaceInit, limits, loopback_up},
+    filter::SyscallFilter,
+    identity::{IdMapNamespaces, PayloadUser, unshare},
+    init::{NamespaceInitInputs, limits, loopback_up},
     landlock_zygote::LandlockZygote,
     ready::ReadyInit,
-    request::{Failure, Network, Report, Request, RunOrder, Step, ZygoteCommand, receive, report, send, unpacked},
-    sessions::{Session, Sessions, lives},
+    request::{
+        Network, RunOrder, RunReport, RunRequest, StepFailure, StepResultExt, ZygoteCommand, receive, report, send,
+        unpacked,
+    },
+    sessions::{SandboxSession, SandboxSessions, lives},
     spawner::{Spawner, ZygoteSetup, landlock, set_up_zygote},
     stage,
 };
 use crate::sandbox::{
-    control_group::{Groups, Limits},
-    zygote::Layers,
+    control_group::{ControlGroupLimits, ControlGroups},
+    zygote::ConfinementLayers,
 };
 use landlock::ABI;
 use rustix::{
@@ -36,14 +39,14 @@ const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// Zygote of runs with namespaces.
 struct NamespaceZygote {
-    identity: Identity,
-    filter: Filter,
+    identity: PayloadUser,
+    filter: SyscallFilter,
     landlock: Option<ABI>,
     settled: ZygoteSetup,
-    maps: IdMaps,
+    maps: IdMapNamespaces,
     /// Parent of control groups, if these can be created.
-    groups: Option<Groups>,
-    sessions: Sessions<SessionResources>,
+    groups: Option<ControlGroups>,
+    sessions: SandboxSessions<SessionResources>,
     opened: u64,
     /// The init of the next run.
     ready: Option<ReadyInit>,
@@ -71,13 +74,13 @@ pub(super) fn serve(temporary: Option<PathBuf>) -> i32 {
     }
 }
 
-fn serve_with(zygote: Result<impl Spawner, Failure>) -> i32 {
+fn serve_with(zygote: Result<impl Spawner, StepFailure>) -> i32 {
     let socket = rustix::stdio::stdin();
     let mut zygote = match zygote {
         Ok(zygote) => zygote,
-        Err(failure) => return i32::from(report(socket, &Report::Failed(failure), &[]).is_err()),
+        Err(failure) => return i32::from(report(socket, &RunReport::Failed(failure), &[]).is_err()),
     };
-    if report(socket, &Report::Started, &[]).is_err() {
+    if report(socket, &RunReport::Started, &[]).is_err() {
         return 1;
     }
     loop {
@@ -117,30 +120,30 @@ fn obey(zygote: &mut impl Spawner, mut descriptors: Vec<OwnedFd>) {
             let Ok([socket, stdin, stdout, stderr]) = <[OwnedFd; 4]>::try_from(descriptors) else { return };
             // Only this descriptor keeps the socket open, so the runtime learns of every failure here.
             if let Err(failure) = zygote.launch(*request, order, &socket, [stdin, stdout, stderr]) {
-                let _ = report(&socket, &Report::Failed(failure), &[]);
+                let _ = report(&socket, &RunReport::Failed(failure), &[]);
             }
         }
         Ok(ZygoteCommand::Release(key)) => zygote.release(&key),
         Err(error) => {
             if let Some(socket) = descriptors.first() {
-                let failure = Failure::new("read the order", error.to_string());
-                let _ = report(socket, &Report::Failed(failure), &[]);
+                let failure = StepFailure::new("read the order", error.to_string());
+                let _ = report(socket, &RunReport::Failed(failure), &[]);
             }
         }
     }
 }
 
 impl NamespaceZygote {
-    fn prepare() -> Result<Self, Failure> {
+    fn prepare() -> Result<Self, StepFailure> {
         let step = || "start the sandbox's process".to_owned();
         set_parent_process_death_signal(Some(Signal::KILL)).step(step)?;
         if getppid().is_none() {
-            return Err(Failure::new(step(), "the runtime has ended"));
+            return Err(StepFailure::new(step(), "the runtime has ended"));
         }
         let settled = set_up_zygote().step(step)?;
-        let identity = Identity::choose()?;
+        let identity = PayloadUser::choose()?;
         // Called while `/sys` is visible. Groups are optional; `toolstead doctor` reports why they are missing.
-        let groups = Groups::found().ok();
+        let groups = ControlGroups::found().ok();
         if identity.is_other {
             unshare(libc::CLONE_NEWNS).step(|| "make a mount namespace".into())?;
         } else {
@@ -152,9 +155,10 @@ impl NamespaceZygote {
         let propagation = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
         mount_change("/", propagation).step(|| "detach from the machine's mounts".into())?;
         stage::build(&identity)?;
-        let filter =
-            Filter::build(Layers::All).map_err(io::Error::other).step(|| "build the filter of system calls".into())?;
-        let (maps, sessions) = (IdMaps::default(), Sessions::new());
+        let filter = SyscallFilter::build(ConfinementLayers::All)
+            .map_err(io::Error::other)
+            .step(|| "build the filter of system calls".into())?;
+        let (maps, sessions) = (IdMapNamespaces::default(), SandboxSessions::new());
         Ok(Self {
             identity,
             filter,
@@ -172,9 +176,9 @@ impl NamespaceZygote {
     }
 
     /// Creates an init that waits for its run, in a control group if groups are available.
-    fn fork_init(&mut self) -> Result<ReadyInit, Failure> {
-        let group = self.groups.as_mut().map(Groups::make).transpose().step(|| "make a control group".into())?;
-        let namespaced = NamespaceInit {
+    fn fork_init(&mut self) -> Result<ReadyInit, StepFailure> {
+        let group = self.groups.as_mut().map(ControlGroups::make).transpose().step(|| "make a control group".into())?;
+        let namespaced = NamespaceInitInputs {
             identity: &self.identity,
             maps: &self.maps,
             filter: &self.filter,
@@ -190,7 +194,7 @@ impl NamespaceZygote {
     }
 
     /// Passes this run to the waiting init. Creates an init if there is none or it is outdated.
-    fn begin(&mut self, run: &RunOrder, limits: Limits) -> Result<ReadyInit, Failure> {
+    fn begin(&mut self, run: &RunOrder, limits: ControlGroupLimits) -> Result<ReadyInit, StepFailure> {
         let maps = self.maps.len();
         if let Some(ready) = self.ready.take().filter(|ready| ready.is_current(maps)) {
             self.bound(&ready, limits)?;
@@ -205,7 +209,7 @@ impl NamespaceZygote {
         Ok(born)
     }
 
-    fn bound(&self, ready: &ReadyInit, limits: Limits) -> Result<(), Failure> {
+    fn bound(&self, ready: &ReadyInit, limits: ControlGroupLimits) -> Result<(), StepFailure> {
         match (&self.groups, &ready.group) {
             (Some(groups), Some(group)) => groups.bound(group, limits).step(|| "bound a control group".into()),
             _ => Ok(()),
@@ -218,7 +222,7 @@ impl NamespaceZygote {
     }
 
     /// Returns the index of the session, which becomes the last one in the list. Opens the session if it is new.
-    fn session(&mut self, key: String) -> Result<usize, Failure> {
+    fn session(&mut self, key: String) -> Result<usize, StepFailure> {
         if let Some(place) = self.sessions.known(&key) {
             return Ok(place);
         }
@@ -233,7 +237,7 @@ impl NamespaceZygote {
     }
 }
 
-fn close_session(session: Session<SessionResources>) {
+fn close_session(session: SandboxSession<SessionResources>) {
     let _ = unmount(&session.shared.scratch, UnmountFlags::DETACH);
     let _ = fs::remove_dir(&session.shared.scratch);
 }
@@ -241,14 +245,14 @@ fn close_session(session: Session<SessionResources>) {
 impl Spawner for NamespaceZygote {
     fn launch(
         &mut self,
-        request: Request,
+        request: RunRequest,
         order: OwnedFd,
         socket: &OwnedFd,
         streams: [OwnedFd; 3],
-    ) -> Result<(), Failure> {
+    ) -> Result<(), StepFailure> {
         if request.requires_landlock && self.landlock.is_none() {
             let reason = "this kernel has no Landlock, and `sandbox.require` requires it";
-            return Err(Failure::new("restrict this process with Landlock", reason));
+            return Err(StepFailure::new("restrict this process with Landlock", reason));
         }
         for folder in &request.folders {
             self.maps.provide(&self.identity, folder.owner)?;
@@ -282,7 +286,7 @@ impl Spawner for NamespaceZygote {
             let known = process.try_clone().step(|| "duplicate the descriptor of a run".into())?;
             self.sessions.list[place].runs.push(known);
         }
-        let born = Report::Born { pid: pid.as_raw_nonzero().get() };
+        let born = RunReport::Born { pid: pid.as_raw_nonzero().get() };
         let reported = report(socket, &born, &[process.as_fd()]).step(|| "report a start".into());
         self.parted = Some(process);
         reported
@@ -340,7 +344,7 @@ impl Spawner for NamespaceZygote {
 }
 
 /// Gives pipes and terminals to the payload's user, which may also open them by name (`/dev/stderr`).
-fn give_streams(identity: &Identity, streams: &[OwnedFd; 3], is_terminal: bool) -> io::Result<()> {
+fn give_streams(identity: &PayloadUser, streams: &[OwnedFd; 3], is_terminal: bool) -> io::Result<()> {
     if !identity.is_other {
         return Ok(());
     }

@@ -1,6 +1,6 @@
 //! Sessions for which a zygote has resources.
 
-use super::request::Failure;
+use super::request::StepFailure;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::{collections::VecDeque, os::fd::OwnedFd};
 
@@ -8,21 +8,21 @@ use std::{collections::VecDeque, os::fd::OwnedFd};
 const MAX_SESSIONS: usize = 256;
 
 #[derive(Debug)]
-pub(super) struct Sessions<T> {
+pub(super) struct SandboxSessions<T> {
     /// Sessions, the most recently used one last.
-    pub(super) list: VecDeque<Session<T>>,
+    pub(super) list: VecDeque<SandboxSession<T>>,
 }
 
 /// Resources that the runs of one session share.
 #[derive(Debug)]
-pub(super) struct Session<T> {
+pub(super) struct SandboxSession<T> {
     key: String,
     pub(super) shared: T,
     /// Process descriptors of its inits.
     pub(super) runs: Vec<OwnedFd>,
 }
 
-impl<T> Session<T> {
+impl<T> SandboxSession<T> {
     /// Returns `true` if one of its runs has not ended.
     fn is_in_use(&mut self) -> bool {
         self.runs.retain(lives);
@@ -36,7 +36,7 @@ pub(super) fn lives(process: &OwnedFd) -> bool {
     matches!(poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&at_once)), Ok(0))
 }
 
-impl<T> Sessions<T> {
+impl<T> SandboxSessions<T> {
     pub(super) const fn new() -> Self {
         Self { list: VecDeque::new() }
     }
@@ -51,25 +51,25 @@ impl<T> Sessions<T> {
     }
 
     /// Makes room for a new session. The caller must release the returned one.
-    pub(super) fn make_room(&mut self) -> Result<Option<Session<T>>, Failure> {
+    pub(super) fn make_room(&mut self) -> Result<Option<SandboxSession<T>>, StepFailure> {
         if self.list.len() < MAX_SESSIONS {
             return Ok(None);
         }
         let idle = self.list.iter_mut().position(|session| !session.is_in_use());
         idle.map(|place| self.list.remove(place)).ok_or_else(|| {
             let reason = format!("programs of {MAX_SESSIONS} sessions are running; end some of them");
-            Failure::new("open a session", reason)
+            StepFailure::new("open a session", reason)
         })
     }
 
     /// Adds a session and returns its index.
     pub(super) fn open(&mut self, key: String, shared: T) -> usize {
-        self.list.push_back(Session { key, shared, runs: Vec::new() });
+        self.list.push_back(SandboxSession { key, shared, runs: Vec::new() });
         self.list.len() - 1
     }
 
     /// Removes a session, which the caller must release.
-    pub(super) fn take(&mut self, key: &str) -> Option<Session<T>> {
+    pub(super) fn take(&mut self, key: &str) -> Option<SandboxSession<T>> {
         let place = self.list.iter().position(|session| session.key == key)?;
         self.list.remove(place)
     }

@@ -1,6 +1,6 @@
 //! Trait and functions that both kinds of zygotes share.
 
-use super::request::{Failure, Request};
+use super::request::{RunRequest, StepFailure};
 use crate::sandbox::kernel;
 use landlock::ABI;
 use rustix::{
@@ -28,11 +28,11 @@ pub(super) trait Spawner {
     /// Starts the run of a request. Reports of the run are sent on the socket.
     fn launch(
         &mut self,
-        request: Request,
+        request: RunRequest,
         order: OwnedFd,
         socket: &OwnedFd,
         streams: [OwnedFd; 3],
-    ) -> Result<(), Failure>;
+    ) -> Result<(), StepFailure>;
     /// Releases the resources that a session shares. Running commands keep them until they end.
     fn release(&mut self, key: &str);
     /// Waits until the descriptor can be read, and cleans up after runs meanwhile.

@@ -2,9 +2,9 @@
 //! hides `/sys`, which no run sees anyway.
 
 use super::{
-    identity::Identity,
+    identity::PayloadUser,
     mount,
-    request::{Failure, Step},
+    request::{StepFailure, StepResultExt},
 };
 use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, OFlags, Uid, chownat, mkdirat, openat, symlinkat};
 use std::{
@@ -117,7 +117,7 @@ pub(super) fn at(name: &str) -> PathBuf {
 }
 
 /// Builds the stage. Called once, in the zygote.
-pub(super) fn build(identity: &Identity) -> Result<(), Failure> {
+pub(super) fn build(identity: &PayloadUser) -> Result<(), StepFailure> {
     let stage = mount::memory(16 << 20, 1 << 14, "755").step(|| "make a file system in memory".into())?;
     let place = mount::open_exactly(Path::new(STAGE)).step(|| format!("open `{STAGE}`"))?;
     mount::attach(&stage, place).step(|| format!("mount a file system in memory at `{STAGE}`"))?;
@@ -158,7 +158,7 @@ fn own_program() -> io::Result<()> {
     mount::attach(mount::copy(program)?, mount::open_exactly(&at(PROGRAM))?)
 }
 
-fn settings(identity: &Identity) -> Result<(), Failure> {
+fn settings(identity: &PayloadUser) -> Result<(), StepFailure> {
     let step = || "build `/etc`".to_owned();
     let (uid, gid) = (identity.uid, identity.gid);
     let users =
@@ -213,14 +213,14 @@ fn setting(name: &OsStr) -> io::Result<()> {
     mount::attach(tree, mount::open_exactly(&target)?)
 }
 
-fn devices() -> Result<(), Failure> {
+fn devices() -> Result<(), StepFailure> {
     for name in DEVICES {
         let step = || format!("bind the device `{name}`");
         let target = at("dev").join(name);
         fs::write(&target, "").step(step)?;
         let device = mount::open_exactly(&Path::new("/dev").join(name)).step(step)?;
         if FileType::from_raw_mode(rustix::fs::fstat(&device).step(step)?.st_mode) != FileType::CharacterDevice {
-            return Err(Failure::new(step(), "it is not a device"));
+            return Err(StepFailure::new(step(), "it is not a device"));
         }
         let tree = mount::copy(device).step(step)?;
         mount::attach(tree, mount::open_exactly(&target).step(step)?).step(step)?;
@@ -239,7 +239,7 @@ fn devices() -> Result<(), Failure> {
 }
 
 /// Mounts an empty `/tmp` and home at a place on the stage.
-pub(super) fn scratch(place: &Path, identity: &Identity) -> Result<(), Failure> {
+pub(super) fn scratch(place: &Path, identity: &PayloadUser) -> Result<(), StepFailure> {
     let step = || "make a private `/tmp` and home".to_owned();
     let scratch = mount::memory(SCRATCH_BYTES, SCRATCH_ENTRIES, "755").step(step)?;
     mount::attach(&scratch, mount::open_exactly(place).step(step)?).step(step)?;
@@ -255,7 +255,7 @@ pub(super) fn scratch(place: &Path, identity: &Identity) -> Result<(), Failure> 
 
 /// Gives an entry to the payload's user.
 pub(super) fn give(
-    identity: &Identity,
+    identity: &PayloadUser,
     folder: impl std::os::fd::AsFd,
     name: impl rustix::path::Arg,
 ) -> io::Result<()> {

@@ -3,9 +3,9 @@
 mod tool_socket;
 
 use super::{
-    identity::{IdMaps, Identity},
+    identity::{IdMapNamespaces, PayloadUser},
     mount::{self, MountRestrictions},
-    request::{Failure, Folder, MovedPathError, Request, Step},
+    request::{FolderMapping, MovedPathError, RunRequest, StepFailure, StepResultExt},
     stage,
 };
 use rustix::{
@@ -40,7 +40,7 @@ const ROOT_ENTRIES: u64 = 1 << 14;
 pub(super) struct RootBuilder<'a> {
     /// Handle of the root folder.
     root: OwnedFd,
-    identity: &'a Identity,
+    identity: &'a PayloadUser,
     /// Device number of the root's file system, which belongs to this run alone.
     own: u64,
     /// Device number of the file system of `/tmp` and the home, which other runs of the session share. Mount points can
@@ -63,7 +63,7 @@ struct ShownFolder {
 
 impl<'a> RootBuilder<'a> {
     /// Creates the root beside the old one, with the parts that all runs see.
-    pub(super) fn begin(identity: &'a Identity) -> Result<Self, Failure> {
+    pub(super) fn begin(identity: &'a PayloadUser) -> Result<Self, StepFailure> {
         let root = mount::memory(ROOT_BYTES, ROOT_ENTRIES, "755").step(|| "make a private root".into())?;
         let step = || "find the place of a private root".to_owned();
         let place = mount::open_exactly(&stage::at("root")).step(step)?;
@@ -77,7 +77,12 @@ impl<'a> RootBuilder<'a> {
 
     /// Adds the parts that only this run sees. `scratch` is the path on the stage where its `/tmp` and home are
     /// mounted.
-    pub(super) fn show(&mut self, request: &Request, maps: &IdMaps, scratch: &Path) -> Result<(), Failure> {
+    pub(super) fn show(
+        &mut self,
+        request: &RunRequest,
+        maps: &IdMapNamespaces,
+        scratch: &Path,
+    ) -> Result<(), StepFailure> {
         let device = |path: &Path| Ok::<_, io::Error>(fstat(mount::open_exactly(path)?)?.st_dev);
         self.scratch = Some(device(scratch).step(|| "find the session's `/tmp` and home".into())?);
         for place in ["/tmp", "/var/tmp"] {
@@ -105,7 +110,7 @@ impl<'a> RootBuilder<'a> {
         Ok(())
     }
 
-    fn system(&self) -> Result<(), Failure> {
+    fn system(&self) -> Result<(), StepFailure> {
         for path in stage::SYSTEM_FOLDERS {
             let step = || format!("mount `{path}`");
             match fs::symlink_metadata(path) {
@@ -140,7 +145,7 @@ impl<'a> RootBuilder<'a> {
 
     /// Moves a folder of the stage into the root. Its many mounts are not copied: in this process they are already a
     /// copy of the run's own.
-    fn take(&self, name: &str, bars: MountRestrictions) -> Result<(), Failure> {
+    fn take(&self, name: &str, bars: MountRestrictions) -> Result<(), StepFailure> {
         let step = || format!("mount `/{name}`");
         let tree = mount::open_exactly(&stage::at(name)).step(step)?;
         mount::bar(&tree, bars).step(step)?;
@@ -149,7 +154,7 @@ impl<'a> RootBuilder<'a> {
 
     /// Copies settings into the private home as far as possible: an earlier run of the session may have copied them
     /// already, created other files in their place, or filled the file system.
-    fn settings(&self, request: &Request, home: &Path) {
+    fn settings(&self, request: &RunRequest, home: &Path) {
         for file in &request.settings {
             let folder = home.join(file.path.parent().unwrap_or(Path::new("")));
             let Ok(folder) = self.open_mount_point(&folder, true, false) else { continue };
@@ -163,7 +168,7 @@ impl<'a> RootBuilder<'a> {
         }
     }
 
-    fn folder(&mut self, folder: &Folder, maps: &IdMaps) -> Result<(), Failure> {
+    fn folder(&mut self, folder: &FolderMapping, maps: &IdMapNamespaces) -> Result<(), StepFailure> {
         let bars = if folder.is_writable { MountRestrictions::WRITABLE } else { MountRestrictions::READ_ONLY };
         let top = self.bind(&folder.source, &folder.target, Some(bars), Some((folder, maps)))?;
         self.shown.push(ShownFolder { target: folder.target.clone(), top });
@@ -176,8 +181,8 @@ impl<'a> RootBuilder<'a> {
         source: &Path,
         target: &Path,
         bars: Option<MountRestrictions>,
-        owned: Option<(&Folder, &IdMaps)>,
-    ) -> Result<OwnedFd, Failure> {
+        owned: Option<(&FolderMapping, &IdMapNamespaces)>,
+    ) -> Result<OwnedFd, StepFailure> {
         let step = || format!("mount `{}`", target.display());
         let source = mount::open_exactly(source).step(step)?;
         let is_folder = FileType::from_raw_mode(fstat(&source).step(step)?.st_mode) == FileType::Directory;
@@ -188,7 +193,7 @@ impl<'a> RootBuilder<'a> {
                 // World-readable files can still be read.
                 Err(_) if owned.is_some_and(|(folder, _)| !folder.is_writable) => {}
                 Err(error) => {
-                    return Err(Failure::new(
+                    return Err(StepFailure::new(
                         format!("show the files of `{}` as the run's own", target.display()),
                         format!(
                             "{error}; its file system cannot map ids, so Toolstead must run as an ordinary user there"
@@ -223,7 +228,7 @@ impl<'a> RootBuilder<'a> {
     }
 
     /// Keeps the folders around protected paths from being moved, because rules do not match other paths.
-    fn hold_folders_of(&self, request: &Request) -> Result<(), Failure> {
+    fn hold_folders_of(&self, request: &RunRequest) -> Result<(), StepFailure> {
         let mut around = BTreeSet::new();
         for path in request.hidden.iter().chain(&request.sealed) {
             if let Some((_, rest)) = self.holder_of(path) {
@@ -240,7 +245,7 @@ impl<'a> RootBuilder<'a> {
     }
 
     /// Makes a path read-only.
-    fn close(&mut self, path: &Path) -> Result<(), Failure> {
+    fn close(&mut self, path: &Path) -> Result<(), StepFailure> {
         let step = || format!("make `{}` read-only", path.display());
         let tree = self.found(path).and_then(sealed).step(step)?;
         // The new mount contains copies of the mounts below the path and covers the originals.
@@ -254,7 +259,7 @@ impl<'a> RootBuilder<'a> {
     }
 
     /// Covers a path that the run must not read.
-    fn hide(&mut self, path: &Path) -> Result<(), Failure> {
+    fn hide(&mut self, path: &Path) -> Result<(), StepFailure> {
         let step = || format!("hide `{}`", path.display());
         let place = self.found(path).step(step)?;
         let is_folder = FileType::from_raw_mode(fstat(&place).step(step)?.st_mode) == FileType::Directory;
@@ -296,11 +301,11 @@ impl<'a> RootBuilder<'a> {
 
     /// Returns a handle to a mount point at a path of the new root. On the run's own file systems a missing one is
     /// created; elsewhere it must exist. The folders around it are held in place.
-    fn place(&self, path: &Path, is_folder: bool) -> Result<OwnedFd, Failure> {
+    fn place(&self, path: &Path, is_folder: bool) -> Result<OwnedFd, StepFailure> {
         self.open_mount_point(path, is_folder, true)
     }
 
-    fn open_mount_point(&self, path: &Path, is_folder: bool, holds: bool) -> Result<OwnedFd, Failure> {
+    fn open_mount_point(&self, path: &Path, is_folder: bool, holds: bool) -> Result<OwnedFd, StepFailure> {
         let step = || format!("make a place for `{}`", path.display());
         let (top, within, rest) = match self.holder_of(path) {
             Some((shown, rest)) => (&shown.top, PathBuf::new(), rest),
@@ -313,7 +318,7 @@ impl<'a> RootBuilder<'a> {
         let mut components = rest.components().peekable();
         while let Some(part) = components.next() {
             let Component::Normal(name) = part else {
-                return Err(Failure::new(step(), "the path is not plain"));
+                return Err(StepFailure::new(step(), "the path is not plain"));
             };
             let is_last = components.peek().is_none();
             at = self.entered(&at, Path::new(name), is_folder || !is_last).step(step)?;
@@ -398,7 +403,7 @@ impl<'a> RootBuilder<'a> {
 
     /// Makes this the root of the processes in this mount namespace. The old root is on top of it, and only paths with
     /// `..` lead there.
-    pub(super) fn enter(&self) -> Result<(), Failure> {
+    pub(super) fn enter(&self) -> Result<(), StepFailure> {
         let step = || "leave the machine's root".to_owned();
         let top =
             openat(&self.root, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).step(step)?;
@@ -408,7 +413,7 @@ impl<'a> RootBuilder<'a> {
     }
 
     /// Unmounts the old root.
-    pub(super) fn leave_old(&self) -> Result<(), Failure> {
+    pub(super) fn leave_old(&self) -> Result<(), StepFailure> {
         let step = || "leave the machine's root".to_owned();
         unmount(".", UnmountFlags::DETACH).step(step)?;
         rustix::process::chdir("/").step(step)

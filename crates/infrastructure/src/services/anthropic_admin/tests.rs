@@ -20,9 +20,9 @@ async fn asked(
     query: &ReportQuery,
     max_pages: usize,
     reply: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static,
-) -> (Vec<ReceivedRequest>, Result<Report, ToolFailure>) {
+) -> (Vec<ReceivedRequest>, Result<AdminReport, ToolFailure>) {
     let server = TestServer::plain(reply).await;
-    let settings = AnthropicAdmin { base_url: server.url("/gate"), key: Secret::new(KEY) };
+    let settings = AnthropicAdminSettings { base_url: server.url("/gate"), key: Secret::new(KEY) };
     let reach = WebClient::new(Arc::new(SystemNetwork::default()), HostPatterns::default());
     let deadline = Instant::now() + Duration::from_secs(120);
     let api = AdminApi { settings: &settings, reach: &reach, judge: &|_| Ok(()), deadline };

@@ -38,7 +38,7 @@ pub fn totals(action: ReportKind, data: &mut [Value]) -> Result<Map<String, Valu
             data.iter().flat_map(|bucket| list(bucket, "results")).for_each(|item| add(&mut totals, item, &USAGE))
         }
         ReportKind::Cost => {
-            let mut money = Money::default();
+            let mut money = DollarTotal::default();
             let results = data.iter_mut().filter_map(|bucket| bucket.get_mut("results")?.as_array_mut()).flatten();
             for item in results {
                 if let Some(amount) = money.add(item)? {
@@ -48,7 +48,7 @@ pub fn totals(action: ReportKind, data: &mut [Value]) -> Result<Map<String, Valu
             money.insert_into(&mut totals)?;
         }
         ReportKind::ClaudeCode => {
-            let mut money = Money::default();
+            let mut money = DollarTotal::default();
             for record in data.iter() {
                 add(&mut totals, record, &CLAUDE_CODE);
                 for model in list(record, "model_breakdown") {
@@ -66,12 +66,12 @@ pub fn totals(action: ReportKind, data: &mut [Value]) -> Result<Map<String, Valu
 
 /// The sum of amounts in dollars, and the number of amounts in other currencies.
 #[derive(Default)]
-struct Money {
+struct DollarTotal {
     cents: Decimal,
     others: u64,
 }
 
-impl Money {
+impl DollarTotal {
     /// Adds an amount. Returns it in dollars, if that is its currency.
     fn add(&mut self, item: &Value) -> Result<Option<String>, InvalidAmount> {
         if item.get("currency").and_then(Value::as_str).is_some_and(|currency| currency != "USD") {

@@ -40,7 +40,7 @@ impl SendUpdates {
 
 /// An event, as the caller wrote it.
 #[derive(Debug, Clone, Copy)]
-pub struct WrittenEvent<'a> {
+pub struct UncheckedEvent<'a> {
     /// Title.
     pub summary: &'a str,
     /// Start.
@@ -121,7 +121,7 @@ impl EventDraft {
     ///
     /// # Errors
     /// [`UnfitEvent`].
-    pub fn new(written: &WrittenEvent<'_>, zone: &Zone) -> Result<Self, UnfitEvent> {
+    pub fn new(written: &UncheckedEvent<'_>, zone: &Zone) -> Result<Self, UnfitEvent> {
         let moment = |name, text| Moment::parse(text, zone).map_err(|error| UnfitEvent::Time(name, error));
         let (start, end) = (moment("start", written.start)?, moment("end", written.end)?);
         check_order(start, end)?;
@@ -271,7 +271,7 @@ mod tests {
         Zone::parse(name, Utc::now()).unwrap()
     }
 
-    const REVIEW: WrittenEvent<'_> = WrittenEvent {
+    const REVIEW: UncheckedEvent<'_> = UncheckedEvent {
         summary: "Review",
         start: "2026-01-05T14:00:00",
         end: "2026-01-05T15:00:00",
@@ -284,7 +284,7 @@ mod tests {
     };
 
     #[track_caller]
-    fn check(written: &WrittenEvent<'_>, zone_name: &str, expected: Value) {
+    fn check(written: &UncheckedEvent<'_>, zone_name: &str, expected: Value) {
         assert_eq!(EventDraft::new(written, &zone(zone_name)).unwrap().body("r1"), expected);
     }
 
@@ -294,7 +294,7 @@ mod tests {
         let (start, end) = (at("2026-01-05T14:00:00+01:00"), at("2026-01-05T15:00:00+01:00"));
         check(&REVIEW, "Europe/Berlin", json!({"summary": "Review", "start": start, "end": end}));
         check(
-            &WrittenEvent { start: "2026-01-05", end: "2026-01-06", ..REVIEW },
+            &UncheckedEvent { start: "2026-01-05", end: "2026-01-06", ..REVIEW },
             "Europe/Berlin",
             json!({"summary": "Review", "start": {"date": "2026-01-05"}, "end": {"date": "2026-01-06"}}),
         );
@@ -303,7 +303,7 @@ mod tests {
         check(&REVIEW, "-03:00", json!({"summary": "Review", "start": start, "end": end}));
         let utc = |time: &str| json!({"dateTime": time, "timeZone": "UTC"});
         check(
-            &WrittenEvent {
+            &UncheckedEvent {
                 description: "Q1\nand Q2",
                 location: "Room 2",
                 attendees: &[
@@ -331,24 +331,24 @@ mod tests {
     }
 
     #[track_caller]
-    fn refused(written: &WrittenEvent<'_>, expected: &str) {
+    fn refused(written: &UncheckedEvent<'_>, expected: &str) {
         let error = EventDraft::new(written, &zone("-03:00")).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
 
     #[test]
     fn what_google_would_refuse_or_a_person_would_not_mean_is_told() {
-        refused(&WrittenEvent { end: "2026-01-06", ..REVIEW }, "differ in kind");
-        refused(&WrittenEvent { end: REVIEW.start, ..REVIEW }, "`end` must be after `start`");
-        refused(&WrittenEvent { end: "2026-01-05T16:00:00Z", ..REVIEW }, "`end` must be after `start`");
-        refused(&WrittenEvent { start: "2026-01-05", end: "2026-01-05", ..REVIEW }, "it is \"2026-01-06\"");
-        refused(&WrittenEvent { start: "soon", ..REVIEW }, "`start`");
-        refused(&WrittenEvent { summary: "a\r\nBcc: eve@example.com", ..REVIEW }, "`summary`");
-        refused(&WrittenEvent { location: "a\u{2028}b", ..REVIEW }, "`location`");
-        refused(&WrittenEvent { description: "\u{1b}[0m", ..REVIEW }, "`description`");
-        refused(&WrittenEvent { recurrence: &["RRULE:FREQ=DAILY\nEXDATE:1".into()], ..REVIEW }, "`recurrence`");
-        refused(&WrittenEvent { recurrence: &["weekly".into()], ..REVIEW }, "`recurrence`");
-        refused(&WrittenEvent { recurrence: &["RRULE:FREQ=DAILY".into()], ..REVIEW }, "`time_zone`");
+        refused(&UncheckedEvent { end: "2026-01-06", ..REVIEW }, "differ in kind");
+        refused(&UncheckedEvent { end: REVIEW.start, ..REVIEW }, "`end` must be after `start`");
+        refused(&UncheckedEvent { end: "2026-01-05T16:00:00Z", ..REVIEW }, "`end` must be after `start`");
+        refused(&UncheckedEvent { start: "2026-01-05", end: "2026-01-05", ..REVIEW }, "it is \"2026-01-06\"");
+        refused(&UncheckedEvent { start: "soon", ..REVIEW }, "`start`");
+        refused(&UncheckedEvent { summary: "a\r\nBcc: eve@example.com", ..REVIEW }, "`summary`");
+        refused(&UncheckedEvent { location: "a\u{2028}b", ..REVIEW }, "`location`");
+        refused(&UncheckedEvent { description: "\u{1b}[0m", ..REVIEW }, "`description`");
+        refused(&UncheckedEvent { recurrence: &["RRULE:FREQ=DAILY\nEXDATE:1".into()], ..REVIEW }, "`recurrence`");
+        refused(&UncheckedEvent { recurrence: &["weekly".into()], ..REVIEW }, "`recurrence`");
+        refused(&UncheckedEvent { recurrence: &["RRULE:FREQ=DAILY".into()], ..REVIEW }, "`time_zone`");
         for address in [
             "",
             "ann",
@@ -367,17 +367,17 @@ mod tests {
             "ann@example.com;",
             "\u{202e}ann@example.com",
         ] {
-            refused(&WrittenEvent { attendees: &[address.into()], ..REVIEW }, "is not a mail address");
+            refused(&UncheckedEvent { attendees: &[address.into()], ..REVIEW }, "is not a mail address");
         }
         let many: Vec<String> = (0..201).map(|n| format!("a{n}@example.com")).collect();
-        refused(&WrittenEvent { attendees: &many, ..REVIEW }, "at most 200");
-        refused(&WrittenEvent { attendees: &many[..150], ..REVIEW }, "the approver sees");
+        refused(&UncheckedEvent { attendees: &many, ..REVIEW }, "at most 200");
+        refused(&UncheckedEvent { attendees: &many[..150], ..REVIEW }, "the approver sees");
     }
 
     #[test]
     fn the_one_who_is_asked_reads_who_is_invited_first() {
         let attendees = ["ann@example.com".to_owned(), "bob@example.org".to_owned()];
-        let written = WrittenEvent { attendees: &attendees, send_updates: SendUpdates::All, ..REVIEW };
+        let written = UncheckedEvent { attendees: &attendees, send_updates: SendUpdates::All, ..REVIEW };
         let draft = EventDraft::new(&written, &zone("UTC")).unwrap();
         assert_eq!(draft.invitation().unwrap(), "ann@example.com, bob@example.org; invitation by mail: Review");
         assert_eq!(EventDraft::new(&REVIEW, &zone("UTC")).unwrap().invitation(), None);

@@ -26,7 +26,7 @@ const ID_CHARACTERS: usize = 2_000;
 const HEADER_BYTES: usize = 64 << 10;
 /// Maximum size of a message within a message, in bytes, if its parts are not listed by Gmail.
 const NESTED_BYTES: usize = 8 << 20;
-/// Maximum number of headers `Content-Type` in it. Each nesting level needs one, and the levels are dropped
+/// Maximum number of headers `PartContent-Type` in it. Each nesting level needs one, and the levels are dropped
 /// recursively.
 const NESTED_TYPES: usize = 200;
 
@@ -51,7 +51,7 @@ pub fn is_id(text: &str) -> bool {
 
 /// A message.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Message {
+pub struct GmailMessage {
     /// Its id.
     pub id: String,
     /// Id of its thread.
@@ -59,9 +59,9 @@ pub struct Message {
     /// Its labels.
     pub labels: Vec<String>,
     /// Its heading.
-    pub heading: Heading,
+    pub heading: MessageHeaders,
     /// Its text, in order.
-    pub body: Vec<Piece>,
+    pub body: Vec<BodyPiece>,
     /// Its attachments.
     pub attachments: Vec<Attachment>,
     /// Notes on omitted parts.
@@ -70,7 +70,7 @@ pub struct Message {
 
 /// The heading of a message, decoded, one line per member.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Heading {
+pub struct MessageHeaders {
     /// Author.
     pub from: String,
     /// Recipients.
@@ -85,18 +85,18 @@ pub struct Heading {
 
 /// A piece of the text of a message.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Piece {
+pub enum BodyPiece {
     /// Plain text.
-    Text(Content),
+    Text(PartContent),
     /// HTML.
-    Html(Content),
+    Html(PartContent),
     /// Heading of a message within the message; its pieces follow.
-    Forwarded(Heading),
+    Forwarded(MessageHeaders),
 }
 
 /// The content of a part.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Content {
+pub enum PartContent {
     /// The content is included in the message.
     Here {
         /// The bytes.
@@ -123,10 +123,10 @@ pub struct Attachment {
     /// Its size in bytes, as reported by Gmail.
     pub size: u64,
     /// Its content.
-    pub content: Content,
+    pub content: PartContent,
 }
 
-impl Content {
+impl PartContent {
     /// Decodes the bytes of this content.
     pub fn text(&self, bytes: &[u8]) -> String {
         let (Self::Here { charset, .. } | Self::Elsewhere { charset, .. }) = self;
@@ -152,7 +152,7 @@ struct Part<'a> {
     children: Vec<usize>,
 }
 
-impl Message {
+impl GmailMessage {
     /// Parses a message resource (`format=full` or `metadata`).
     pub fn of(resource: &Value) -> Self {
         let text = |name: &str| line(resource.get(name), NAME_CHARACTERS);
@@ -160,7 +160,7 @@ impl Message {
         let labels = labels.into_iter().flatten().take(ATTACHMENTS).map(|label| line(Some(label), NAME_CHARACTERS));
         let nothing = Value::Null;
         let payload = resource.get("payload").unwrap_or(&nothing);
-        let mut heading = Heading::of(payload);
+        let mut heading = MessageHeaders::of(payload);
         if heading.date.is_empty() {
             heading.date = arrival_time(resource.get("internalDate")).unwrap_or_default();
         }
@@ -176,16 +176,16 @@ impl Message {
             self.notes.push(format!("The message has more than {PARTS} parts; the rest was not read."));
         }
         // From the last part to the first, so that the contents of a part are known before the part.
-        let mut chosen: Vec<Vec<Piece>> = parts.iter().map(|_| Vec::new()).collect();
+        let mut chosen: Vec<Vec<BodyPiece>> = parts.iter().map(|_| Vec::new()).collect();
         let mut attachments = Vec::new();
         for at in (0..parts.len()).rev() {
             let part = &parts[at];
-            let within: Vec<(usize, Vec<Piece>)> =
+            let within: Vec<(usize, Vec<BodyPiece>)> =
                 part.children.iter().map(|child| (*child, std::mem::take(&mut chosen[*child]))).collect();
             chosen[at] = match part.mime.as_str() {
                 "multipart/alternative" => best(&parts, within),
                 "message/rfc822" | "message/global" if !part.children.is_empty() => {
-                    let mut pieces = vec![Piece::Forwarded(Heading::of(part.value))];
+                    let mut pieces = vec![BodyPiece::Forwarded(MessageHeaders::of(part.value))];
                     pieces.extend(within.into_iter().flat_map(|(_, pieces)| pieces));
                     pieces
                 }
@@ -218,7 +218,7 @@ impl Message {
     }
 }
 
-impl Heading {
+impl MessageHeaders {
     /// Parses the `headers` of a part.
     fn of(part: &Value) -> Self {
         Self {
@@ -236,19 +236,19 @@ impl Part<'_> {
         !self.name.is_empty() || parameters(&header(self.value, "Content-Disposition")).0 == "attachment"
     }
 
-    fn content(&self) -> Option<Content> {
+    fn content(&self) -> Option<PartContent> {
         let body = self.value.get("body")?;
         let charset = parameters(&header(self.value, "Content-Type")).1;
         if let Some(data) = body.get("data").and_then(Value::as_str).filter(|data| !data.is_empty()) {
-            return Some(Content::Here { bytes: decoded(data)?, charset });
+            return Some(PartContent::Here { bytes: decoded(data)?, charset });
         }
         let id = body.get("attachmentId")?.as_str().filter(|id| is_id(id))?.to_owned();
-        Some(Content::Elsewhere { id, charset })
+        Some(PartContent::Elsewhere { id, charset })
     }
 
-    fn piece(&self) -> Option<Piece> {
+    fn piece(&self) -> Option<BodyPiece> {
         let content = self.content()?;
-        Some(if self.mime == "text/html" { Piece::Html(content) } else { Piece::Text(content) })
+        Some(if self.mime == "text/html" { BodyPiece::Html(content) } else { BodyPiece::Text(content) })
     }
 
     fn attachment(&self) -> Option<Attachment> {
@@ -285,7 +285,7 @@ fn parts(payload: &Value) -> (Vec<Part<'_>>, bool) {
 
 /// Selects one of several alternatives, the one with the most content: the last HTML, else the last part with text in
 /// inner parts, else the first text.
-fn best(parts: &[Part<'_>], within: Vec<(usize, Vec<Piece>)>) -> Vec<Piece> {
+fn best(parts: &[Part<'_>], within: Vec<(usize, Vec<BodyPiece>)>) -> Vec<BodyPiece> {
     let with_text = || within.iter().enumerate().filter(|(_, (_, pieces))| !pieces.is_empty());
     let is = |at: usize, mime: &str| parts[within[at].0].mime == mime;
     let html = with_text().map(|(at, _)| at).rfind(|at| is(*at, "text/html"));
@@ -297,8 +297,8 @@ fn best(parts: &[Part<'_>], within: Vec<(usize, Vec<Piece>)>) -> Vec<Piece> {
 }
 
 /// Returns the text and the attachments of a message that is included as bytes, and of the messages in it.
-fn nested(content: &Content) -> Option<(Vec<Piece>, Vec<Attachment>)> {
-    let Content::Here { bytes, .. } = content else { return None };
+fn nested(content: &PartContent) -> Option<(Vec<BodyPiece>, Vec<Attachment>)> {
+    let PartContent::Here { bytes, .. } = content else { return None };
     if bytes.len() > NESTED_BYTES || types_in(bytes) > NESTED_TYPES {
         return None;
     }
@@ -306,7 +306,7 @@ fn nested(content: &Content) -> Option<(Vec<Piece>, Vec<Attachment>)> {
     let (mut pieces, mut attachments) = (Vec::new(), Vec::new());
     let mut open = vec![&parsed];
     while let Some(message) = open.pop() {
-        pieces.push(Piece::Forwarded(Heading {
+        pieces.push(BodyPiece::Forwarded(MessageHeaders {
             from: message.from().map(shown).unwrap_or_default().join(", "),
             to: message.to().map(shown).unwrap_or_default(),
             cc: message.cc().map(shown).unwrap_or_default(),
@@ -314,10 +314,10 @@ fn nested(content: &Content) -> Option<(Vec<Piece>, Vec<Attachment>)> {
             subject: one_line(message.subject().unwrap_or_default(), HEADER_CHARACTERS),
         }));
         for part in message.html_bodies().take(PARTS) {
-            let here = |text: &str| Content::Here { bytes: text.as_bytes().to_vec(), charset: None };
+            let here = |text: &str| PartContent::Here { bytes: text.as_bytes().to_vec(), charset: None };
             match &part.body {
-                PartType::Html(html) => pieces.push(Piece::Html(here(html))),
-                PartType::Text(text) => pieces.push(Piece::Text(here(text))),
+                PartType::Html(html) => pieces.push(BodyPiece::Html(here(html))),
+                PartType::Text(text) => pieces.push(BodyPiece::Text(here(text))),
                 _ => {}
             }
         }
@@ -333,7 +333,7 @@ fn nested(content: &Content) -> Option<(Vec<Piece>, Vec<Attachment>)> {
                 name: file_name(part.attachment_name().unwrap_or_default()),
                 mime: mime(&kind.unwrap_or_default()),
                 size: part.contents().len() as u64,
-                content: Content::Here { bytes: part.contents().to_vec(), charset: None },
+                content: PartContent::Here { bytes: part.contents().to_vec(), charset: None },
             });
         }
         open.extend(inner.into_iter().rev());
@@ -341,7 +341,7 @@ fn nested(content: &Content) -> Option<(Vec<Piece>, Vec<Attachment>)> {
     Some((pieces, attachments))
 }
 
-/// Returns an upper bound of the number of headers `Content-Type` in a raw message: the parser also ignores blanks in a
+/// Returns an upper bound of the number of headers `PartContent-Type` in a raw message: the parser also ignores blanks in a
 /// name.
 fn types_in(bytes: &[u8]) -> usize {
     let name = b"content-type";
@@ -397,7 +397,7 @@ fn shown(addresses: &Address<'_>) -> Vec<String> {
     addresses.iter().take(ADDRESSES).map(one).filter(|one| !one.is_empty()).collect()
 }
 
-/// Returns the first word of a `Content-Type` or `Content-Disposition`, and its character set.
+/// Returns the first word of a `PartContent-Type` or `PartContent-Disposition`, and its character set.
 fn parameters(value: &str) -> (String, Option<String>) {
     let line = format!("Content-Type: {}\r\n\r\n", value.replace(['\r', '\n'], " "));
     let parsed = MessageParser::default().parse_headers(line.as_bytes());

@@ -19,11 +19,11 @@ fn refusal(code: u16, reason: &str, message: &str) -> Reply {
 }
 
 fn reads(server: &TestServer) -> GoogleRequest {
-    GoogleRequest { url: server.url("/v1/x?y=z"), effect: Effect::Reads, answer_bytes: 1_000 }
+    GoogleRequest { url: server.url("/v1/x?y=z"), effect: RequestEffect::Reads, answer_bytes: 1_000 }
 }
 
 fn changes(server: &TestServer) -> GoogleRequest {
-    let effect = Effect::Changes { body: json!({"a": 1}), doubt: DOUBT };
+    let effect = RequestEffect::Changes { body: json!({"a": 1}), doubt: DOUBT };
     GoogleRequest { url: server.url("/v1/x"), effect, answer_bytes: 1_000 }
 }
 

@@ -4,16 +4,16 @@ use super::{
     LinkedinSettings,
     job_id::JobId,
     pace::RateLimiter,
-    pages::{Card, Job, PageKind, PageParseRequest, ParsedPage},
+    pages::{Job, JobCard, PageKind, PageParseRequest, ParsedPage},
     query::JobQuery,
     reading::{PAGE_BYTES, read},
-    search::{FoundJobs, Search},
+    search::{FoundJobs, SearchProgress},
 };
 use crate::{
     helper_port::HelperPort,
     http::pause::wanted_pause,
     services::address::below,
-    web::web_client::{HostCheck, Redirects, RetryPolicy, UrlSource, WebClient, WebRequest, WebResponse},
+    web::web_client::{HostCheck, RedirectPolicy, RetryPolicy, UrlSource, WebClient, WebRequest, WebResponse},
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -39,7 +39,7 @@ const USER_AGENT: &str = concat!("Mozilla/5.0 (compatible; toolstead/", env!("CA
 const LANGUAGE: &str = "en-US,en;q=0.9";
 
 /// The guest pages, for one call.
-pub struct GuestPages<'a> {
+pub struct GuestPageClient<'a> {
     /// HTTP client.
     pub reach: &'a WebClient,
     /// Child processes that parse the pages.
@@ -54,20 +54,20 @@ pub struct GuestPages<'a> {
     pub deadline: Instant,
 }
 
-impl fmt::Debug for GuestPages<'_> {
+impl fmt::Debug for GuestPageClient<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GuestPages").field("settings", self.settings).finish_non_exhaustive()
     }
 }
 
-impl GuestPages<'_> {
+impl GuestPageClient<'_> {
     /// Searches for jobs.
     ///
     /// # Errors
     /// Words that no filter has, failed requests, and pages without jobs that do not say so. An error after the first
     /// jobs does not lose them.
     pub async fn jobs(&self, query: &JobQuery) -> Result<FoundJobs, ToolFailure> {
-        let mut search = Search::of(query);
+        let mut search = SearchProgress::of(query);
         while let Some(start) = search.next_page() {
             match self.cards(query, start).await {
                 Ok(page) => search.add(page),
@@ -79,7 +79,7 @@ impl GuestPages<'_> {
     }
 
     /// Returns the cards of the page that begins at `start`; `None` if there is no such page.
-    async fn cards(&self, query: &JobQuery, start: usize) -> Result<Option<Vec<Option<Card>>>, ToolFailure> {
+    async fn cards(&self, query: &JobQuery, start: usize) -> Result<Option<Vec<Option<JobCard>>>, ToolFailure> {
         let url = query.url(&self.settings.base_url, start)?;
         let answer = self.asked(&url).await?;
         if answer.status == StatusCode::BAD_REQUEST && start > 0 {
@@ -143,7 +143,7 @@ impl GuestPages<'_> {
                 headers: self.headers(),
                 body: Bytes::new(),
                 url_source: UrlSource::Configuration,
-                redirects: Redirects::None,
+                redirects: RedirectPolicy::None,
                 // Retried below, with longer pauses.
                 retry: RetryPolicy::Never,
                 body_bytes: PAGE_BYTES,

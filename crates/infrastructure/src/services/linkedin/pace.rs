@@ -15,7 +15,7 @@ pub struct RateLimiter {
 
 /// A turn. It ends when this is dropped, and the next one begins after the pause.
 #[derive(Debug)]
-pub(super) struct Turn<'a> {
+pub(super) struct PaceGuard<'a> {
     last: MutexGuard<'a, Option<Instant>>,
 }
 
@@ -37,16 +37,16 @@ impl RateLimiter {
     }
 
     /// Waits for a turn.
-    pub(super) async fn turn(&self) -> Turn<'_> {
+    pub(super) async fn turn(&self) -> PaceGuard<'_> {
         let last = self.last.lock().await;
         if let Some(ended) = *last {
             sleep_until(ended + self.pause).await;
         }
-        Turn { last }
+        PaceGuard { last }
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for PaceGuard<'_> {
     fn drop(&mut self) {
         *self.last = Some(Instant::now());
     }

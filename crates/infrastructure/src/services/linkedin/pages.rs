@@ -3,7 +3,7 @@
 use super::job_id::{JobId, is_of_linkedin};
 use crate::web::page::{
     LinkStyle, text_below,
-    tree::{self, NodeId, Tree},
+    tree::{self, NodeId, PageTree},
 };
 use serde::{Deserialize, Serialize};
 use std::io::Read;
@@ -20,7 +20,7 @@ const LITTLE_TEXT: usize = 40;
 
 /// A job in a list.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Card {
+pub struct JobCard {
     /// Its number, if the card contains it.
     pub id: Option<String>,
     /// Its title.
@@ -59,14 +59,14 @@ pub struct Job {
     /// Salary, in the words of the page.
     pub salary: Option<String>,
     /// Seniority, employment type, function and industries, as on the page.
-    pub criteria: Vec<Criterion>,
+    pub criteria: Vec<JobAttribute>,
     /// Its description, as text.
     pub description: String,
 }
 
 /// One attribute of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Criterion {
+pub struct JobAttribute {
     /// Its label.
     pub label: String,
     /// Its value.
@@ -96,7 +96,7 @@ pub(super) struct PageParseRequest {
 #[serde(rename_all = "snake_case")]
 pub(super) enum ParsedPage {
     /// A list of jobs. A card without a title is `None` at its position.
-    Cards(Vec<Option<Card>>),
+    Cards(Vec<Option<JobCard>>),
     /// A job.
     Job(Box<Job>),
     /// An empty page.
@@ -123,7 +123,7 @@ pub fn answer(order: &str, input: &mut dyn Read) -> Vec<u8> {
 /// Parses a page. Must never be called on foreign bytes in the process of the runtime.
 pub(super) fn parse_page(html: &[u8], order: &PageParseRequest) -> ParsedPage {
     let tree = tree::parse_as_is(html, None);
-    let page = Page { tree: &tree, url: &order.url };
+    let page = PageDocument { tree: &tree, url: &order.url };
     let found = match order.wanted {
         PageKind::Cards => page.cards(),
         PageKind::Job => page.job().map(|job| ParsedPage::Job(Box::new(job))),
@@ -131,12 +131,12 @@ pub(super) fn parse_page(html: &[u8], order: &PageParseRequest) -> ParsedPage {
     found.unwrap_or_else(|| page.kind())
 }
 
-struct Page<'a> {
-    tree: &'a Tree,
+struct PageDocument<'a> {
+    tree: &'a PageTree,
     url: &'a Url,
 }
 
-impl Page<'_> {
+impl PageDocument<'_> {
     /// Returns the first element with this tag, one of whose classes contains this word.
     fn first(&self, below: NodeId, tag: &str, class: &str) -> Option<NodeId> {
         self.tree.select(below, tag, class).next()
@@ -181,7 +181,7 @@ impl Page<'_> {
     }
 
     /// Returns a card; `None` if it has no title.
-    fn card(&self, item: NodeId, body: NodeId) -> Option<Card> {
+    fn card(&self, item: NodeId, body: NodeId) -> Option<JobCard> {
         let title = self.words(item, &[("h3", "base-search-card__title")])?;
         let link = self.first(item, "a", "base-card__full-link").and_then(|link| self.address(link));
         let urn = self.tree.attribute(body, "data-entity-urn").and_then(JobId::of_urn);
@@ -189,7 +189,7 @@ impl Page<'_> {
         let company = self.first(item, "h4", "base-search-card__subtitle");
         let time = self.first(item, "time", "");
         let date = time.and_then(|time| self.tree.attribute(time, "datetime")).map(str::trim);
-        Some(Card {
+        Some(JobCard {
             id: id.map(|id| id.to_string()),
             title,
             company: company.and_then(|node| self.text(node)),
@@ -215,7 +215,7 @@ impl Page<'_> {
         let criteria = self.tree.select(root, "li", "description__job-criteria-item").filter_map(|item| {
             let label = self.words(item, &[("h3", "description__job-criteria-subheader"), ("h3", "")])?;
             let text = self.words(item, &[("span", "description__job-criteria-text"), ("span", "")])?;
-            Some(Criterion { label, text })
+            Some(JobAttribute { label, text })
         });
         let company = self.first(root, "a", "topcard__org-name-link");
         Some(Job {

@@ -6,17 +6,19 @@ use url::Url;
 
 /// A filter: its parameter, and its words with their codes at LinkedIn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Filter {
+pub struct SearchParameter {
     parameter: &'static str,
     words: &'static [(&'static str, &'static str)],
 }
 
 /// Maximum time since the posting of a job.
-pub const POSTED: Filter =
-    Filter { parameter: "f_TPR", words: &[("24hr", "r86400"), ("past_week", "r604800"), ("past_month", "r2592000")] };
+pub const POSTED: SearchParameter = SearchParameter {
+    parameter: "f_TPR",
+    words: &[("24hr", "r86400"), ("past_week", "r604800"), ("past_month", "r2592000")],
+};
 
 /// Type of employment.
-pub const JOB_TYPE: Filter = Filter {
+pub const JOB_TYPE: SearchParameter = SearchParameter {
     parameter: "f_JT",
     words: &[
         ("full_time", "F"),
@@ -30,11 +32,11 @@ pub const JOB_TYPE: Filter = Filter {
 };
 
 /// Place of work.
-pub const WORKPLACE: Filter =
-    Filter { parameter: "f_WT", words: &[("on_site", "1"), ("remote", "2"), ("hybrid", "3")] };
+pub const WORKPLACE: SearchParameter =
+    SearchParameter { parameter: "f_WT", words: &[("on_site", "1"), ("remote", "2"), ("hybrid", "3")] };
 
 /// Required experience.
-pub const EXPERIENCE: Filter = Filter {
+pub const EXPERIENCE: SearchParameter = SearchParameter {
     parameter: "f_E",
     words: &[
         ("internship", "1"),
@@ -47,7 +49,8 @@ pub const EXPERIENCE: Filter = Filter {
 };
 
 /// Order of the jobs.
-pub const SORTING: Filter = Filter { parameter: "sortBy", words: &[("relevant", "R"), ("recent", "DD")] };
+pub const SORTING: SearchParameter =
+    SearchParameter { parameter: "sortBy", words: &[("relevant", "R"), ("recent", "DD")] };
 
 /// A search for jobs. Each filter is a list of its words; an empty list matches all jobs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -72,7 +75,7 @@ pub struct JobQuery {
     pub start: usize,
 }
 
-impl Filter {
+impl SearchParameter {
     /// Returns all words of the filter.
     pub fn words(&self) -> impl Iterator<Item = &'static str> + use<> {
         self.words.iter().map(|(word, _)| *word)

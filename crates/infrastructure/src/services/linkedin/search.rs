@@ -1,7 +1,7 @@
 //! One search over many pages: selects the next page, and collects the jobs.
 
 use super::{
-    pages::Card,
+    pages::JobCard,
     query::{JobQuery, WORKPLACE},
 };
 use std::{collections::HashSet, mem::take};
@@ -18,7 +18,7 @@ const MAX_PAGES: usize = 20;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct FoundJobs {
     /// The jobs, without duplicates.
-    pub jobs: Vec<Card>,
+    pub jobs: Vec<JobCard>,
     /// Start of a further search; `None` if there are no more jobs.
     pub next_start: Option<usize>,
     /// Notes for the reader, each a sentence.
@@ -27,9 +27,9 @@ pub struct FoundJobs {
 
 /// A search in progress.
 #[derive(Debug)]
-pub(super) struct Search<'a> {
+pub(super) struct SearchProgress<'a> {
     query: &'a JobQuery,
-    jobs: Vec<Card>,
+    jobs: Vec<JobCard>,
     seen: HashSet<String>,
     notes: Vec<String>,
     nameless: usize,
@@ -43,7 +43,7 @@ pub(super) struct Search<'a> {
     next_start: Option<usize>,
 }
 
-impl<'a> Search<'a> {
+impl<'a> SearchProgress<'a> {
     pub(super) fn of(query: &'a JobQuery) -> Self {
         let page = query.start / PAGE * PAGE;
         Self {
@@ -71,7 +71,7 @@ impl<'a> Search<'a> {
     }
 
     /// Adds the cards of the next page, if it exists. A card without a title is `None`.
-    pub(super) fn add(&mut self, page: Option<Vec<Option<Card>>>) {
+    pub(super) fn add(&mut self, page: Option<Vec<Option<JobCard>>>) {
         let Some(cards) = page else { return self.end(None) };
         self.pages += 1;
         let length = cards.len().max(PAGE);
@@ -105,7 +105,7 @@ impl<'a> Search<'a> {
     }
 
     /// Adds a job if it matches. Returns `false` for a duplicate.
-    fn take(&mut self, card: Card) -> bool {
+    fn take(&mut self, card: JobCard) -> bool {
         // A card without a number is identified by its whole contents.
         let name = card.id.clone().unwrap_or_else(|| format!("{card:?}"));
         if !self.seen.insert(name) {
@@ -147,7 +147,7 @@ impl<'a> Search<'a> {
 /// Returns the word of [`WORKPLACE`] that a card states: in its location, or in brackets in its title. The rest of a
 /// title may mean something else ("Remote Sensing Engineer"). A card that states two different words counts as stating
 /// none.
-fn stated_workplace(card: &Card) -> Option<&'static str> {
+fn stated_workplace(card: &JobCard) -> Option<&'static str> {
     let title = card.title.to_lowercase();
     let in_brackets = title.split(['(', '[']).skip(1).filter_map(|part| part.split([')', ']']).next());
     let place = card.location.as_deref().unwrap_or_default().to_lowercase();
@@ -167,13 +167,13 @@ mod tests {
     use proptest::prelude::*;
     use toolstead_domain::error_kind::ErrorKind;
 
-    fn card(id: usize) -> Card {
-        Card { id: Some(id.to_string()), title: format!("Job {id}"), ..Card::default() }
+    fn card(id: usize) -> JobCard {
+        JobCard { id: Some(id.to_string()), title: format!("Job {id}"), ..JobCard::default() }
     }
 
     /// Runs a search over pages of this size with these jobs, and returns the requested pages.
     fn searched(query: &JobQuery, size: usize, jobs: &[usize]) -> (FoundJobs, Vec<usize>) {
-        let mut search = Search::of(query);
+        let mut search = SearchProgress::of(query);
         let mut asked = Vec::new();
         while let Some(start) = search.next_page() {
             asked.push(start);
@@ -230,7 +230,7 @@ mod tests {
         let (found, _) = searched(&query(100, 0), 10, &[1, 2, 2, 3, 4, 5, 6, 7, 8, 9, 9, 10]);
         assert_eq!(ids(&found), (1..=10).collect::<Vec<_>>());
         let again = query(100, 0);
-        let mut search = Search::of(&again);
+        let mut search = SearchProgress::of(&again);
         for _ in 0..2 {
             assert!(search.next_page().is_some());
             search.add(Some((1..=10).map(|id| Some(card(id))).collect()));
@@ -242,22 +242,22 @@ mod tests {
     #[test]
     fn no_search_goes_on_for_ever() {
         let all = query(100, 0);
-        let mut search = Search::of(&all);
+        let mut search = SearchProgress::of(&all);
         let mut pages = 0;
         while let Some(start) = search.next_page() {
             pages += 1;
-            let one = Card { title: format!("{start}"), location: Some("On-site".into()), ..Card::default() };
+            let one = JobCard { title: format!("{start}"), location: Some("On-site".into()), ..JobCard::default() };
             search.add(Some(vec![Some(one), None]));
         }
         assert!(pages <= MAX_PAGES, "{pages}");
         let far = query(10, 999);
-        assert_eq!(Search::of(&far).next_page(), Some(990));
+        assert_eq!(SearchProgress::of(&far).next_page(), Some(990));
     }
 
     #[test]
     fn what_was_found_before_a_failure_is_told_with_it() {
         let many = query(30, 0);
-        let mut search = Search::of(&many);
+        let mut search = SearchProgress::of(&many);
         assert!(search.is_empty());
         search.add(Some((1..=10).map(|id| (id != 4).then(|| card(id))).collect()));
         search.break_off(&ToolFailure::new(ErrorKind::RateLimited, "no more").next("Wait."));
@@ -284,16 +284,16 @@ mod tests {
             ("Engineer (on)", "Site 7", None),
             ("Rust Engineer", "Berlin", None),
         ] {
-            let card = Card { title: title.into(), location: Some(location.into()), ..Card::default() };
+            let card = JobCard { title: title.into(), location: Some(location.into()), ..JobCard::default() };
             assert_eq!(stated_workplace(&card), expected, "{title}, {location}");
         }
     }
 
     #[test]
     fn jobs_that_say_another_workplace_are_left_out_and_silent_ones_are_counted() {
-        let place = |id: usize, location: &str| Card { location: Some(location.into()), ..card(id) };
+        let place = |id: usize, location: &str| JobCard { location: Some(location.into()), ..card(id) };
         let remote = JobQuery { workplace: vec!["remote".into()], ..query(10, 0) };
-        let mut search = Search::of(&remote);
+        let mut search = SearchProgress::of(&remote);
         let cards = [place(1, "Berlin (Remote)"), place(2, "Berlin (Hybrid)"), place(3, "Berlin")];
         search.add(Some(cards.map(Some).to_vec()));
         let found = search.found();

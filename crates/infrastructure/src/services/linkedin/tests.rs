@@ -54,8 +54,8 @@ fn some(text: &str) -> Option<String> {
     Some(text.to_owned())
 }
 
-fn whole_card() -> Card {
-    Card {
+fn whole_card() -> JobCard {
+    JobCard {
         id: some("4000000001"),
         title: "Rust Engineer".into(),
         company: some("Acme & Co"),
@@ -69,7 +69,7 @@ fn whole_card() -> Card {
 }
 
 #[track_caller]
-fn check_card(html: &str, expected: Card) {
+fn check_card(html: &str, expected: JobCard) {
     let ParsedPage::Cards(cards) = read(PageKind::Cards, html) else { panic!("no cards in {html}") };
     assert_eq!(cards, [Some(expected)], "{html}");
 }
@@ -87,13 +87,13 @@ fn a_card_tells_all_of_its_job() {
 #[test]
 fn a_card_that_lacks_something_is_a_job_if_it_has_a_title() {
     let title = "<li><div class='base-card'><h3 class='base-search-card__title'>Rust</h3>";
-    check_card(title, Card { title: "Rust".into(), ..Card::default() });
+    check_card(title, JobCard { title: "Rust".into(), ..JobCard::default() });
     let odd = format!(
         "{title}<a class='base-card__full-link' href='javascript:alert(4000000001)'></a>\
          <h4 class='base-search-card__subtitle'><a href='https://evil.example/company'>Acme</a></h4>\
          <time datetime='yesterday'></time></div></li>"
     );
-    check_card(&odd, Card { title: "Rust".into(), company: some("Acme"), ..Card::default() });
+    check_card(&odd, JobCard { title: "Rust".into(), company: some("Acme"), ..JobCard::default() });
     let list = format!(
         "{CARD}<li><div class='base-card'><h3 class='base-search-card__title'> </h3></div></li><li>x</li>{CARD}"
     );
@@ -112,7 +112,7 @@ fn a_job_is_read_in_full_wherever_its_page_has_it() {
         applicants: some("Over 200 applicants"),
         salary: some("€70,000/yr"),
         criteria: [("Seniority level", "Mid-Senior level"), ("Employment type", "Full-time")]
-            .map(|(label, text)| Criterion { label: label.into(), text: text.into() })
+            .map(|(label, text)| JobAttribute { label: label.into(), text: text.into() })
             .into(),
         description: String::new(),
     };
@@ -196,7 +196,7 @@ async fn refused(replies: Vec<Reply>) -> (ToolFailure, usize) {
 
 async fn asking(server: &TestServer, user_agent: Option<&str>) -> ToolFailure {
     let settings = LinkedinSettings { base_url: server.url("/guests"), user_agent: user_agent.map(str::to_owned) };
-    let pages = GuestPages {
+    let pages = GuestPageClient {
         reach: &WebClient::new(Arc::new(SystemNetwork::default()), HostPatterns::default()),
         helpers: &NoHelpers,
         settings: &settings,

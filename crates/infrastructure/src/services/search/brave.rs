@@ -1,6 +1,6 @@
 //! Brave's API: `GET /res/v1/web/search`.
 
-use super::{Refusal, Service, ServiceRequest, age, listed, no_such_page, text, with_sites};
+use super::{ErrorResponse, SearchEndpoint, ServiceRequest, age, listed, no_such_page, text, with_sites};
 use crate::{
     http::pause::wanted_pause,
     services::{address::below, markup::plain},
@@ -8,7 +8,7 @@ use crate::{
 use http::{HeaderMap, HeaderName};
 use serde_json::Value;
 use std::time::Duration;
-use toolstead_domain::{Domains, Freshness, WebHit, WebQuery, WebSearchError};
+use toolstead_domain::{DomainFilter, Freshness, WebHit, WebQuery, WebSearchError};
 
 /// Maximum number of hits per answer, and of pages.
 const HITS: usize = 20;
@@ -18,13 +18,13 @@ const CHARACTERS: usize = 400;
 /// Maximum length of a query, in words.
 const WORDS: usize = 50;
 
-pub(super) fn order(service: &Service<'_>, query: &WebQuery) -> Result<ServiceRequest, WebSearchError> {
+pub(super) fn order(service: &SearchEndpoint<'_>, query: &WebQuery) -> Result<ServiceRequest, WebSearchError> {
     if query.page >= PAGES {
         return Err(no_such_page("Brave"));
     }
     let mut url = below(service.base_url, "res/v1/web/search");
     // Hits of other domains are removed, so the maximum number is requested.
-    let count = if query.domains == Domains::All { query.count.min(HITS) } else { HITS };
+    let count = if query.domains == DomainFilter::All { query.count.min(HITS) } else { HITS };
     let mut pairs = url.query_pairs_mut();
     pairs.append_pair("q", &with_sites(query, CHARACTERS, WORDS)).append_pair("count", &count.to_string());
     if query.page > 0 {
@@ -59,7 +59,7 @@ pub(super) fn hits(document: &Value) -> Result<Vec<WebHit>, WebSearchError> {
     })
 }
 
-pub(super) fn refusal(refusal: &Refusal<'_>) -> WebSearchError {
+pub(super) fn refusal(refusal: &ErrorResponse<'_>) -> WebSearchError {
     match (refusal.status, refusal.code.as_str()) {
         (_, "SUBSCRIPTION_TOKEN_INVALID") => WebSearchError::KeyRefused(refusal.describe("rejected the key")),
         (429, _) => refusal.rate_limited(wait(refusal.headers).or_else(|| wanted_pause(refusal.headers))),

@@ -1,6 +1,6 @@
 //! The HTML pages of DuckDuckGo: `GET /html/`. They are parsed in a child process.
 
-use super::{Refusal, ServiceRequest, no_such_page, with_sites};
+use super::{ErrorResponse, ServiceRequest, no_such_page, with_sites};
 use crate::{
     helper_port::{HelperBounds, HelperCall, HelperError, HelperPort},
     services::address::below,
@@ -32,7 +32,7 @@ const ANSWER_BYTES: u64 = 4 << 20;
 /// The result of parsing a page.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Page {
+enum ResultPage {
     /// The page is a captcha.
     Captcha,
     /// The page contains these hits.
@@ -93,16 +93,16 @@ pub(super) async fn hits(
         other => WebSearchError::Protocol(other.to_string()),
     })?;
     match serde_json::from_slice(&answer) {
-        Ok(Page::Captcha) => Err(captcha()),
-        Ok(Page::Hits(hits)) => Ok(hits.into_iter().map(|hit| shown(url, hit)).collect()),
-        Ok(Page::Unknown) => {
+        Ok(ResultPage::Captcha) => Err(captcha()),
+        Ok(ResultPage::Hits(hits)) => Ok(hits.into_iter().map(|hit| shown(url, hit)).collect()),
+        Ok(ResultPage::Unknown) => {
             Err(WebSearchError::Protocol("the page has neither hits nor a notice that there are none".into()))
         }
         Err(error) => Err(WebSearchError::Protocol(format!("the answer of its reader is invalid: {error}"))),
     }
 }
 
-pub(super) fn refusal(refusal: &Refusal<'_>) -> WebSearchError {
+pub(super) fn refusal(refusal: &ErrorResponse<'_>) -> WebSearchError {
     match refusal.status {
         403 | 418 => captcha(),
         _ => refusal.usual(),
@@ -130,7 +130,7 @@ fn target(page: &Url, link: &str) -> Option<Url> {
     Some(url)
 }
 
-/// Runs in the child process: reads a page, and returns a [`Page`] as JSON.
+/// Runs in the child process: reads a page, and returns a [`ResultPage`] as JSON.
 pub(super) fn answer(_: &str, input: &mut dyn Read) -> Vec<u8> {
     let mut html = Vec::new();
     // The bytes before a read error are parsed as a page, too.
@@ -139,11 +139,11 @@ pub(super) fn answer(_: &str, input: &mut dyn Read) -> Vec<u8> {
 }
 
 /// Parses a page, in the child process.
-fn read(html: &[u8]) -> Page {
+fn read(html: &[u8]) -> ResultPage {
     let tree = tree::parse_as_is(html, Some("utf-8"));
     let root = tree.root();
     if tree.select(root, "", "anomaly-modal").next().is_some() {
-        return Page::Captcha;
+        return ResultPage::Captcha;
     }
     let text = |node| tree.text_of(node).chars().take(TEXT).collect::<String>();
     let hit = |result| {
@@ -157,8 +157,8 @@ fn read(html: &[u8]) -> Page {
     };
     let hits: Vec<Hit> = tree.select(root, "div", "result__body").filter_map(hit).take(HITS).collect();
     match hits.is_empty() && tree.select(root, "", "no-result").next().is_none() {
-        true => Page::Unknown,
-        false => Page::Hits(hits),
+        true => ResultPage::Unknown,
+        false => ResultPage::Hits(hits),
     }
 }
 
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn hits_of_a_page_have_the_addresses_that_its_links_lead_to() {
         let page = Url::parse("https://html.duckduckgo.com/html/?q=rust").unwrap();
-        let Page::Hits(hits) = read(FOUND.as_bytes()) else { panic!("no hits") };
+        let ResultPage::Hits(hits) = read(FOUND.as_bytes()) else { panic!("no hits") };
         let shown: Vec<[String; 3]> =
             hits.into_iter().map(|hit| shown(&page, hit)).map(|hit| [hit.title, hit.url, hit.description]).collect();
         let expected = [
@@ -218,15 +218,15 @@ mod tests {
         for (html, expected) in [
             (
                 r#"<form action="//duckduckgo.com/anomaly.js"><div class="anomaly-modal__mask"></div></form>"#,
-                Page::Captcha,
+                ResultPage::Captcha,
             ),
             (
                 r#"<div class="anomaly-modal__title">Unfortunately, bots use DuckDuckGo too.</div><div class="no-results">No results.</div>"#,
-                Page::Captcha,
+                ResultPage::Captcha,
             ),
-            (r#"<div class="no-results">No results.</div>"#, Page::Hits(Vec::new())),
-            ("<p>Something else</p>", Page::Unknown),
-            ("", Page::Unknown),
+            (r#"<div class="no-results">No results.</div>"#, ResultPage::Hits(Vec::new())),
+            ("<p>Something else</p>", ResultPage::Unknown),
+            ("", ResultPage::Unknown),
         ] {
             assert_eq!(read(html.as_bytes()), expected, "{html}");
         }
@@ -242,6 +242,6 @@ mod tests {
     #[test]
     fn the_child_answers_what_its_parent_reads() {
         let message = answer("null", &mut Cursor::new(FOUND));
-        assert_eq!(serde_json::from_slice::<Page>(&message).unwrap(), read(FOUND.as_bytes()));
+        assert_eq!(serde_json::from_slice::<ResultPage>(&message).unwrap(), read(FOUND.as_bytes()));
     }
 }

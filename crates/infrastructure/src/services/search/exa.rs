@@ -1,15 +1,19 @@
 //! Exa's API: `POST /search`.
 
-use super::{Refusal, Service, ServiceRequest, age, listed, no_such_page, text};
+use super::{ErrorResponse, SearchEndpoint, ServiceRequest, age, listed, no_such_page, text};
 use crate::services::address::below;
 use http::HeaderName;
 use serde_json::{Value, json};
-use toolstead_domain::{Domains, Timestamp, WebHit, WebQuery, WebSearchError};
+use toolstead_domain::{DomainFilter, Timestamp, WebHit, WebQuery, WebSearchError};
 
 /// Maximum number of hits of the only answer.
 const HITS: usize = 100;
 
-pub(super) fn order(service: &Service<'_>, query: &WebQuery, now: Timestamp) -> Result<ServiceRequest, WebSearchError> {
+pub(super) fn order(
+    service: &SearchEndpoint<'_>,
+    query: &WebQuery,
+    now: Timestamp,
+) -> Result<ServiceRequest, WebSearchError> {
     let skipped = query.page.saturating_mul(query.count);
     if skipped >= HITS {
         return Err(no_such_page("Exa"));
@@ -20,9 +24,9 @@ pub(super) fn order(service: &Service<'_>, query: &WebQuery, now: Timestamp) -> 
         "contents": {"highlights": true},
     });
     match &query.domains {
-        Domains::All => {}
-        Domains::Only(domains) => body["includeDomains"] = json!(domains),
-        Domains::Without(domains) => body["excludeDomains"] = json!(domains),
+        DomainFilter::All => {}
+        DomainFilter::Only(domains) => body["includeDomains"] = json!(domains),
+        DomainFilter::Without(domains) => body["excludeDomains"] = json!(domains),
     }
     if let Some(freshness) = query.freshness {
         let microseconds = i64::try_from(freshness.length().as_micros()).unwrap_or(i64::MAX);
@@ -45,7 +49,7 @@ pub(super) fn hits(document: &Value) -> Result<Vec<WebHit>, WebSearchError> {
     })
 }
 
-pub(super) fn refusal(refusal: &Refusal<'_>) -> WebSearchError {
+pub(super) fn refusal(refusal: &ErrorResponse<'_>) -> WebSearchError {
     match refusal.status {
         402 => WebSearchError::RateLimited {
             message: refusal.describe("has no quota left for this key"),

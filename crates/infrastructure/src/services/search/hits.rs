@@ -39,13 +39,13 @@ fn page(text: &str) -> Option<Url> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toolstead_domain::Domains;
+    use toolstead_domain::DomainFilter;
 
     fn hit(url: &str) -> WebHit {
         WebHit { title: "A".into(), url: url.into(), ..WebHit::default() }
     }
 
-    fn query(count: usize, domains: Domains) -> WebQuery {
+    fn query(count: usize, domains: DomainFilter) -> WebQuery {
         WebQuery { text: "a".into(), count, page: 0, domains, freshness: None }
     }
 
@@ -71,17 +71,17 @@ mod tests {
             "",
             "https://a.example/\r\nx",
         ];
-        check(&hostile, &query(20, Domains::All), &["https://a.example/x"]);
-        check(&[&format!("https://a.example/{}", "x".repeat(3_000))], &query(20, Domains::All), &[]);
+        check(&hostile, &query(20, DomainFilter::All), &["https://a.example/x"]);
+        check(&[&format!("https://a.example/{}", "x".repeat(3_000))], &query(20, DomainFilter::All), &[]);
     }
 
     #[test]
     fn hits_are_of_the_wanted_domains_each_once_and_no_more_than_wanted() {
         let given = ["https://a.example/1", "https://b.a.example/2", "https://nota.example/3", "https://a.example/1"];
         let a = || vec!["a.example".to_owned()];
-        check(&given, &query(9, Domains::Only(a())), &["https://a.example/1", "https://b.a.example/2"]);
-        check(&given, &query(9, Domains::Without(a())), &["https://nota.example/3"]);
-        check(&given, &query(2, Domains::All), &["https://a.example/1", "https://b.a.example/2"]);
+        check(&given, &query(9, DomainFilter::Only(a())), &["https://a.example/1", "https://b.a.example/2"]);
+        check(&given, &query(9, DomainFilter::Without(a())), &["https://nota.example/3"]);
+        check(&given, &query(2, DomainFilter::All), &["https://a.example/1", "https://b.a.example/2"]);
     }
 
     #[test]
@@ -92,7 +92,7 @@ mod tests {
             description: format!("a\n[2Jb {}", "x".repeat(5_000)),
             age: Some("\n".into()),
         };
-        let shown = of_query([given].into_iter(), &query(1, Domains::All)).remove(0);
+        let shown = of_query([given].into_iter(), &query(1, DomainFilter::All)).remove(0);
         assert_eq!((shown.title.as_str(), shown.age), ("a.example", None));
         assert!(shown.description.starts_with("a [2Jb xx") && shown.description.chars().count() == DESCRIPTION + 1);
     }

@@ -1,6 +1,6 @@
 //! A SearXNG server: `GET /search?format=json`.
 
-use super::{Refusal, Service, ServiceRequest, age, listed, text, with_sites};
+use super::{ErrorResponse, SearchEndpoint, ServiceRequest, age, listed, text, with_sites};
 use crate::services::{address::below, foreign_text::clean_text, one_line::one_line};
 use http::header;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use toolstead_domain::{Freshness, WebHit, WebQuery, WebSearchError};
 const CHARACTERS: usize = 400;
 const WORDS: usize = 50;
 
-pub(super) fn order(service: &Service<'_>, query: &WebQuery) -> Result<ServiceRequest, WebSearchError> {
+pub(super) fn order(service: &SearchEndpoint<'_>, query: &WebQuery) -> Result<ServiceRequest, WebSearchError> {
     let mut url = below(service.base_url, "search");
     let mut pairs = url.query_pairs_mut();
     pairs.append_pair("q", &with_sites(query, CHARACTERS, WORDS)).append_pair("format", "json");
@@ -58,7 +58,7 @@ fn silent_engines(document: &Value) -> String {
     names.join(", ")
 }
 
-pub(super) fn refusal(refusal: &Refusal<'_>) -> WebSearchError {
+pub(super) fn refusal(refusal: &ErrorResponse<'_>) -> WebSearchError {
     match refusal.status {
         403 => WebSearchError::Failed(
             "the SearXNG server returns no JSON (HTTP 403): add `json` to `search: formats:` in its `settings.yml`"

@@ -1,15 +1,15 @@
 //! Tavily's API: `POST /search`.
 
-use super::{Refusal, Service, ServiceRequest, age, listed, no_such_page, text};
+use super::{ErrorResponse, SearchEndpoint, ServiceRequest, age, listed, no_such_page, text};
 use crate::services::address::below;
 use http::header;
 use serde_json::{Value, json};
-use toolstead_domain::{Domains, Freshness, WebHit, WebQuery, WebSearchError};
+use toolstead_domain::{DomainFilter, Freshness, WebHit, WebQuery, WebSearchError};
 
 /// Maximum number of hits of the only answer.
 const HITS: usize = 20;
 
-pub(super) fn order(service: &Service<'_>, query: &WebQuery) -> Result<ServiceRequest, WebSearchError> {
+pub(super) fn order(service: &SearchEndpoint<'_>, query: &WebQuery) -> Result<ServiceRequest, WebSearchError> {
     let skipped = query.page.saturating_mul(query.count);
     if skipped >= HITS {
         return Err(no_such_page("Tavily"));
@@ -20,9 +20,9 @@ pub(super) fn order(service: &Service<'_>, query: &WebQuery) -> Result<ServiceRe
         "search_depth": "basic",
     });
     match &query.domains {
-        Domains::All => {}
-        Domains::Only(domains) => body["include_domains"] = json!(domains),
-        Domains::Without(domains) => body["exclude_domains"] = json!(domains),
+        DomainFilter::All => {}
+        DomainFilter::Only(domains) => body["include_domains"] = json!(domains),
+        DomainFilter::Without(domains) => body["exclude_domains"] = json!(domains),
     }
     if let Some(freshness) = query.freshness {
         body["time_range"] = match freshness {
@@ -46,7 +46,7 @@ pub(super) fn hits(document: &Value) -> Result<Vec<WebHit>, WebSearchError> {
     })
 }
 
-pub(super) fn refusal(refusal: &Refusal<'_>) -> WebSearchError {
+pub(super) fn refusal(refusal: &ErrorResponse<'_>) -> WebSearchError {
     match refusal.status {
         // The quota of the plan is exhausted, or the limit of additional costs is reached.
         432 | 433 => WebSearchError::RateLimited {

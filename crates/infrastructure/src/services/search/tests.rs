@@ -9,7 +9,7 @@ use crate::{
 use serde_json::json;
 use std::time::{Duration, Instant};
 use toolstead_domain::{
-    Domains, Freshness, Timestamp, ToolFailure, error_kind::ErrorKind, testing::fixed_clock::FixedClock,
+    DomainFilter, Freshness, Timestamp, ToolFailure, error_kind::ErrorKind, testing::fixed_clock::FixedClock,
 };
 
 const KEY: &str = "key-0123456789";
@@ -17,7 +17,7 @@ const KEY: &str = "key-0123456789";
 const NOW: Timestamp = Timestamp(1_772_366_400_000_000);
 
 fn query(text: &str) -> WebQuery {
-    WebQuery { text: text.into(), count: 5, page: 0, domains: Domains::All, freshness: None }
+    WebQuery { text: text.into(), count: 5, page: 0, domains: DomainFilter::All, freshness: None }
 }
 
 fn of(domains: &[&str]) -> Vec<String> {
@@ -40,7 +40,7 @@ async fn asked(
     let server = TestServer::plain(reply).await;
     let service = service(provider, server.url("/gate/way"), Some(KEY));
     assert_eq!(service.host(), Some("127.0.0.1"));
-    let bounds = SearchBounds { deadline: Instant::now() + Duration::from_secs(120), may_reach: &|_| Ok(()) };
+    let bounds = SearchContext { deadline: Instant::now() + Duration::from_secs(120), may_reach: &|_| Ok(()) };
     let found = service.search(query, bounds).await;
     let seen = server.requests();
     assert!(seen.iter().all(|seen| !seen.target.contains(KEY)), "the key stands in an address: {seen:?}");
@@ -98,7 +98,7 @@ async fn brave_is_asked_and_read_as_it_documents() {
     let (_, hits) = found(SearchProvider::Brave, &query("rust"), json!({"type": "search", "query": {}})).await;
     assert!(hits.is_empty());
     let narrow = WebQuery {
-        domains: Domains::Only(of(&["a.example", "b.example"])),
+        domains: DomainFilter::Only(of(&["a.example", "b.example"])),
         freshness: Some(Freshness::Week),
         page: 2,
         ..query("rust")
@@ -107,11 +107,11 @@ async fn brave_is_asked_and_read_as_it_documents() {
     let (seen, _) = found(SearchProvider::Brave, &narrow, nothing()).await;
     let asked = ["q", "count", "offset", "freshness"].map(|name| seen.query(name).unwrap());
     assert_eq!(asked, ["rust site:a.example OR site:b.example", "20", "2", "pw"]);
-    let without = WebQuery { domains: Domains::Without(of(&["a.example"])), ..query("rust") };
+    let without = WebQuery { domains: DomainFilter::Without(of(&["a.example"])), ..query("rust") };
     let (seen, _) = found(SearchProvider::Brave, &without, nothing()).await;
     assert_eq!(seen.query("q").unwrap(), "rust -site:a.example");
     // A query has at most 50 words; otherwise the hits are filtered.
-    let long = WebQuery { text: vec!["x"; 50].join(" "), domains: Domains::Only(of(&["a.example"])), ..query("") };
+    let long = WebQuery { text: vec!["x"; 50].join(" "), domains: DomainFilter::Only(of(&["a.example"])), ..query("") };
     let other = json!({"type": "search", "web": {"results": [{"title": "B", "url": "https://b.example/"}]}});
     let (seen, hits) = found(SearchProvider::Brave, &long, other).await;
     assert_eq!((seen.query("q"), hits.len()), (Some(long.text), 0));
@@ -145,7 +145,7 @@ async fn searxng_is_asked_and_read_as_it_documents() {
         {"title": "B", "url": "https://other.example/b", "content": null, "publishedDate": null}],
         "answers": [], "unresponsive_engines": [["slow", "timeout"]]});
     let narrow = WebQuery {
-        domains: Domains::Only(of(&["example.com"])),
+        domains: DomainFilter::Only(of(&["example.com"])),
         freshness: Some(Freshness::Month),
         page: 1,
         ..query("rust")
@@ -180,7 +180,7 @@ async fn tavily_is_asked_and_read_as_it_documents() {
     let narrow = WebQuery {
         count: 2,
         page: 1,
-        domains: Domains::Only(of(&["example.com"])),
+        domains: DomainFilter::Only(of(&["example.com"])),
         freshness: Some(Freshness::Year),
         ..query("rust")
     };
@@ -193,7 +193,7 @@ async fn tavily_is_asked_and_read_as_it_documents() {
     );
     assert_eq!(seen.header("authorization"), format!("Bearer {KEY}"));
     assert_eq!(seen.header("content-type"), "application/json");
-    let without = WebQuery { domains: Domains::Without(of(&["example.com"])), ..query("rust") };
+    let without = WebQuery { domains: DomainFilter::Without(of(&["example.com"])), ..query("rust") };
     let (seen, hits) = found(SearchProvider::Tavily, &without, document).await;
     assert_eq!((&seen.json()["exclude_domains"], hits.len()), (&json!(["example.com"]), 0));
 }
@@ -203,8 +203,11 @@ async fn exa_is_asked_and_read_as_it_documents() {
     let document = json!({"requestId": "r", "resolvedSearchType": "neural", "results": [
         {"id": "i", "title": "A", "url": "https://example.com/a", "publishedDate": "2026-02-27T00:00:00.000Z", "author": "X", "highlights": ["one", "two"]},
         {"title": null, "url": "https://example.com/b"}]});
-    let narrow =
-        WebQuery { domains: Domains::Without(of(&["b.example"])), freshness: Some(Freshness::Day), ..query("rust") };
+    let narrow = WebQuery {
+        domains: DomainFilter::Without(of(&["b.example"])),
+        freshness: Some(Freshness::Day),
+        ..query("rust")
+    };
     let (seen, hits) = found(SearchProvider::Exa, &narrow, document).await;
     assert_eq!(
         hits,
@@ -304,7 +307,7 @@ async fn a_page_that_there_is_not_is_told_and_not_asked_for() {
     let server = TestServer::plain(|_| Reply::new(500, "")).await;
     for (provider, page) in [(SearchProvider::Brave, 10), (SearchProvider::Tavily, 4), (SearchProvider::Exa, 20)] {
         let far = WebQuery { page, ..query("rust") };
-        let bounds = SearchBounds { deadline: Instant::now() + Duration::from_secs(120), may_reach: &|_| Ok(()) };
+        let bounds = SearchContext { deadline: Instant::now() + Duration::from_secs(120), may_reach: &|_| Ok(()) };
         let error = service(provider, server.url(""), None).search(&far, bounds).await.unwrap_err();
         assert!(matches!(error, WebSearchError::QueryRefused(_)), "{provider:?}: {error:?}");
     }
@@ -319,11 +322,11 @@ async fn nothing_is_sent_past_a_rule_and_no_key_along_a_redirect() {
     let service = service(SearchProvider::Exa, server.url(""), Some(KEY));
     let deadline = Instant::now() + Duration::from_secs(120);
     let refuses = |host: &str| Err(ToolFailure::new(ErrorKind::PermissionDenied, format!("not {host}")));
-    let error = service.search(&query("rust"), SearchBounds { deadline, may_reach: &refuses }).await.unwrap_err();
+    let error = service.search(&query("rust"), SearchContext { deadline, may_reach: &refuses }).await.unwrap_err();
     let failure = error.into_failure();
     assert_eq!((failure.kind, failure.text().as_str()), (ErrorKind::PermissionDenied, "not 127.0.0.1"));
     assert!(server.requests().is_empty());
-    let error = service.search(&query("rust"), SearchBounds { deadline, may_reach: &|_| Ok(()) }).await.unwrap_err();
+    let error = service.search(&query("rust"), SearchContext { deadline, may_reach: &|_| Ok(()) }).await.unwrap_err();
     assert!(matches!(error, WebSearchError::Failed(_)), "{error:?}");
     assert_eq!((server.requests().len(), other.requests().len()), (1, 0));
 }
@@ -331,7 +334,7 @@ async fn nothing_is_sent_past_a_rule_and_no_key_along_a_redirect() {
 #[tokio::test]
 async fn a_service_without_a_key_gets_none() {
     let server = TestServer::plain(|_| Reply::json(&json!({"results": []}))).await;
-    let bounds = SearchBounds { deadline: Instant::now() + Duration::from_secs(120), may_reach: &|_| Ok(()) };
+    let bounds = SearchContext { deadline: Instant::now() + Duration::from_secs(120), may_reach: &|_| Ok(()) };
     let found = service(SearchProvider::Searxng, server.url(""), None).search(&query("rust"), bounds).await;
     assert_eq!(found.unwrap(), []);
     assert!(!server.requests()[0].headers.contains_key("authorization"));

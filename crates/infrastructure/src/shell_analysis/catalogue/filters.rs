@@ -3,16 +3,16 @@
 
 /// A program that filters its input.
 #[derive(Debug)]
-pub(crate) struct Filter {
+pub(crate) struct FilterProgram {
     pub(crate) name: &'static str,
     /// Letters of short options without a value.
     pub(crate) flags: &'static str,
     /// Letters of short options with a value, and the form of the value.
-    pub(crate) valued: &'static [(char, OptionValueForm)],
+    pub(crate) valued: &'static [(char, OptionValueType)],
     /// Full names of long options without a value.
     pub(crate) long_flags: &'static [&'static str],
     /// Full names of long options with a value, and the form of the value.
-    pub(crate) long_valued: &'static [(&'static str, OptionValueForm)],
+    pub(crate) long_valued: &'static [(&'static str, OptionValueType)],
     /// `true` if a number after a dash is a number of lines: `-5`.
     pub(crate) counts_by_dash: bool,
     /// Maximum number of operands, none of which names a file.
@@ -21,7 +21,7 @@ pub(crate) struct Filter {
 
 /// Form of the value of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OptionValueForm {
+pub(crate) enum OptionValueType {
     /// A number with an optional sign and an optional unit.
     Count,
     /// Numbers, commas and dashes.
@@ -32,10 +32,10 @@ pub(crate) enum OptionValueForm {
     Text,
 }
 
-use OptionValueForm::{Count, Key, Ranges, Text};
+use OptionValueType::{Count, Key, Ranges, Text};
 
-const FILTERS: &[Filter] = &[
-    Filter {
+const FILTERS: &[FilterProgram] = &[
+    FilterProgram {
         name: "head",
         flags: "qvz",
         valued: &[('c', Count), ('n', Count)],
@@ -45,7 +45,7 @@ const FILTERS: &[Filter] = &[
         operands: 0,
     },
     // Excludes `-f`, `-F`, `--follow`, `--retry`, `-s` and `--pid`, which make it wait.
-    Filter {
+    FilterProgram {
         name: "tail",
         flags: "qvz",
         valued: &[('c', Count), ('n', Count)],
@@ -55,7 +55,7 @@ const FILTERS: &[Filter] = &[
         operands: 0,
     },
     // Excludes `--files0-from`.
-    Filter {
+    FilterProgram {
         name: "wc",
         flags: "cmlLw",
         valued: &[],
@@ -66,7 +66,7 @@ const FILTERS: &[Filter] = &[
     },
     // Excludes `-o`, `-S`, `-T`, `--compress-program`, `--files0-from`, `--random-source`, `--batch-size` and
     // `--parallel`.
-    Filter {
+    FilterProgram {
         name: "sort",
         flags: "bdfghiMnRrVcCsuz",
         valued: &[('k', Key), ('t', Text)],
@@ -91,7 +91,7 @@ const FILTERS: &[Filter] = &[
         counts_by_dash: false,
         operands: 0,
     },
-    Filter {
+    FilterProgram {
         name: "uniq",
         flags: "cdDiuz",
         valued: &[('f', Count), ('s', Count), ('w', Count)],
@@ -100,7 +100,7 @@ const FILTERS: &[Filter] = &[
         counts_by_dash: false,
         operands: 0,
     },
-    Filter {
+    FilterProgram {
         name: "cut",
         flags: "nsz",
         valued: &[('b', Ranges), ('c', Ranges), ('d', Text), ('f', Ranges)],
@@ -116,7 +116,7 @@ const FILTERS: &[Filter] = &[
         operands: 0,
     },
     // The operands are sets of characters.
-    Filter {
+    FilterProgram {
         name: "tr",
         flags: "cCdst",
         valued: &[],
@@ -128,23 +128,23 @@ const FILTERS: &[Filter] = &[
 ];
 
 /// Returns the filter with exactly this name.
-pub(crate) fn filter(name: &str) -> Option<&'static Filter> {
+pub(crate) fn filter(name: &str) -> Option<&'static FilterProgram> {
     FILTERS.iter().find(|filter| filter.name == name)
 }
 
-impl Filter {
+impl FilterProgram {
     /// Returns the form of the value of the short option with this letter.
-    pub(crate) fn value_of_letter(&self, letter: char) -> Option<OptionValueForm> {
+    pub(crate) fn value_of_letter(&self, letter: char) -> Option<OptionValueType> {
         self.valued.iter().find(|(known, _)| *known == letter).map(|(_, value)| *value)
     }
 
     /// Returns the form of the value of the long option with exactly this name.
-    pub(crate) fn value_of_long(&self, name: &str) -> Option<OptionValueForm> {
+    pub(crate) fn value_of_long(&self, name: &str) -> Option<OptionValueType> {
         self.long_valued.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
     }
 }
 
-impl OptionValueForm {
+impl OptionValueType {
     /// Returns `true` if the text has this form.
     pub(crate) fn accepts(self, text: &str) -> bool {
         match self {

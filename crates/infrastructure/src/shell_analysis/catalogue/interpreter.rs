@@ -1,19 +1,19 @@
 //! One program that runs texts in another language.
 
-use super::options::{self, Letters, OptionValue::Module};
+use super::options::{self, OptionValue::Module, ShortOptions};
 
 /// Syntax of the arguments of an interpreter.
 #[derive(Debug, Clone, Copy)]
-pub struct Interpreter {
-    pub(crate) letters: Letters,
+pub struct InterpreterSyntax {
+    pub(crate) letters: ShortOptions,
     /// Long options that take no value for this interpreter, but do for others.
     pub(crate) flags: &'static [&'static str],
-    pub(crate) operand: Operand,
+    pub(crate) operand: OperandKind,
 }
 
 /// Meaning of the first operand of an interpreter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operand {
+pub enum OperandKind {
     /// A file that the interpreter runs.
     Script,
     /// A text that the interpreter runs.
@@ -24,9 +24,9 @@ pub enum Operand {
     Other,
 }
 
-impl Interpreter {
+impl InterpreterSyntax {
     /// Returns the meaning of the first operand.
-    pub fn operand(&self) -> Operand {
+    pub fn operand(&self) -> OperandKind {
         self.operand
     }
 

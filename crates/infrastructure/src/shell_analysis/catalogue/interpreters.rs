@@ -1,30 +1,37 @@
 //! Programs that run texts in other languages, with the options that they take.
 
 use super::{
-    interpreter::{Interpreter, Operand},
+    interpreter::{InterpreterSyntax, OperandKind},
     options::{
-        Letters,
         OptionValue::{
             Ends, File, Input, Library, Module, Nothing, Number, NumberOrRest, Rest, Setting, Text, TextWithArguments,
             Value,
         },
+        ShortOptions,
     },
-    program::{Class, Program},
+    program::{ProgramClass, ProgramFacts},
 };
 
-const fn of(names: &'static [&'static str], letters: Letters) -> Program {
-    taking(Operand::Script, names, letters)
+const fn of(names: &'static [&'static str], letters: ShortOptions) -> ProgramFacts {
+    taking(OperandKind::Script, names, letters)
 }
 
-const fn taking(operand: Operand, names: &'static [&'static str], letters: Letters) -> Program {
-    Program::of(Class::Interpreter(Interpreter { letters, flags: &[], operand }), names)
+const fn taking(operand: OperandKind, names: &'static [&'static str], letters: ShortOptions) -> ProgramFacts {
+    ProgramFacts::of(ProgramClass::Interpreter(InterpreterSyntax { letters, flags: &[], operand }), names)
 }
 
-const fn with_flags(flags: &'static [&'static str], names: &'static [&'static str], letters: Letters) -> Program {
-    Program::of(Class::Interpreter(Interpreter { letters, flags, operand: Operand::Script }), names)
+const fn with_flags(
+    flags: &'static [&'static str],
+    names: &'static [&'static str],
+    letters: ShortOptions,
+) -> ProgramFacts {
+    ProgramFacts::of(
+        ProgramClass::Interpreter(InterpreterSyntax { letters, flags, operand: OperandKind::Script }),
+        names,
+    )
 }
 
-pub(super) const INTERPRETERS: &[Program] = &[
+pub(super) const INTERPRETERS: &[ProgramFacts] = &[
     of(
         &["ipython", "pypy", "pypy3", "python", "python2", "python3"],
         &[
@@ -89,20 +96,20 @@ pub(super) const INTERPRETERS: &[Program] = &[
     of(&["racket"], &[(Nothing, "bdnqW"), (Text, "e"), (Input, "i"), (Ends, "hv")]),
     of(&["octave"], &[(Nothing, "dfGHqVWx"), (Value, "p"), (Input, "i"), (Ends, "hv")]),
     of(&["escript", "pwsh", "sbcl", "swipl", "tclsh", "wish"], &[(Input, "i")]),
-    taking(Operand::Subcommand, &["bun", "deno"], &[(Text, "ep"), (Input, "i"), (Ends, "hvV")]),
+    taking(OperandKind::Subcommand, &["bun", "deno"], &[(Text, "ep"), (Input, "i"), (Ends, "hvV")]),
     taking(
-        Operand::Other,
+        OperandKind::Other,
         &["mariadb", "mysql"],
         &[(Nothing, "ABCEfGHiLnNqrstvwX"), (Rest, "p"), (Value, "DhPSu"), (Text, "e"), (Ends, "?IV")],
     ),
     taking(
-        Operand::Other,
+        OperandKind::Other,
         &["psql"],
         &[(Nothing, "aAbeEHnqsStwWxXz01"), (Value, "dFhLopPRTUv"), (File, "f"), (Text, "c"), (Ends, "lV?")],
     ),
-    taking(Operand::Other, &["R"], &[(Nothing, "qs"), (File, "f"), (Text, "e")]),
+    taking(OperandKind::Other, &["R"], &[(Nothing, "qs"), (File, "f"), (Text, "e")]),
     taking(
-        Operand::Text,
+        OperandKind::Text,
         &["awk", "gawk", "mawk", "nawk"],
         &[
             (Nothing, "bcgkMnNOPrsSt"),
@@ -115,6 +122,6 @@ pub(super) const INTERPRETERS: &[Program] = &[
             (Ends, "ChV"),
         ],
     ),
-    taking(Operand::Other, &["sqlite3"], &[]),
-    taking(Operand::Other, &["bpython", "erl", "ghci", "iex", "irb", "jshell", "ptpython"], &[(Ends, "h")]),
+    taking(OperandKind::Other, &["sqlite3"], &[]),
+    taking(OperandKind::Other, &["bpython", "erl", "ghci", "iex", "irb", "jshell", "ptpython"], &[(Ends, "h")]),
 ];

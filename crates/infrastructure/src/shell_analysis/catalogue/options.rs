@@ -32,7 +32,7 @@ pub(crate) enum OptionValue {
 }
 
 /// Letters of the short options of an interpreter, by the value that they take.
-pub(crate) type Letters = &'static [(OptionValue, &'static str)];
+pub(crate) type ShortOptions = &'static [(OptionValue, &'static str)];
 
 /// Long options of all interpreters. A name that ends with `*` is a prefix.
 const LONG: &[(OptionValue, &[&str])] = &[
@@ -146,7 +146,7 @@ const LONG: &[(OptionValue, &[&str])] = &[
 
 /// A group of short options.
 #[derive(Debug, Default)]
-pub(crate) struct Group<'w> {
+pub(crate) struct ShortOptionGroup<'w> {
     /// Value that the last letter takes, or `None` if that is unknown.
     pub(crate) takes: Option<OptionValue>,
     /// Value in the same word.
@@ -157,15 +157,15 @@ pub(crate) struct Group<'w> {
     pub(crate) unsure: bool,
 }
 
-impl<'w> Group<'w> {
+impl<'w> ShortOptionGroup<'w> {
     /// Parses a group, given without its dash.
-    pub(crate) fn read(letters: Letters, group: &'w str) -> Self {
+    pub(crate) fn read(letters: ShortOptions, group: &'w str) -> Self {
         let mut read = Self::default();
         (read.takes, read.value) = read.last(letters, group);
         read
     }
 
-    fn last(&mut self, letters: Letters, group: &'w str) -> (Option<OptionValue>, Option<&'w str>) {
+    fn last(&mut self, letters: ShortOptions, group: &'w str) -> (Option<OptionValue>, Option<&'w str>) {
         let mut rest = group;
         while let Some(letter) = rest.chars().next() {
             rest = &rest[letter.len_utf8()..];
@@ -201,13 +201,13 @@ impl<'w> Group<'w> {
 }
 
 /// Returns `true` if an option takes the next word as its value, or `None` if that is unknown.
-pub(crate) fn takes_next_word(letters: Letters, option: &str) -> Option<bool> {
+pub(crate) fn takes_next_word(letters: ShortOptions, option: &str) -> Option<bool> {
     let (takes, value) = match option.strip_prefix("--") {
         Some(long) => {
             (long_takes(long.split('=').next().unwrap_or(long)), long.split_once('=').map(|(_, value)| value))
         }
         None => {
-            let group = Group::read(letters, option.strip_prefix('-')?);
+            let group = ShortOptionGroup::read(letters, option.strip_prefix('-')?);
             (group.takes, group.value)
         }
     };
@@ -230,11 +230,11 @@ pub(crate) fn takes_next_word(letters: Letters, option: &str) -> Option<bool> {
     Some(of_itself && value.is_none())
 }
 
-fn letter_takes(letters: Letters, letter: char) -> Option<OptionValue> {
+fn letter_takes(letters: ShortOptions, letter: char) -> Option<OptionValue> {
     letters.iter().find(|(_, group)| group.contains(letter)).map(|(takes, _)| *takes)
 }
 
-fn is_text(letters: Letters, letter: char) -> bool {
+fn is_text(letters: ShortOptions, letter: char) -> bool {
     letter_takes(letters, letter) == Some(OptionValue::Text)
 }
 

@@ -1,18 +1,18 @@
 //! One program of the catalogue.
 
-use super::{interpreter::Interpreter, risks::Risks, subcommands::Subcommands};
+use super::{interpreter::InterpreterSyntax, risks::Risks, subcommands::Subcommands};
 
 /// Known properties of a program, or of several programs that are alike.
 #[derive(Debug, Clone, Copy)]
-pub struct Program {
+pub struct ProgramFacts {
     pub(crate) names: &'static [&'static str],
-    pub(crate) class: Class,
+    pub(crate) class: ProgramClass,
     /// Effects of single arguments.
     pub(crate) risks: Risks,
     /// Effects of subcommands, if the program has any.
     pub(crate) subcommands: Option<&'static Subcommands>,
     /// Exceptions from running the commands in the input; `None` if the program does not run its input.
-    pub(crate) input: Option<RunsItsInput>,
+    pub(crate) input: Option<InputRunExceptions>,
     runs_texts: bool,
     installs: bool,
     runs_packages: bool,
@@ -20,15 +20,15 @@ pub struct Program {
 
 /// Kind of a program: the way in which it uses its arguments.
 #[derive(Debug, Clone, Copy)]
-pub enum Class {
+pub enum ProgramClass {
     /// A shell, which runs the text after `-c` or the commands that it reads.
     Shell,
     /// A program that starts the program named among its arguments.
     Wrapper(Wrapper),
     /// A program that runs texts in another language.
-    Interpreter(Interpreter),
+    Interpreter(InterpreterSyntax),
     /// A program whose arguments only choose what is read and printed.
-    Reader(ReaderArguments),
+    Reader(ReadOnlyArguments),
     /// A program that starts none of its arguments, except through a known risk or an unknown subcommand.
     Settled,
     /// A program of which any argument may be a program. Unknown programs have this class.
@@ -57,7 +57,7 @@ pub(crate) enum NoShellCondition {
 
 /// Arguments with which a program remains a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReaderArguments {
+pub enum ReadOnlyArguments {
     /// Any argument, even one that is known only at run time: the program is not a builtin that may evaluate a word, and
     /// it has no option that writes. A pattern covers such arguments.
     Any,
@@ -67,16 +67,16 @@ pub enum ReaderArguments {
 
 /// Arguments that prevent a program from running the commands in its input.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct RunsItsInput {
+pub(crate) struct InputRunExceptions {
     /// Options of which one is enough.
     pub(crate) unless: &'static [&'static str],
     /// `true` if any operand is enough.
     pub(crate) or_operands: bool,
 }
 
-impl Program {
+impl ProgramFacts {
     /// Creates the entry of programs that are alike.
-    pub(super) const fn of(class: Class, names: &'static [&'static str]) -> Self {
+    pub(super) const fn of(class: ProgramClass, names: &'static [&'static str]) -> Self {
         Self {
             names,
             class,
@@ -99,12 +99,12 @@ impl Program {
 
     /// Marks programs that run the commands in their input unless one of these options is given.
     pub(super) const fn running_its_input(self, unless: &'static [&'static str]) -> Self {
-        Self { input: Some(RunsItsInput { unless, or_operands: false }), ..self }
+        Self { input: Some(InputRunExceptions { unless, or_operands: false }), ..self }
     }
 
     /// Marks programs that run the commands in their input unless one of these options or an operand is given.
     pub(super) const fn running_its_input_without_operands(self, unless: &'static [&'static str]) -> Self {
-        Self { input: Some(RunsItsInput { unless, or_operands: true }), ..self }
+        Self { input: Some(InputRunExceptions { unless, or_operands: true }), ..self }
     }
 
     /// Marks programs that run a text in a language of their own, such as a script or rules.
@@ -123,27 +123,27 @@ impl Program {
     }
 
     /// Returns the kind of the program.
-    pub fn class(&self) -> Class {
+    pub fn class(&self) -> ProgramClass {
         self.class
     }
 
     /// Returns `true` if the program is a shell.
     pub fn is_shell(&self) -> bool {
-        matches!(self.class, Class::Shell)
+        matches!(self.class, ProgramClass::Shell)
     }
 
     /// Returns the way in which the program starts the program among its arguments, if it does.
     pub fn wrapper(&self) -> Option<Wrapper> {
         match self.class {
-            Class::Wrapper(wrapper) => Some(wrapper),
+            ProgramClass::Wrapper(wrapper) => Some(wrapper),
             _ => None,
         }
     }
 
     /// Returns the syntax of the arguments, if the program runs texts in another language.
-    pub fn interpreter(&self) -> Option<Interpreter> {
+    pub fn interpreter(&self) -> Option<InterpreterSyntax> {
         match self.class {
-            Class::Interpreter(interpreter) => Some(interpreter),
+            ProgramClass::Interpreter(interpreter) => Some(interpreter),
             _ => None,
         }
     }
@@ -155,7 +155,7 @@ impl Program {
 
     /// Returns `true` if the arguments only choose what is read and printed.
     pub(crate) fn is_reader(&self) -> bool {
-        matches!(self.class, Class::Reader(_))
+        matches!(self.class, ProgramClass::Reader(_))
     }
 
     /// Returns `true` if the program takes names of programs as names of packages.
@@ -165,18 +165,20 @@ impl Program {
 
     /// Returns `true` if no argument is a program, except through a known risk.
     pub(crate) fn is_settled(&self) -> bool {
-        matches!(self.class, Class::Reader(_) | Class::Settled | Class::Interpreter(_))
+        matches!(self.class, ProgramClass::Reader(_) | ProgramClass::Settled | ProgramClass::Interpreter(_))
     }
 
     /// Returns `true` if the program runs a text: one of its arguments, or a file that it reads.
     pub(crate) fn runs_texts(&self) -> bool {
-        self.runs_texts || self.input.is_some() || matches!(self.class, Class::Shell | Class::Interpreter(_))
+        self.runs_texts
+            || self.input.is_some()
+            || matches!(self.class, ProgramClass::Shell | ProgramClass::Interpreter(_))
     }
 
     /// Returns `true` if a version may follow the name. Readers have no versions (`ls2` is a different program), and
     /// neither have programs that are in the catalogue only for their packages.
     pub(super) fn has_versions(&self) -> bool {
-        !(self.is_reader() || self.installs && matches!(self.class, Class::Other))
+        !(self.is_reader() || self.installs && matches!(self.class, ProgramClass::Other))
     }
 }
 

@@ -1,10 +1,10 @@
 //! Shells, programs that start other programs, and programs that start none.
 
-use super::program::{Class, NoShellCondition, Program, ReaderArguments, Wrapper};
+use super::program::{NoShellCondition, ProgramClass, ProgramFacts, ReadOnlyArguments, Wrapper};
 
-pub(super) const PROGRAMS: &[Program] = &[
-    Program::of(
-        Class::Shell,
+pub(super) const PROGRAMS: &[ProgramFacts] = &[
+    ProgramFacts::of(
+        ProgramClass::Shell,
         &[
             "ash",
             "bash",
@@ -31,8 +31,8 @@ pub(super) const PROGRAMS: &[Program] = &[
         ],
     ),
     // Programs that start the program named among their arguments.
-    Program::of(
-        Class::Wrapper(Wrapper::PLAIN),
+    ProgramFacts::of(
+        ProgramClass::Wrapper(Wrapper::PLAIN),
         &[
             "bubblewrap",
             "bundle",
@@ -110,43 +110,44 @@ pub(super) const PROGRAMS: &[Program] = &[
             "zargs",
         ],
     ),
-    Program::of(Class::Wrapper(Wrapper::PLAIN), &["bunx", "npx", "pipx", "uvx"]).running_packages(),
-    Program::of(
-        Class::Wrapper(Wrapper::PLAIN.with_shell_unless(NoShellCondition::Operands(1))),
+    ProgramFacts::of(ProgramClass::Wrapper(Wrapper::PLAIN), &["bunx", "npx", "pipx", "uvx"]).running_packages(),
+    ProgramFacts::of(
+        ProgramClass::Wrapper(Wrapper::PLAIN.with_shell_unless(NoShellCondition::Operands(1))),
         &["chroot", "setarch"],
     ),
-    Program::of(
-        Class::Wrapper(Wrapper::PLAIN.starting_its_first_operand()),
+    ProgramFacts::of(
+        ProgramClass::Wrapper(Wrapper::PLAIN.starting_its_first_operand()),
         &["doas", "ionice", "nice", "nohup", "setsid", "stdbuf", "sudo", "time", "timeout"],
     ),
-    Program::of(
-        Class::Wrapper(Wrapper::PLAIN.handing_texts_on()),
+    ProgramFacts::of(
+        ProgramClass::Wrapper(Wrapper::PLAIN.handing_texts_on()),
         &["entr", "flock", "hyperfine", "parallel", "pee", "sem", "ssh", "watch", "xargs"],
     ),
-    Program::of(Class::Wrapper(Wrapper::PLAIN.handing_texts_on().starting_its_first_operand()), &["env"]),
-    Program::of(Class::Wrapper(Wrapper::PLAIN), &["expect"]).running_its_input_without_operands(&["-c", "-f"]),
-    Program::of(
-        Class::Wrapper(Wrapper::PLAIN.with_shell_unless(NoShellCondition::Operands(0))),
+    ProgramFacts::of(ProgramClass::Wrapper(Wrapper::PLAIN.handing_texts_on().starting_its_first_operand()), &["env"]),
+    ProgramFacts::of(ProgramClass::Wrapper(Wrapper::PLAIN), &["expect"])
+        .running_its_input_without_operands(&["-c", "-f"]),
+    ProgramFacts::of(
+        ProgramClass::Wrapper(Wrapper::PLAIN.with_shell_unless(NoShellCondition::Operands(0))),
         &["fakeroot", "firejail", "linux32", "linux64", "proot", "unshare"],
     ),
-    Program::of(Class::Wrapper(Wrapper::PLAIN), &["gdb"]).running_its_input(&["-batch", "--batch"]),
-    Program::of(Class::Wrapper(Wrapper::PLAIN), &["lldb"]).running_its_input(&["-b", "--batch"]),
-    Program::of(Class::Wrapper(Wrapper::PLAIN.with_shell_unless(NoShellCondition::Command)), &["newgrp"]),
-    Program::of(
-        Class::Wrapper(Wrapper::PLAIN.handing_texts_on().with_shell_unless(NoShellCondition::Command)),
+    ProgramFacts::of(ProgramClass::Wrapper(Wrapper::PLAIN), &["gdb"]).running_its_input(&["-batch", "--batch"]),
+    ProgramFacts::of(ProgramClass::Wrapper(Wrapper::PLAIN), &["lldb"]).running_its_input(&["-b", "--batch"]),
+    ProgramFacts::of(ProgramClass::Wrapper(Wrapper::PLAIN.with_shell_unless(NoShellCondition::Command)), &["newgrp"]),
+    ProgramFacts::of(
+        ProgramClass::Wrapper(Wrapper::PLAIN.handing_texts_on().with_shell_unless(NoShellCondition::Command)),
         &["nix-shell", "script", "su"],
     ),
-    Program::of(
-        Class::Wrapper(Wrapper::PLAIN.handing_texts_on().with_shell_unless(NoShellCondition::Operands(0))),
+    ProgramFacts::of(
+        ProgramClass::Wrapper(Wrapper::PLAIN.handing_texts_on().with_shell_unless(NoShellCondition::Operands(0))),
         &["nsenter", "runuser"],
     ),
-    Program::of(
-        Class::Wrapper(Wrapper::PLAIN.handing_texts_on().with_shell_unless(NoShellCondition::Operands(1))),
+    ProgramFacts::of(
+        ProgramClass::Wrapper(Wrapper::PLAIN.handing_texts_on().with_shell_unless(NoShellCondition::Operands(1))),
         &["sg"],
     ),
     // Programs whose arguments choose what is read and printed.
-    Program::of(
-        Class::Reader(ReaderArguments::Any),
+    ProgramFacts::of(
+        ProgramClass::Reader(ReadOnlyArguments::Any),
         &[
             "basename",
             "cat",
@@ -184,25 +185,25 @@ pub(super) const PROGRAMS: &[Program] = &[
             "wc",
         ],
     ),
-    Program::of(
-        Class::Reader(ReaderArguments::Literal),
+    ProgramFacts::of(
+        ProgramClass::Reader(ReadOnlyArguments::Literal),
         &[
             ":", "[", "break", "continue", "diff", "exit", "expr", "false", "id", "kill", "nproc", "printf", "pwd",
             "read", "return", "shift", "sleep", "test", "true", "type", "tty", "uname", "wait", "which", "whoami",
         ],
     ),
     // Programs that start none of their arguments.
-    Program::of(
-        Class::Settled,
+    ProgramFacts::of(
+        ProgramClass::Settled,
         &[
             "cd", "chgrp", "chmod", "chown", "column", "cp", "export", "gofmt", "gunzip", "gzip", "host", "ln",
             "local", "mkdir", "mktemp", "mv", "popd", "ps", "pushd", "rm", "rmdir", "rustfmt", "set", "shred", "touch",
             "truncate", "umask", "unset", "unzip",
         ],
     ),
-    Program::of(Class::Settled, &["sed"]).running_texts(),
+    ProgramFacts::of(ProgramClass::Settled, &["sed"]).running_texts(),
     // Programs of which only the use of packages is known: names of programs are names of packages, or the program runs
     // packages.
-    Program::of(Class::Other, &["apk", "brew", "dnf", "pacman", "yum", "zypper"]).installing(),
-    Program::of(Class::Other, &["poetry", "uv"]).running_packages(),
+    ProgramFacts::of(ProgramClass::Other, &["apk", "brew", "dnf", "pacman", "yum", "zypper"]).installing(),
+    ProgramFacts::of(ProgramClass::Other, &["poetry", "uv"]).running_packages(),
 ];

@@ -2,7 +2,7 @@
 
 /// Argument with an effect beyond the usual one of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Risk {
+pub(crate) enum RiskyArgument {
     /// Long option with this name, with or without a value, or an abbreviation that is not the name of another option.
     Long(&'static str),
     /// Long option with this name, if some argument contains an `@`.
@@ -31,9 +31,9 @@ pub(crate) enum Risk {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Risks {
     /// Risks that run something, or may run something.
-    pub(crate) runs: &'static [Risk],
+    pub(crate) runs: &'static [RiskyArgument],
     /// Risks that only write or read.
-    pub(crate) writes: &'static [Risk],
+    pub(crate) writes: &'static [RiskyArgument],
     /// Reason given for all of these risks.
     pub(crate) reason: &'static str,
     beginnings: Abbreviations,
@@ -68,15 +68,15 @@ impl Risks {
     pub(super) const NONE: Self =
         Self { runs: &[], writes: &[], reason: "", beginnings: Abbreviations::AllBut(&[]), valued: "" };
 
-    pub(super) const fn running(runs: &'static [Risk], reason: &'static str) -> Self {
+    pub(super) const fn running(runs: &'static [RiskyArgument], reason: &'static str) -> Self {
         Self { runs, reason, ..Self::NONE }
     }
 
-    pub(super) const fn writing(writes: &'static [Risk], reason: &'static str) -> Self {
+    pub(super) const fn writing(writes: &'static [RiskyArgument], reason: &'static str) -> Self {
         Self { writes, reason, ..Self::NONE }
     }
 
-    pub(super) const fn and_writing(self, writes: &'static [Risk]) -> Self {
+    pub(super) const fn and_writing(self, writes: &'static [RiskyArgument]) -> Self {
         Self { writes, ..self }
     }
 
@@ -95,7 +95,7 @@ impl Risks {
         Self { valued, ..self }
     }
 
-    fn all(&self) -> impl Iterator<Item = &'static Risk> {
+    fn all(&self) -> impl Iterator<Item = &'static RiskyArgument> {
         self.runs.iter().chain(self.writes)
     }
 
@@ -105,21 +105,21 @@ impl Risks {
     }
 
     /// Returns `true` if one of these arguments is this risk, given the options of the program.
-    pub(crate) fn is_hit(&self, risk: Risk, arguments: &[&str]) -> bool {
+    pub(crate) fn is_hit(&self, risk: RiskyArgument, arguments: &[&str]) -> bool {
         let is_long = |option: &str| arguments.iter().any(|word| self.is_long(option, word));
         let holds_a_file = |word: &&str| word.contains('@');
         match risk {
-            Risk::Always => true,
-            Risk::Operands(count) => operands(arguments) >= count,
-            Risk::Word(word) => arguments.contains(&word),
-            Risk::Start(start) => arguments.iter().any(|word| word.starts_with(start)),
-            Risk::Part(part) => arguments.iter().any(|word| word.contains(part)),
-            Risk::Long(option) => is_long(option),
-            Risk::LongWithFile(option) => is_long(option) && arguments.iter().any(holds_a_file),
-            Risk::Codegen => generates_code(arguments),
-            Risk::OptionWithFile => arguments.iter().any(|word| word.starts_with('-') && holds_a_file(word)),
-            Risk::Variable => arguments.iter().any(|word| sets_more_than_a_switch(word)),
-            Risk::Short(letter) => arguments.iter().any(|word| {
+            RiskyArgument::Always => true,
+            RiskyArgument::Operands(count) => operands(arguments) >= count,
+            RiskyArgument::Word(word) => arguments.contains(&word),
+            RiskyArgument::Start(start) => arguments.iter().any(|word| word.starts_with(start)),
+            RiskyArgument::Part(part) => arguments.iter().any(|word| word.contains(part)),
+            RiskyArgument::Long(option) => is_long(option),
+            RiskyArgument::LongWithFile(option) => is_long(option) && arguments.iter().any(holds_a_file),
+            RiskyArgument::Codegen => generates_code(arguments),
+            RiskyArgument::OptionWithFile => arguments.iter().any(|word| word.starts_with('-') && holds_a_file(word)),
+            RiskyArgument::Variable => arguments.iter().any(|word| sets_more_than_a_switch(word)),
+            RiskyArgument::Short(letter) => arguments.iter().any(|word| {
                 let group = word.strip_prefix('-').filter(|group| !group.starts_with('-')).unwrap_or_default();
                 let own = group.find(|letter| self.valued.contains(letter)).map_or(group.len(), |value| value + 1);
                 group[..own].contains(letter)
@@ -141,13 +141,15 @@ impl Risks {
     /// Returns `true` if a file name that starts with this text could be a risk.
     pub(crate) fn may_be_hit_by_a_file(&self, start: &str) -> bool {
         self.all().any(|risk| match *risk {
-            Risk::Always | Risk::Operands(_) => true,
-            Risk::Word(word) => word.starts_with(start),
-            Risk::Start(text) => text.starts_with(start) || start.starts_with(text),
-            Risk::Part(_) | Risk::Variable => !start.contains('/'),
-            Risk::Long(_) | Risk::LongWithFile(_) | Risk::Short(_) | Risk::OptionWithFile | Risk::Codegen => {
-                may_be_an_option(start)
-            }
+            RiskyArgument::Always | RiskyArgument::Operands(_) => true,
+            RiskyArgument::Word(word) => word.starts_with(start),
+            RiskyArgument::Start(text) => text.starts_with(start) || start.starts_with(text),
+            RiskyArgument::Part(_) | RiskyArgument::Variable => !start.contains('/'),
+            RiskyArgument::Long(_)
+            | RiskyArgument::LongWithFile(_)
+            | RiskyArgument::Short(_)
+            | RiskyArgument::OptionWithFile
+            | RiskyArgument::Codegen => may_be_an_option(start),
         })
     }
 }

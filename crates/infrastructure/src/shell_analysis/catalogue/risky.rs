@@ -1,18 +1,18 @@
 //! Programs that run or write something else if certain arguments are given.
 
 use super::{
-    program::{Class, Program, ReaderArguments},
+    program::{ProgramClass, ProgramFacts, ReadOnlyArguments},
     risks::{
-        Risk::{
+        Risks,
+        RiskyArgument::{
             self, Always, Codegen, Long, LongWithFile, Operands, OptionWithFile, Part, Short, Start, Variable, Word,
         },
-        Risks,
     },
     subcommands,
 };
 
-pub(super) const RISKY: &[Program] = &[
-    Program::of(Class::Settled, &["git"]).with_risks(
+pub(super) const RISKY: &[ProgramFacts] = &[
+    ProgramFacts::of(ProgramClass::Settled, &["git"]).with_risks(
         Risks::running(
             &[
                 Long("--output"),
@@ -36,7 +36,7 @@ pub(super) const RISKY: &[Program] = &[
         )
         .knowing(&["--text"]),
     ),
-    Program::of(Class::Settled, &["find"]).with_risks(Risks::running(
+    ProgramFacts::of(ProgramClass::Settled, &["find"]).with_risks(Risks::running(
         &[
             Word("-exec"),
             Word("-execdir"),
@@ -49,17 +49,17 @@ pub(super) const RISKY: &[Program] = &[
         ],
         "this argument makes find run or change something",
     )),
-    Program::of(Class::Settled, &["fd", "fdfind"]).with_risks(Risks::running(
+    ProgramFacts::of(ProgramClass::Settled, &["fd", "fdfind"]).with_risks(Risks::running(
         &[Short('x'), Short('X'), Long("--exec"), Long("--exec-batch")],
         "this argument makes fd run a program",
     )),
-    Program::of(Class::Settled, &["tar"]).with_risks(
+    ProgramFacts::of(ProgramClass::Settled, &["tar"]).with_risks(
         Risks::running(TAR, "this argument makes tar run or write something else").knowing(&["--checkpoint", "--file"]),
     ),
-    Program::of(Class::Other, &["gtar", "bsdtar"]).with_risks(
+    ProgramFacts::of(ProgramClass::Other, &["gtar", "bsdtar"]).with_risks(
         Risks::running(TAR, "this argument makes tar run or write something else").knowing(&["--checkpoint", "--file"]),
     ),
-    Program::of(Class::Settled, &["rsync"]).with_risks(Risks::running(
+    ProgramFacts::of(ProgramClass::Settled, &["rsync"]).with_risks(Risks::running(
         &[
             Short('e'),
             Short('M'),
@@ -74,21 +74,23 @@ pub(super) const RISKY: &[Program] = &[
         ],
         "this argument makes rsync run or write something else",
     )),
-    Program::of(Class::Settled, &["sort"]).with_risks(
+    ProgramFacts::of(ProgramClass::Settled, &["sort"]).with_risks(
         Risks::running(&[Long("--compress-program")], "this argument makes sort run or write something else")
             .and_writing(&[Short('o'), Long("--output"), Short('T'), Long("--files0-from")]),
     ),
-    Program::of(Class::Settled, &["split"])
+    ProgramFacts::of(ProgramClass::Settled, &["split"])
         .with_risks(Risks::running(&[Long("--filter")], "this argument makes split run a program")),
-    Program::of(Class::Settled, &["csplit"]).with_risks(Risks::running(&[Always], "csplit writes files")),
-    Program::of(Class::Settled, &["dd"]).with_risks(Risks::writing(&[Start("of=")], "dd writes to this file")),
-    Program::of(Class::Settled, &["tee"]).with_risks(Risks::running(&[Always], "tee writes to the files it is given")),
-    Program::of(Class::Settled, &["rg"]).with_risks(Risks::running(
+    ProgramFacts::of(ProgramClass::Settled, &["csplit"]).with_risks(Risks::running(&[Always], "csplit writes files")),
+    ProgramFacts::of(ProgramClass::Settled, &["dd"])
+        .with_risks(Risks::writing(&[Start("of=")], "dd writes to this file")),
+    ProgramFacts::of(ProgramClass::Settled, &["tee"])
+        .with_risks(Risks::running(&[Always], "tee writes to the files it is given")),
+    ProgramFacts::of(ProgramClass::Settled, &["rg"]).with_risks(Risks::running(
         &[Long("--pre"), Long("--hostname-bin"), Long("--search-zip"), Short('z')],
         "this argument makes rg run a program",
     )),
-    Program::of(Class::Other, &["ripgrep"]).with_risks(Risks::running(&[Always], "it may run a program")),
-    Program::of(Class::Settled, &["man"]).with_risks(Risks::running(
+    ProgramFacts::of(ProgramClass::Other, &["ripgrep"]).with_risks(Risks::running(&[Always], "it may run a program")),
+    ProgramFacts::of(ProgramClass::Settled, &["man"]).with_risks(Risks::running(
         &[
             Short('P'),
             Long("--pager"),
@@ -110,28 +112,29 @@ pub(super) const RISKY: &[Program] = &[
         ],
         "this argument makes man run a program",
     )),
-    Program::of(Class::Settled, &["zip"]).with_risks(Risks::running(
+    ProgramFacts::of(ProgramClass::Settled, &["zip"]).with_risks(Risks::running(
         &[Short('T'), Long("--test"), Long("--unzip-command")],
         "this argument makes zip run a program",
     )),
-    Program::of(Class::Settled, &["vim", "vi"]).with_risks(Risks::running(&[Always], "an editor runs commands")),
-    Program::of(Class::Other, &["view", "nvim", "emacs", "nano"])
+    ProgramFacts::of(ProgramClass::Settled, &["vim", "vi"])
         .with_risks(Risks::running(&[Always], "an editor runs commands")),
-    Program::of(Class::Other, &["ex", "ed"])
+    ProgramFacts::of(ProgramClass::Other, &["view", "nvim", "emacs", "nano"])
+        .with_risks(Risks::running(&[Always], "an editor runs commands")),
+    ProgramFacts::of(ProgramClass::Other, &["ex", "ed"])
         .with_risks(Risks::running(&[Always], "an editor runs commands"))
         .running_its_input(&[]),
-    Program::of(Class::Settled, &["less"])
+    ProgramFacts::of(ProgramClass::Settled, &["less"])
         .with_risks(Risks::running(&[Always], "a pager runs commands and writes files")),
-    Program::of(Class::Settled, &["more"]).with_risks(Risks::running(&[Always], "a pager runs commands")),
-    Program::of(Class::Other, &["most"]).with_risks(Risks::running(&[Always], "a pager runs commands")),
-    Program::of(Class::Settled, &["scp"]).with_risks(Risks::running(
+    ProgramFacts::of(ProgramClass::Settled, &["more"]).with_risks(Risks::running(&[Always], "a pager runs commands")),
+    ProgramFacts::of(ProgramClass::Other, &["most"]).with_risks(Risks::running(&[Always], "a pager runs commands")),
+    ProgramFacts::of(ProgramClass::Settled, &["scp"]).with_risks(Risks::running(
         &[Short('o'), Short('S'), Short('F'), Short('D'), Short('J')],
         "this argument makes scp run a program",
     )),
-    Program::of(Class::Other, &["sftp"])
+    ProgramFacts::of(ProgramClass::Other, &["sftp"])
         .with_risks(Risks::running(&[Always], "sftp runs commands"))
         .running_its_input(&["-b"]),
-    Program::of(Class::Settled, &["curl"]).with_risks(
+    ProgramFacts::of(ProgramClass::Settled, &["curl"]).with_risks(
         Risks::writing(
             &[
                 Short('o'),
@@ -171,19 +174,19 @@ pub(super) const RISKY: &[Program] = &[
         .knowing(&["--cookie"])
         .with_values("AbCdEFHhKmoPQrTtuUwxXyYz"),
     ),
-    Program::of(Class::Settled, &["wget"]).with_risks(Risks::running(&[Always], "wget writes files")),
-    Program::of(Class::Other, &["openssl"])
+    ProgramFacts::of(ProgramClass::Settled, &["wget"]).with_risks(Risks::running(&[Always], "wget writes files")),
+    ProgramFacts::of(ProgramClass::Other, &["openssl"])
         .with_risks(Risks::running(&[Always], "openssl loads code and writes files")),
-    Program::of(Class::Settled, &["uniq"])
+    ProgramFacts::of(ProgramClass::Settled, &["uniq"])
         .with_risks(Risks::running(&[Operands(2)], "uniq writes to its second operand")),
-    Program::of(Class::Other, &["xxd"])
+    ProgramFacts::of(ProgramClass::Other, &["xxd"])
         .with_risks(Risks::writing(&[Operands(2), Short('r')], "xxd writes to its second operand")),
-    Program::of(Class::Settled, &["jq"])
+    ProgramFacts::of(ProgramClass::Settled, &["jq"])
         .with_risks(Risks::running(&[Short('L'), Long("--from-file"), Short('f')], "this argument makes jq load code")),
-    Program::of(Class::Other, &["yq"])
+    ProgramFacts::of(ProgramClass::Other, &["yq"])
         .with_risks(Risks::writing(&[Short('i'), Long("--inplace")], "this argument makes yq write")),
-    Program::of(Class::Settled, &["c++", "cc", "clang", "clang++", "cpp", "g++", "gcc", "gfortran"]).with_risks(
-        Risks::running(
+    ProgramFacts::of(ProgramClass::Settled, &["c++", "cc", "clang", "clang++", "cpp", "g++", "gcc", "gfortran"])
+        .with_risks(Risks::running(
             &[
                 Start("-fplugin"),
                 Start("-fpass-plugin"),
@@ -215,9 +218,8 @@ pub(super) const RISKY: &[Program] = &[
                 Start("-ccc-"),
             ],
             "this argument makes the compiler run something else",
-        ),
-    ),
-    Program::of(Class::Settled, &["rustc", "rustdoc"]).with_risks(
+        )),
+    ProgramFacts::of(ProgramClass::Settled, &["rustc", "rustdoc"]).with_risks(
         Risks::running(
             &[
                 Codegen,
@@ -233,7 +235,7 @@ pub(super) const RISKY: &[Program] = &[
         )
         .with_no_beginnings(),
     ),
-    Program::of(Class::Settled, &["go"])
+    ProgramFacts::of(ProgramClass::Settled, &["go"])
         .with_risks(Risks::running(
             &[
                 Start("-toolexec"),
@@ -269,7 +271,7 @@ pub(super) const RISKY: &[Program] = &[
             "this argument makes go run or write something else",
         ))
         .with_subcommands(&subcommands::GO),
-    Program::of(Class::Settled, &["cargo"])
+    ProgramFacts::of(ProgramClass::Settled, &["cargo"])
         .with_risks(
             Risks::running(
                 &[
@@ -289,7 +291,7 @@ pub(super) const RISKY: &[Program] = &[
             .with_no_beginnings(),
         )
         .with_subcommands(&subcommands::CARGO),
-    Program::of(Class::Settled, &["cmake"]).with_risks(
+    ProgramFacts::of(ProgramClass::Settled, &["cmake"]).with_risks(
         Risks::running(
             &[
                 Word("-E"),
@@ -309,26 +311,26 @@ pub(super) const RISKY: &[Program] = &[
         )
         .with_no_beginnings(),
     ),
-    Program::of(Class::Settled, &["make", "gmake"])
+    ProgramFacts::of(ProgramClass::Settled, &["make", "gmake"])
         .with_risks(Risks::running(
             &[Long("--eval"), Short('E'), Variable, Part("$("), Part("${"), Part("`")],
             "this argument makes make run something else",
         ))
         .running_texts(),
-    Program::of(Class::Other, &["ninja"])
+    ProgramFacts::of(ProgramClass::Other, &["ninja"])
         .with_risks(Risks::running(&[Short('t')], "this argument makes ninja run something else")),
-    Program::of(Class::Settled, &["npm"])
+    ProgramFacts::of(ProgramClass::Settled, &["npm"])
         .with_risks(Risks::running(NODE_PACKAGES, "this argument makes it run something else").knowing(&["--global"]))
         .with_subcommands(&subcommands::NPM),
-    Program::of(Class::Settled, &["pnpm"])
+    ProgramFacts::of(ProgramClass::Settled, &["pnpm"])
         .with_risks(Risks::running(NODE_PACKAGES, "this argument makes it run something else").knowing(&["--global"]))
         .with_subcommands(&subcommands::PNPM)
         .running_packages(),
-    Program::of(Class::Settled, &["yarn"])
+    ProgramFacts::of(ProgramClass::Settled, &["yarn"])
         .with_risks(Risks::running(NODE_PACKAGES, "this argument makes it run something else").knowing(&["--global"]))
         .with_subcommands(&subcommands::YARN)
         .running_packages(),
-    Program::of(Class::Settled, &["pip", "pip3"])
+    ProgramFacts::of(ProgramClass::Settled, &["pip", "pip3"])
         .with_risks(
             Risks::running(
                 &[
@@ -345,13 +347,13 @@ pub(super) const RISKY: &[Program] = &[
             .knowing(&["--pre"]),
         )
         .with_subcommands(&subcommands::PIP),
-    Program::of(Class::Settled, &["gh"])
+    ProgramFacts::of(ProgramClass::Settled, &["gh"])
         .with_risks(Risks::running(
             &[Word("--"), Short('e'), Long("--editor")],
             "this argument makes gh run something else",
         ))
         .with_subcommands(&subcommands::GH),
-    Program::of(Class::Settled, &["apt", "apt-get"])
+    ProgramFacts::of(ProgramClass::Settled, &["apt", "apt-get"])
         .with_risks(Risks::running(
             &[
                 Short('o'),
@@ -365,7 +367,7 @@ pub(super) const RISKY: &[Program] = &[
             "this argument makes apt run something else",
         ))
         .installing(),
-    Program::of(Class::Settled, &["dpkg"]).with_risks(Risks::running(
+    ProgramFacts::of(ProgramClass::Settled, &["dpkg"]).with_risks(Risks::running(
         &[
             Long("--pre-invoke"),
             Long("--post-invoke"),
@@ -377,50 +379,53 @@ pub(super) const RISKY: &[Program] = &[
         ],
         "this argument makes dpkg run or write something else",
     )),
-    Program::of(Class::Settled, &["date"]).with_risks(
+    ProgramFacts::of(ProgramClass::Settled, &["date"]).with_risks(
         Risks::writing(&[Short('s'), Long("--set")], "this argument makes date set the clock").with_values("dfIr"),
     ),
-    Program::of(Class::Settled, &["hostname"])
+    ProgramFacts::of(ProgramClass::Settled, &["hostname"])
         .with_risks(Risks::writing(&[Operands(1), Short('F'), Long("--file")], "hostname sets its operand")),
-    Program::of(Class::Settled, &["tree"])
+    ProgramFacts::of(ProgramClass::Settled, &["tree"])
         .with_risks(Risks::writing(&[Short('o'), Short('R')], "this argument makes tree write a file")),
-    Program::of(Class::Settled, &["shuf"])
+    ProgramFacts::of(ProgramClass::Settled, &["shuf"])
         .with_risks(Risks::writing(&[Short('o'), Long("--output")], "this argument makes shuf write a file")),
-    Program::of(Class::Reader(ReaderArguments::Literal), &["file"])
+    ProgramFacts::of(ProgramClass::Reader(ReadOnlyArguments::Literal), &["file"])
         .with_risks(Risks::writing(&[Short('C'), Long("--compile")], "this argument makes file write a file")),
-    Program::of(Class::Other, &["crontab"])
+    ProgramFacts::of(ProgramClass::Other, &["crontab"])
         .with_risks(Risks::running(&[Always], "it plans commands"))
         .running_its_input_without_operands(&["-l", "-r"]),
-    Program::of(Class::Other, &["at"])
+    ProgramFacts::of(ProgramClass::Other, &["at"])
         .with_risks(Risks::running(&[Always], "it plans commands"))
         .running_its_input(&["-f", "-l", "-r", "-d", "-c"]),
-    Program::of(Class::Other, &["batch"])
+    ProgramFacts::of(ProgramClass::Other, &["batch"])
         .with_risks(Risks::running(&[Always], "it plans commands"))
         .running_its_input(&["-f"]),
-    Program::of(Class::Other, &["tmux", "screen"]).with_risks(Risks::running(&[Always], "it runs commands")),
-    Program::of(Class::Other, &["m4"])
+    ProgramFacts::of(ProgramClass::Other, &["tmux", "screen"])
+        .with_risks(Risks::running(&[Always], "it runs commands")),
+    ProgramFacts::of(ProgramClass::Other, &["m4"])
         .with_risks(Risks::running(&[Always], "it runs commands"))
         .running_its_input_without_operands(&[]),
-    Program::of(Class::Other, &["dc"])
+    ProgramFacts::of(ProgramClass::Other, &["dc"])
         .with_risks(Risks::running(&[Always], "it runs commands"))
         .running_its_input_without_operands(&["-e", "-f"]),
-    Program::of(Class::Other, &["ftp"])
+    ProgramFacts::of(ProgramClass::Other, &["ftp"])
         .with_risks(Risks::running(&[Always], "it runs commands"))
         .running_its_input(&[]),
-    Program::of(Class::Other, &["telnet"]).with_risks(Risks::running(&[Always], "it runs commands")),
-    Program::of(Class::Other, &["bc"]).with_risks(Risks::running(&[Always], "bc runs programs of its own")),
-    Program::of(Class::Other, &["nmap"]).with_risks(Risks::running(&[Always], "nmap runs scripts")),
-    Program::of(Class::Other, &["nc", "ncat"]).with_risks(Risks::running(&[Always], "it may start a program")),
-    Program::of(Class::Settled, &["install"])
+    ProgramFacts::of(ProgramClass::Other, &["telnet"]).with_risks(Risks::running(&[Always], "it runs commands")),
+    ProgramFacts::of(ProgramClass::Other, &["bc"]).with_risks(Risks::running(&[Always], "bc runs programs of its own")),
+    ProgramFacts::of(ProgramClass::Other, &["nmap"]).with_risks(Risks::running(&[Always], "nmap runs scripts")),
+    ProgramFacts::of(ProgramClass::Other, &["nc", "ncat"])
+        .with_risks(Risks::running(&[Always], "it may start a program")),
+    ProgramFacts::of(ProgramClass::Settled, &["install"])
         .with_risks(Risks::running(&[Long("--strip-program")], "this argument makes install run a program")),
-    Program::of(Class::Other, &["cpio"]).with_risks(Risks::running(&[Always], "cpio runs programs and writes files")),
-    Program::of(Class::Other, &["ar"]).with_risks(Risks::running(&[Always], "ar writes files")),
-    Program::of(Class::Other, &["patch"])
+    ProgramFacts::of(ProgramClass::Other, &["cpio"])
+        .with_risks(Risks::running(&[Always], "cpio runs programs and writes files")),
+    ProgramFacts::of(ProgramClass::Other, &["ar"]).with_risks(Risks::running(&[Always], "ar writes files")),
+    ProgramFacts::of(ProgramClass::Other, &["patch"])
         .with_risks(Risks::running(&[Always], "patch writes the files named in its input")),
 ];
 
 /// Risks of GNU tar and compatible programs.
-const TAR: &[Risk] = &[
+const TAR: &[RiskyArgument] = &[
     Long("--checkpoint-action"),
     Long("--to-command"),
     Long("--use-compress-program"),
@@ -437,7 +442,7 @@ const TAR: &[Risk] = &[
 ];
 
 /// Risks of the package managers for Node.
-const NODE_PACKAGES: &[Risk] = &[
+const NODE_PACKAGES: &[RiskyArgument] = &[
     Long("--script-shell"),
     Long("--shell"),
     Long("--node-options"),

@@ -1,7 +1,7 @@
 //! Known subcommands of programs. Any other subcommand may be an alias, the name of another program, or made to run
 //! one.
 
-use super::risks::Risk;
+use super::risks::RiskyArgument;
 
 /// Known subcommands of a program, and the options that may precede them.
 #[derive(Debug)]
@@ -11,12 +11,12 @@ pub(crate) struct Subcommands {
     flags: &'static [&'static str],
     /// Options that take the next word.
     valued: &'static [&'static str],
-    others: UnknownSubcommand,
+    others: UnknownSubcommandMeaning,
 }
 
 /// Possible meanings of an unknown subcommand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum UnknownSubcommand {
+enum UnknownSubcommandMeaning {
     /// An alias, or any program.
     Anything,
     /// A script of the project, if the name contains a colon. No program has such a name.
@@ -92,7 +92,7 @@ pub(super) static CARGO: Subcommands = Subcommands {
     ],
     flags: &["--frozen", "--list", "--locked", "--offline", "-vv"],
     valued: &["--color"],
-    others: UnknownSubcommand::Anything,
+    others: UnknownSubcommandMeaning::Anything,
 };
 
 pub(super) static GH: Subcommands = Subcommands {
@@ -126,7 +126,7 @@ pub(super) static GH: Subcommands = Subcommands {
     ],
     flags: &[],
     valued: &[],
-    others: UnknownSubcommand::Anything,
+    others: UnknownSubcommandMeaning::Anything,
 };
 
 pub(super) static GO: Subcommands = Subcommands {
@@ -152,7 +152,7 @@ pub(super) static GO: Subcommands = Subcommands {
     ],
     flags: &[],
     valued: &[],
-    others: UnknownSubcommand::Tools,
+    others: UnknownSubcommandMeaning::Tools,
 };
 
 pub(super) static NPM: Subcommands = Subcommands {
@@ -255,7 +255,7 @@ pub(super) static NPM: Subcommands = Subcommands {
         "-ws",
     ],
     valued: &["--prefix", "-C", "--workspace", "-w", "--loglevel"],
-    others: UnknownSubcommand::Anything,
+    others: UnknownSubcommandMeaning::Anything,
 };
 
 pub(super) static PNPM: Subcommands = Subcommands {
@@ -306,7 +306,7 @@ pub(super) static PNPM: Subcommands = Subcommands {
     ],
     flags: &["-r", "-s", "-w", "--recursive", "--silent", "--workspace-root"],
     valued: &["--prefix", "-C", "--dir", "--filter", "-F"],
-    others: UnknownSubcommand::Scripts,
+    others: UnknownSubcommandMeaning::Scripts,
 };
 
 pub(super) static YARN: Subcommands = Subcommands {
@@ -352,7 +352,7 @@ pub(super) static YARN: Subcommands = Subcommands {
     flags: &["-s", "--silent"],
     // `workspace x` is followed by a subcommand for that part of the project.
     valued: &["--cwd", "workspace"],
-    others: UnknownSubcommand::Scripts,
+    others: UnknownSubcommandMeaning::Scripts,
 };
 
 pub(super) static PIP: Subcommands = Subcommands {
@@ -384,7 +384,7 @@ pub(super) static PIP: Subcommands = Subcommands {
         "--require-virtualenv",
     ],
     valued: &[],
-    others: UnknownSubcommand::Anything,
+    others: UnknownSubcommandMeaning::Anything,
 };
 
 impl Subcommands {
@@ -400,12 +400,12 @@ impl Subcommands {
                 }
                 word if self.flags.contains(&word) || FLAGS.contains(&word) => {}
                 _ if option.starts_with("--") && self.valued.contains(&option) => {}
-                word if self.others == UnknownSubcommand::Scripts && word.contains(':') => {
+                word if self.others == UnknownSubcommandMeaning::Scripts && word.contains(':') => {
                     let name = |byte: u8| byte.is_ascii_alphanumeric() || b":_-".contains(&byte);
                     let (first, _) = word.split_once(':').unwrap_or((word, ""));
                     return self.plain.contains(&first) && word.bytes().all(name);
                 }
-                "tool" if self.others == UnknownSubcommand::Tools => return rest.next() == Some(&"cover"),
+                "tool" if self.others == UnknownSubcommandMeaning::Tools => return rest.next() == Some(&"cover"),
                 word => return self.plain.contains(&word),
             }
         }
@@ -542,13 +542,13 @@ pub(crate) const GIT_SUBCOMMANDS: &[&str] = &[
 ];
 
 /// Options of single subcommands that make git run or write something else.
-pub(crate) const GIT_RISKS: &[(&str, &[Risk])] = &[
+pub(crate) const GIT_RISKS: &[(&str, &[RiskyArgument])] = &[
     // `git branch --list --no-list -D main` deletes the branch, though `Bash(git branch --list *)` covers its words.
-    ("branch", &[Risk::Long("--no-list")]),
-    ("clone", &[Risk::Short('c'), Risk::Short('u')]),
-    ("grep", &[Risk::Short('O')]),
-    ("ls-remote", &[Risk::Short('u')]),
-    ("rebase", &[Risk::Short('x')]),
+    ("branch", &[RiskyArgument::Long("--no-list")]),
+    ("clone", &[RiskyArgument::Short('c'), RiskyArgument::Short('u')]),
+    ("grep", &[RiskyArgument::Short('O')]),
+    ("ls-remote", &[RiskyArgument::Short('u')]),
+    ("rebase", &[RiskyArgument::Short('x')]),
 ];
 
 /// Options before git's subcommand that take the next word as their value.

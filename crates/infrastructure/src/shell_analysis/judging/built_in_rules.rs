@@ -3,13 +3,13 @@
 
 use crate::shell_analysis::{
     catalogue::{
-        filters::{Filter, filter},
+        filters::{FilterProgram, filter},
         variables::{is_name, stays_in_the_shell},
     },
     judging::builtins::writes_a_variable,
     word::{DynamicReason, Word},
 };
-use toolstead_domain::BuiltInRule;
+use toolstead_domain::BuiltInCommandRule;
 
 /// Upper-case variables whose value may be printed. Others may hold a secret that the configuration passes to commands.
 const PRINTABLE_VARIABLES: &[&str] = &["HOME", "LINENO", "OLDPWD", "PWD", "SECONDS", "USER"];
@@ -25,7 +25,7 @@ pub(crate) struct CommandContext<'t> {
 
 /// Returns the built-in rule that allows a command with these words. The first word is the program; no assignment
 /// before it may change what the program does.
-pub(crate) fn built_in_rule(words: &[Word], around: CommandContext<'_>) -> Option<BuiltInRule> {
+pub(crate) fn built_in_rule(words: &[Word], around: CommandContext<'_>) -> Option<BuiltInCommandRule> {
     let (name, arguments) = words.split_first()?;
     let name = name.literal().filter(|_| !name.quoted)?;
     let are_printable = |words: &[Word]| {
@@ -33,13 +33,15 @@ pub(crate) fn built_in_rule(words: &[Word], around: CommandContext<'_>) -> Optio
             && (words.iter().all(|word| word.dynamic.is_none()) || !names_secret_variable(around.text))
     };
     match (name, arguments) {
-        ("true" | ":", words) if are_printable(words) => Some(BuiltInRule::Status),
-        ("exit", code) if is_exit_code(code) => Some(BuiltInRule::Status),
-        ("echo", words) if are_printable(words) => Some(BuiltInRule::Print),
-        ("printf", [format, words @ ..]) if is_plain_format(format) && are_printable(words) => Some(BuiltInRule::Print),
+        ("true" | ":", words) if are_printable(words) => Some(BuiltInCommandRule::Status),
+        ("exit", code) if is_exit_code(code) => Some(BuiltInCommandRule::Status),
+        ("echo", words) if are_printable(words) => Some(BuiltInCommandRule::Print),
+        ("printf", [format, words @ ..]) if is_plain_format(format) && are_printable(words) => {
+            Some(BuiltInCommandRule::Print)
+        }
         (_, words) => {
             let filter = filter(name).filter(|_| around.reads_pipe)?;
-            only_filters(filter, words).then_some(BuiltInRule::PipeFilter)
+            only_filters(filter, words).then_some(BuiltInCommandRule::PipeFilter)
         }
     }
 }
@@ -116,7 +118,7 @@ fn is_exit_code(arguments: &[Word]) -> bool {
 }
 
 /// Returns `true` if no argument names a file and each option only changes what is printed.
-fn only_filters(filter: &Filter, arguments: &[Word]) -> bool {
+fn only_filters(filter: &FilterProgram, arguments: &[Word]) -> bool {
     let Some(words) = arguments.iter().map(Word::literal).collect::<Option<Vec<_>>>() else { return false };
     let mut rest = words.into_iter();
     let mut operands = 0;
@@ -141,7 +143,7 @@ fn only_filters(filter: &Filter, arguments: &[Word]) -> bool {
 }
 
 /// Returns `true` if a long option, given without its dashes, is written in full and on the list.
-fn is_proven_long<'w>(filter: &Filter, long: &str, rest: &mut impl Iterator<Item = &'w str>) -> bool {
+fn is_proven_long<'w>(filter: &FilterProgram, long: &str, rest: &mut impl Iterator<Item = &'w str>) -> bool {
     match long.split_once('=') {
         Some((name, value)) => filter.value_of_long(name).is_some_and(|form| form.accepts(value)),
         None if filter.long_flags.contains(&long) => true,
@@ -150,7 +152,7 @@ fn is_proven_long<'w>(filter: &Filter, long: &str, rest: &mut impl Iterator<Item
 }
 
 /// Returns `true` if all letters after one dash are on the list.
-fn is_proven_group<'w>(filter: &Filter, group: &str, rest: &mut impl Iterator<Item = &'w str>) -> bool {
+fn is_proven_group<'w>(filter: &FilterProgram, group: &str, rest: &mut impl Iterator<Item = &'w str>) -> bool {
     if filter.counts_by_dash && !group.is_empty() && group.bytes().all(|byte| byte.is_ascii_digit()) {
         return true;
     }

@@ -11,7 +11,7 @@ use crate::shell_analysis::{
 
 /// Classification of a command as a bash builtin.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Builtin {
+pub(super) enum BuiltinKind {
     /// Not a bash builtin.
     None,
     /// A bash builtin in a form that evaluates nothing.
@@ -21,15 +21,15 @@ pub(super) enum Builtin {
 }
 
 /// Classifies a command by its literal name and its words.
-pub(super) fn judge(name: &str, words: &[Word]) -> Builtin {
+pub(super) fn judge(name: &str, words: &[Word]) -> BuiltinKind {
     let arguments = words.get(1..).unwrap_or_default();
     let first = arguments.first().and_then(Word::literal).unwrap_or_default();
-    let plain = |plain: bool, reason| if plain { Builtin::Plain } else { Builtin::Evaluates(reason) };
+    let plain = |plain: bool, reason| if plain { BuiltinKind::Plain } else { BuiltinKind::Evaluates(reason) };
     match name {
         _ if RESERVED.contains(&name) && !words.first().is_some_and(|name| name.quoted) => {
-            Builtin::Evaluates("it has a reserved word of the shell instead of a program")
+            BuiltinKind::Evaluates("it has a reserved word of the shell instead of a program")
         }
-        "command" if matches!(first, "-v" | "-V") => Builtin::Plain,
+        "command" if matches!(first, "-v" | "-V") => BuiltinKind::Plain,
         "mapfile" | "readarray" if matches!(first, "-t") && arguments.len() <= 2 => names(arguments.get(1..)),
         "printf" => {
             let format = if first == "--" { arguments.get(1) } else { arguments.first() };
@@ -44,13 +44,13 @@ pub(super) fn judge(name: &str, words: &[Word]) -> Builtin {
             plain(arguments.iter().all(|word| waits_plainly(word, arguments.len())), "it may evaluate its arguments")
         }
         _ if declares(name) => match arguments {
-            [] => Builtin::Plain,
+            [] => BuiltinKind::Plain,
             _ => plain(arguments.iter().all(declares_plainly), "it declares more than plain variables"),
         },
         "unset" => names(Some(arguments)),
-        _ if EVALUATORS.contains(&name) => Builtin::Evaluates("the shell evaluates its arguments"),
-        _ if PLAIN.contains(&name) => Builtin::Plain,
-        _ => Builtin::None,
+        _ if EVALUATORS.contains(&name) => BuiltinKind::Evaluates("the shell evaluates its arguments"),
+        _ if PLAIN.contains(&name) => BuiltinKind::Plain,
+        _ => BuiltinKind::None,
     }
 }
 
@@ -83,11 +83,11 @@ fn sets_plainly(word: &Word) -> bool {
 }
 
 /// Accepts only names of plain variables as arguments.
-fn names(words: Option<&[Word]>) -> Builtin {
+fn names(words: Option<&[Word]>) -> BuiltinKind {
     let plain = words.unwrap_or_default().iter().all(|word| {
         word.literal().is_some_and(|name| is_name(name) && variable(name) != VariableEffect::ChangesTheShell)
     });
-    if plain { Builtin::Plain } else { Builtin::Evaluates("it evaluates what it takes for a variable's name") }
+    if plain { BuiltinKind::Plain } else { BuiltinKind::Evaluates("it evaluates what it takes for a variable's name") }
 }
 
 fn declares_plainly(word: &Word) -> bool {
@@ -98,10 +98,10 @@ fn declares_plainly(word: &Word) -> bool {
         && word.dynamic != Some(DynamicReason::Braces)
 }
 
-fn read(arguments: &[Word]) -> Builtin {
+fn read(arguments: &[Word]) -> BuiltinKind {
     match variables_of_read(arguments) {
         Some(variables) => names(Some(variables)),
-        None => Builtin::Evaluates("`read` evaluates what it takes for a variable's name"),
+        None => BuiltinKind::Evaluates("`read` evaluates what it takes for a variable's name"),
     }
 }
 
@@ -131,8 +131,8 @@ pub(super) fn variables_set_by<'w>(name: &str, words: &'w [Word]) -> Option<impl
 
 /// Classifies `test` and `[`. `-v` and `-R` evaluate their operand, and a word that is not literal may become one of
 /// them.
-fn test(arguments: &[Word]) -> Builtin {
-    const EVALUATES: Builtin = Builtin::Evaluates("`test` evaluates what it takes for a variable's name");
+fn test(arguments: &[Word]) -> BuiltinKind {
+    const EVALUATES: BuiltinKind = BuiltinKind::Evaluates("`test` evaluates what it takes for a variable's name");
     const BINARY: &[&str] = &["=", "==", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef"];
     const UNARY: &[&str] = &["-n", "-z", "-e", "-f", "-d", "-r", "-w", "-x", "-s", "-L", "-h"];
     let arguments = match arguments {
@@ -156,5 +156,5 @@ fn test(arguments: &[Word]) -> Builtin {
         [left, operator, right] => is(operator, BINARY) && one(left) && one(right) || arguments.iter().all(known),
         _ => arguments.iter().all(known),
     };
-    if plain { Builtin::Plain } else { EVALUATES }
+    if plain { BuiltinKind::Plain } else { EVALUATES }
 }

@@ -2,46 +2,46 @@
 
 use crate::shell_analysis::{
     analysis::Analysis,
-    folders::{FolderChange, Folders},
-    limits::Limits,
+    folders::{FolderChange, WorkingFolders},
+    limits::AnalysisBudget,
     word::Word,
 };
 use std::{collections::HashSet, sync::Arc};
-use toolstead_domain::{BuiltInRule, ParseConfidence};
+use toolstead_domain::{BuiltInCommandRule, ParseConfidence};
 
 /// Words after quote removal.
-pub(crate) type Words = Vec<Arc<str>>;
+pub(crate) type UnquotedWords = Vec<Arc<str>>;
 
 /// A classified simple command.
 #[derive(Debug)]
 pub(crate) struct ClassifiedCommand {
     /// Words that allow rules are compared with.
-    pub(crate) words: Words,
+    pub(crate) words: UnquotedWords,
     /// Further word lists that deny rules are compared with.
-    pub(crate) readings: Vec<Words>,
+    pub(crate) readings: Vec<UnquotedWords>,
     /// Set of the same readings, to find duplicates quickly.
-    known: HashSet<Words>,
+    known: HashSet<UnquotedWords>,
     pub(crate) clarity: ParseConfidence,
     /// Target if the command changes the working folder.
     pub(crate) moves: Option<FolderChange>,
     /// Files that the command names, if it is known to change them.
-    pub(crate) operands: Vec<Operand>,
+    pub(crate) operands: Vec<FileOperand>,
     /// Analyses of texts among the arguments.
     pub(crate) inner: Vec<Analysis>,
-    pub(crate) built_in_rule: Option<BuiltInRule>,
+    pub(crate) built_in_rule: Option<BuiltInCommandRule>,
 }
 
 /// Context of the classification of a command.
 pub(crate) struct ClassificationContext<'a> {
-    pub(crate) folders: &'a Folders,
-    pub(crate) limits: Limits,
+    pub(crate) folders: &'a WorkingFolders,
+    pub(crate) limits: AnalysisBudget,
     /// Analyses nested texts.
-    pub(crate) analyse: Analyse,
+    pub(crate) analyse: ShellAnalyser,
 }
 
 /// Function that analyses a shell text that may run in these folders. It is passed in, because the classification of a
 /// command may not depend on the parser that calls it.
-pub(crate) type Analyse = fn(&str, Folders, Limits) -> Analysis;
+pub(crate) type ShellAnalyser = fn(&str, WorkingFolders, AnalysisBudget) -> Analysis;
 
 impl ClassificationContext<'_> {
     /// Analyses a text nested in the command.
@@ -87,7 +87,7 @@ impl ClassifiedCommand {
         }
     }
 
-    pub(crate) fn add_reading(&mut self, words: Words) {
+    pub(crate) fn add_reading(&mut self, words: UnquotedWords) {
         if words != self.words && !words.is_empty() && self.known.insert(words.clone()) {
             self.readings.push(words);
         }
@@ -106,13 +106,13 @@ impl ClassifiedCommand {
 }
 
 /// Returns the texts of the words.
-pub(crate) fn texts(words: &[Word]) -> Words {
+pub(crate) fn texts(words: &[Word]) -> UnquotedWords {
     words.iter().map(|word| word.text.as_str().into()).collect()
 }
 
 /// A file or folder that a command names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Operand {
+pub(crate) struct FileOperand {
     /// Path as it was written, relative to the working folder of the command.
     pub(crate) path: String,
     /// `true` if the file is changed; `false` if it is only read.

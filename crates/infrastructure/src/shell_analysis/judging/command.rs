@@ -2,7 +2,7 @@
 
 use super::{
     assigned_variables,
-    builtins::{self, Builtin},
+    builtins::{self, BuiltinKind},
     classified_command::{ClassificationContext, ClassifiedCommand, texts},
     git, operands,
     run_texts::judge_text,
@@ -11,8 +11,8 @@ use super::{
 };
 use crate::shell_analysis::{
     analysis::shown,
-    catalogue::{Class, ReaderArguments, bare, known_as, named, shell_words, variables},
-    folders::{self, FolderChange, Folders},
+    catalogue::{ProgramClass, ReadOnlyArguments, bare, known_as, named, shell_words, variables},
+    folders::{self, FolderChange, WorkingFolders},
     word::{DynamicReason, Word},
 };
 use toolstead_domain::ParseConfidence;
@@ -63,7 +63,7 @@ pub(crate) fn understand(words: &[Word], scope: &ClassificationContext<'_>) -> C
         result.add_reading(reading);
     }
     match builtins::judge(&name.text, words) {
-        Builtin::Evaluates(reason) => {
+        BuiltinKind::Evaluates(reason) => {
             result.mark_opaque(reason);
             result.moves = Some(FolderChange::Somewhere);
             if read_every_suffix(words, &mut result) {
@@ -71,7 +71,7 @@ pub(crate) fn understand(words: &[Word], scope: &ClassificationContext<'_>) -> C
             }
             return result;
         }
-        Builtin::Plain | Builtin::None => {}
+        BuiltinKind::Plain | BuiltinKind::None => {}
     }
     if matches!(name.text.as_str(), "cd" | "pushd" | "popd") {
         result.moves = Some(folders::folder_change(words));
@@ -118,7 +118,7 @@ fn through(words: &[Word], behind: usize, scope: &ClassificationContext<'_>) -> 
 }
 
 /// Applies the known risks: arguments that make the program run or write something else.
-fn known_risks(words: &[Word], folders: &Folders, result: &mut ClassifiedCommand) {
+fn known_risks(words: &[Word], folders: &WorkingFolders, result: &mut ClassifiedCommand) {
     let name = known_as(&words[0].text);
     let program = named(name);
     let arguments: Vec<&str> = words[1..].iter().map(|word| word.text.as_str()).collect();
@@ -173,7 +173,7 @@ fn unknown_arguments(words: &[Word], result: &mut ClassifiedCommand) {
     };
     let reason = format!("the argument {} is known only when it runs", shown(&unknown.text));
     // The folder is unknown after such a `cd`, and later commands are analysed accordingly.
-    if name == "cd" || matches!(named(name).class, Class::Reader(ReaderArguments::Any)) {
+    if name == "cd" || matches!(named(name).class, ProgramClass::Reader(ReadOnlyArguments::Any)) {
         return;
     }
     if shell_words::declares(name) {

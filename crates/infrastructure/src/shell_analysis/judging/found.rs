@@ -10,8 +10,8 @@ use super::{
     wrapper_effects::moves_what_it_starts,
 };
 use crate::shell_analysis::{
-    catalogue::{Program, Risk, known_as, named, program, subcommands::GIT_RISKS},
-    folders::Folders,
+    catalogue::{ProgramFacts, RiskyArgument, known_as, named, program, subcommands::GIT_RISKS},
+    folders::WorkingFolders,
     word::{DynamicReason, Word},
 };
 
@@ -100,7 +100,7 @@ pub(super) fn judge_started(words: &[Word], scope: &ClassificationContext<'_>, r
     let moves = words.iter().any(|word| matches!(word.text.as_str(), "-execdir" | "-okdir"));
     let mut places = words.iter().skip(1).take_while(|word| !word.text.starts_with('-'));
     let is_anywhere = moves && places.any(|place| holds_inputs(place, scope.folders));
-    let anywhere = Folders::anywhere();
+    let anywhere = WorkingFolders::anywhere();
     let folders = if is_anywhere { &anywhere } else { scope.folders };
     let scope = &ClassificationContext { folders, limits: scope.limits.clone(), analyse: scope.analyse };
     for command in started_by(words) {
@@ -171,9 +171,9 @@ fn names_a_risk(name: &str, command: &[Word]) -> bool {
     name == "git" && of_git() || hits_a_name(named(name), named(name).risks.runs, &command[1..])
 }
 
-fn hits_a_name(program: &Program, risks: &[Risk], arguments: &[Word]) -> bool {
+fn hits_a_name(program: &ProgramFacts, risks: &[RiskyArgument], arguments: &[Word]) -> bool {
     // A risk of every use or of a number of operands does not depend on a particular word.
-    let of_words = |risk: &&Risk| !matches!(risk, Risk::Always | Risk::Operands(_));
+    let of_words = |risk: &&RiskyArgument| !matches!(risk, RiskyArgument::Always | RiskyArgument::Operands(_));
     let hits =
         |word: &Word| risks.iter().filter(of_words).any(|risk| program.risks.is_hit(*risk, &[word.text.as_str()]));
     let behind = |pair: &[Word]| is_name(&pair[1]) && pair[0].text.starts_with('-') && hits(&pair[0]);

@@ -1,6 +1,6 @@
 //! Git: its general options, its subcommands, and the programs that they run.
 
-use super::classified_command::{ClassifiedCommand, Operand, Words, texts};
+use super::classified_command::{ClassifiedCommand, FileOperand, UnquotedWords, texts};
 use crate::shell_analysis::{
     catalogue::{
         named,
@@ -38,14 +38,14 @@ pub(super) fn judge(words: &[Word], result: &mut ClassifiedCommand) {
     if !matches!(general.first().map(|word| word.text.as_str()), Some("--version" | "--help")) {
         match git_folder(general) {
             Ok(folder) => {
-                result.operands.extend(folder.map(|path| Operand { path, writes: false, tree: true }));
+                result.operands.extend(folder.map(|path| FileOperand { path, writes: false, tree: true }));
             }
             Err(reason) => result.mark_exact(reason),
         }
     }
     let Some(rest) = git_subcommand(words) else { return };
     if !general.is_empty() {
-        let mut reading: Words = vec!["git".into()];
+        let mut reading: UnquotedWords = vec!["git".into()];
         reading.extend(texts(rest));
         result.add_reading(reading);
     }

@@ -1,14 +1,14 @@
 //! Detects paths that are, or may become, the standard input of the process. A program that runs commands from its
 //! input is opaque.
 
-use crate::shell_analysis::{folders::Folders, word::Word};
+use crate::shell_analysis::{folders::WorkingFolders, word::Word};
 use std::path::{Component, Path};
 
 /// Maximum number of `-C` folders of `make` that are followed.
 const MAX_FOLDERS: usize = 8;
 
 /// Returns `true` if this word is, or may become, the standard input of a program that starts in one of those folders.
-pub(super) fn is_input(word: &Word, folders: &Folders) -> bool {
+pub(super) fn is_input(word: &Word, folders: &WorkingFolders) -> bool {
     let text = word.text.as_str();
     if names_input(text) {
         return true;
@@ -36,7 +36,7 @@ pub(super) fn is_input(word: &Word, folders: &Folders) -> bool {
 }
 
 /// Returns `true` if [`is_input`] holds for the word, or for the value within an option.
-pub(super) fn holds_input(word: &Word, folders: &Folders) -> bool {
+pub(super) fn holds_input(word: &Word, folders: &WorkingFolders) -> bool {
     let value = |text: &str| is_input(&Word { text: text.to_owned(), tilde: false, ..word.clone() }, folders);
     let text = word.text.as_str();
     is_input(word, folders)
@@ -46,7 +46,7 @@ pub(super) fn holds_input(word: &Word, folders: &Folders) -> bool {
 }
 
 /// Returns `true` if `/dev` or `/proc` is, or may be, below this folder.
-pub(super) fn holds_inputs(folder: &Word, folders: &Folders) -> bool {
+pub(super) fn holds_inputs(folder: &Word, folders: &WorkingFolders) -> bool {
     let inner = |name: &str| Word { text: format!("{}/{name}", folder.text), ..folder.clone() };
     is_input(&inner("dev"), folders) || is_input(&inner("proc"), folders)
 }
@@ -80,7 +80,7 @@ fn names_input(path: &str) -> bool {
 }
 
 /// Returns `true` if `make` may read its rules from its input.
-pub(super) fn make_reads_rules(words: &[Word], folders: &Folders) -> bool {
+pub(super) fn make_reads_rules(words: &[Word], folders: &WorkingFolders) -> bool {
     let (mut sent, mut files) = (Vec::new(), Vec::new());
     for (at, word) in words.iter().enumerate().skip(1) {
         let text = word.text.as_str();
@@ -123,7 +123,7 @@ pub(super) fn make_reads_rules(words: &[Word], folders: &Folders) -> bool {
 
 /// Returns `true` if an argument after one of these folder options may be the input when resolved in that folder. Long
 /// options are given as prefixes.
-pub(super) fn moves_to_input(words: &[Word], options: &[&str], folders: &Folders) -> bool {
+pub(super) fn moves_to_input(words: &[Word], options: &[&str], folders: &WorkingFolders) -> bool {
     words.iter().enumerate().any(|(at, word)| {
         let Some(rest) = options.iter().find_map(|option| word.text.strip_prefix(option)) else { return false };
         let value =

@@ -6,8 +6,8 @@ use super::{
     options::InterpreterArguments,
 };
 use crate::shell_analysis::{
-    catalogue::{Interpreter, Operand, may_be_an_option, named, options::OptionValue},
-    folders::Folders,
+    catalogue::{InterpreterSyntax, OperandKind, may_be_an_option, named, options::OptionValue},
+    folders::WorkingFolders,
     word::{DynamicReason, Word},
 };
 use toolstead_domain::ParseConfidence;
@@ -56,7 +56,7 @@ pub(super) fn runs_a_module(name: &str, arguments: &[Word]) -> bool {
 }
 
 /// Returns the confidence in an interpreter with these arguments in one of those folders.
-pub(super) fn judge(name: &str, arguments: &[Word], folders: &Folders) -> ParseConfidence {
+pub(super) fn judge(name: &str, arguments: &[Word], folders: &WorkingFolders) -> ParseConfidence {
     let Some(interpreter) = named(name).interpreter() else { return ParseConfidence::Plain };
     if let [only] = arguments
         && only.literal().is_some_and(|only| interpreter.answers(name, only))
@@ -99,7 +99,7 @@ fn unknown_text(words: &[Word]) -> ParseConfidence {
     })
 }
 
-impl Interpreter {
+impl InterpreterSyntax {
     /// Returns `true` if the interpreter only prints information about itself with this as its only argument.
     fn answers(&self, name: &str, argument: &str) -> bool {
         let letter = argument.strip_prefix('-').and_then(|letters| {
@@ -119,14 +119,14 @@ impl Interpreter {
     /// Returns `true` if an argument that is not the value of an option is a program text or a file that the
     /// interpreter reads.
     fn is_text(&self, argument: &Word) -> bool {
-        self.operand == Operand::Text && !argument.text.starts_with('-')
+        self.operand == OperandKind::Text && !argument.text.starts_with('-')
     }
 
     /// Classifies the texts and files that the options and operands run.
-    fn judge(&self, name: &str, arguments: &[Word], folders: &Folders) -> ParseConfidence {
+    fn judge(&self, name: &str, arguments: &[Word], folders: &WorkingFolders) -> ParseConfidence {
         let exact = || ParseConfidence::Exact(format!("{name} runs the text it is given").into());
         let input = || ParseConfidence::Opaque(format!("{name} reads what it runs from its input").into());
-        let reading = InterpreterArguments::of(self.letters, self.flags, arguments, self.operand != Operand::Other);
+        let reading = InterpreterArguments::of(self.letters, self.flags, arguments, self.operand != OperandKind::Other);
         let library_is_input = |(library, _): &(Word, bool)| is_or_sets_input(library, folders);
         if reading.asks
             || reading.others.iter().any(|word| (reading.unsure || !self.is_text(word)) && holds_input(word, folders))
@@ -156,7 +156,7 @@ impl Interpreter {
             return exact();
         }
         let operand = reading.operand.and_then(|at| arguments.get(at));
-        let text = operand.filter(|_| self.operand == Operand::Text && reading.files.is_empty());
+        let text = operand.filter(|_| self.operand == OperandKind::Text && reading.files.is_empty());
         let texts: Vec<Word> = reading.texts.iter().flatten().chain(text).cloned().collect();
         let libraries: Vec<Word> = reading.libraries.iter().map(|(library, _)| library.clone()).collect();
         for run in [&texts, &libraries] {
@@ -184,8 +184,8 @@ impl Interpreter {
             return exact();
         }
         match operand {
-            None if self.operand == Operand::Text => exact(),
-            Some(script) if self.operand == Operand::Script => {
+            None if self.operand == OperandKind::Text => exact(),
+            Some(script) if self.operand == OperandKind::Script => {
                 let hidden = script.file_names_start().is_some_and(may_be_an_option);
                 if hidden || reading.unsure || !reading.libraries.iter().all(is_bare) {
                     exact()
@@ -199,7 +199,7 @@ impl Interpreter {
 }
 
 /// Returns `true` if this is the input, or a setting assigned to it, as in a configuration file.
-fn is_or_sets_input(word: &Word, folders: &Folders) -> bool {
+fn is_or_sets_input(word: &Word, folders: &WorkingFolders) -> bool {
     let value = word.text.trim_start_matches('=').split_once('=').map(|(_, value)| {
         let text = value.trim_matches([' ', '\t', '"', '\'']).to_owned();
         Word { text, ..word.clone() }

@@ -1,6 +1,6 @@
 //! Files that `mkdir`, `touch`, `rm`, `mv` and `cp` change, if all of them are literal.
 
-use super::classified_command::{ClassifiedCommand, Operand};
+use super::classified_command::{ClassifiedCommand, FileOperand};
 use crate::shell_analysis::{catalogue::may_be_an_option, word::Word};
 
 /// Programs whose operands are files, with the letters of the options that do not change that.
@@ -50,7 +50,7 @@ pub(super) fn of(words: &[Word], result: &mut ClassifiedCommand) {
         } else {
             &word.text
         };
-        Operand { path: path.to_owned(), writes, tree: tree || word.glob }
+        FileOperand { path: path.to_owned(), writes, tree: tree || word.glob }
     };
     match (*name, paths.as_slice()) {
         ("cp" | "mv", [sources @ .., target]) if !sources.is_empty() => {
@@ -64,7 +64,7 @@ pub(super) fn of(words: &[Word], result: &mut ClassifiedCommand) {
                     source.text.trim_end_matches('/').rsplit('/').next().filter(|leaf| !matches!(*leaf, "." | ".."))
                 {
                     let path = format!("{}/{leaf}", target.text.trim_end_matches('/'));
-                    result.operands.push(Operand { path, writes: true, tree: recursive || moves });
+                    result.operands.push(FileOperand { path, writes: true, tree: recursive || moves });
                 }
             }
         }

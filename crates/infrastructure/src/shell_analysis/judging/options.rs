@@ -1,7 +1,7 @@
 //! Arguments of interpreters, parsed as the interpreters parse them.
 
 use crate::shell_analysis::{
-    catalogue::options::{Group, Letters, OptionValue, long_takes},
+    catalogue::options::{OptionValue, ShortOptionGroup, ShortOptions, long_takes},
     word::Word,
 };
 
@@ -30,7 +30,7 @@ pub(super) struct InterpreterArguments {
 impl InterpreterArguments {
     /// Parses arguments. `flags` are the long options that take no value for this interpreter. With `stops`, nothing
     /// after the first operand is an option.
-    pub(super) fn of(letters: Letters, flags: &[&str], arguments: &[Word], stops: bool) -> Self {
+    pub(super) fn of(letters: ShortOptions, flags: &[&str], arguments: &[Word], stops: bool) -> Self {
         let mut reading = Self::default();
         // Words that may be values of unknown options.
         let (mut at, mut values, mut only_operands) = (0, 0, false);
@@ -62,7 +62,7 @@ impl InterpreterArguments {
                     (long_takes(name), value)
                 }
                 None => {
-                    let group = Group::read(letters, &text[1..]);
+                    let group = ShortOptionGroup::read(letters, &text[1..]);
                     reading.asks |= group.asks;
                     reading.ends |= group.ends;
                     reading.unsure |= group.unsure;

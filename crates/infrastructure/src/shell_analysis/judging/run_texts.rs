@@ -3,13 +3,13 @@
 use super::{inputs, interpreters, sed};
 use crate::shell_analysis::{
     catalogue::{known_as, named},
-    folders::Folders,
+    folders::WorkingFolders,
     word::Word,
 };
 use toolstead_domain::ParseConfidence;
 
 /// Returns the confidence in a program that runs a text: one of its arguments, or a file that it reads.
-pub(super) fn judge_text(words: &[Word], folders: &Folders) -> ParseConfidence {
+pub(super) fn judge_text(words: &[Word], folders: &WorkingFolders) -> ParseConfidence {
     let (name, arguments) = (known_as(&words[0].text), &words[1..]);
     if let Some(input) = named(name).input {
         let is_exempt = |word: &Word| {

@@ -3,7 +3,7 @@
 use super::inputs::is_input;
 use crate::shell_analysis::{
     catalogue::may_be_an_option,
-    folders::Folders,
+    folders::WorkingFolders,
     word::{DynamicReason, Word},
 };
 use toolstead_domain::ParseConfidence;
@@ -20,7 +20,7 @@ enum ScriptEffect {
 }
 
 /// Returns the confidence in sed with these arguments.
-pub(super) fn judge(arguments: &[Word], folders: &Folders) -> ParseConfidence {
+pub(super) fn judge(arguments: &[Word], folders: &WorkingFolders) -> ParseConfidence {
     let opaque = |reason: &str| ParseConfidence::Opaque(reason.into());
     let (mut script, mut operands, mut does) = (String::new(), Vec::new(), ScriptEffect::Edits);
     let (mut has_script, mut only_operands) = (false, false);

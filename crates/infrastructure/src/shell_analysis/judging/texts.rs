@@ -1,6 +1,6 @@
 //! Arguments that may be or contain a shell text. All of them are read for deny rules.
 
-use super::classified_command::{ClassificationContext, ClassifiedCommand, Words, texts};
+use super::classified_command::{ClassificationContext, ClassifiedCommand, UnquotedWords, texts};
 use crate::shell_analysis::{
     analysis::Analysis,
     catalogue::{bare, known_as, program},
@@ -17,7 +17,7 @@ const MAX_VALUES: usize = 256;
 
 /// Positions within a group of short options where a value may begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ValuePosition {
+pub(super) enum AttachedValuePosition {
     Nowhere,
     BehindTheFirst,
     Anywhere,
@@ -32,7 +32,7 @@ pub(super) fn read_every_suffix(words: &[Word], result: &mut ClassifiedCommand) 
     }
     let texts = texts(words);
     for at in 1..texts.len() {
-        let mut reading: Words = texts[at..].to_vec();
+        let mut reading: UnquotedWords = texts[at..].to_vec();
         let name = bare(&texts[at]).to_owned();
         if name.is_empty() {
             continue;
@@ -61,7 +61,7 @@ pub(super) fn read_texts(words: &[Word], scope: &ClassificationContext<'_>, resu
 pub(super) fn read_values(
     words: &[Word],
     scope: &ClassificationContext<'_>,
-    glued: ValuePosition,
+    glued: AttachedValuePosition,
     result: &mut ClassifiedCommand,
 ) {
     // `1erm x` is a sed script.
@@ -71,9 +71,9 @@ pub(super) fn read_values(
         let text = word.text.as_str();
         let group = text.strip_prefix('-').filter(|group| !group.starts_with('-')).unwrap_or_default();
         let glued = match glued {
-            ValuePosition::Nowhere => 0,
-            ValuePosition::BehindTheFirst => 1,
-            ValuePosition::Anywhere => group.len(),
+            AttachedValuePosition::Nowhere => 0,
+            AttachedValuePosition::BehindTheFirst => 1,
+            AttachedValuePosition::Anywhere => group.len(),
         };
         if text.matches(separators).nth(MAX_VALUES).is_some() || glued > MAX_VALUES {
             return result

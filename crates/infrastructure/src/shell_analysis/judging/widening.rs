@@ -1,22 +1,23 @@
 //! Extent to which a rule that a user approves may go beyond the command.
 
-use crate::shell_analysis::catalogue::{Class, known_as, named, offered_rules::OFFERED_RULES};
+use crate::shell_analysis::catalogue::{ProgramClass, known_as, named, offered_rules::OFFERED_RULES};
 use std::sync::Arc;
-use toolstead_domain::WildcardLimits;
+use toolstead_domain::RulePrefixLengths;
 
 /// Returns how far a rule may go beyond a plain command with these words. Returns `None` for shells, interpreters, and
 /// programs that start others or run code of the project.
-pub(crate) fn widening(words: &[Arc<str>]) -> Option<WildcardLimits> {
+pub(crate) fn widening(words: &[Arc<str>]) -> Option<RulePrefixLengths> {
     let offered = OFFERED_RULES.iter().filter_map(|beginning| matched(beginning, words)).max();
     let program = named(known_as(words.first()?));
-    let runs_anything = matches!(program.class(), Class::Shell | Class::Wrapper(_) | Class::Interpreter(_))
-        || program.runs_texts()
-        || program.runs_packages();
+    let runs_anything =
+        matches!(program.class(), ProgramClass::Shell | ProgramClass::Wrapper(_) | ProgramClass::Interpreter(_))
+            || program.runs_texts()
+            || program.runs_packages();
     match (runs_anything, offered) {
         (true, None) => None,
         // `python3 -m pytest *`, and nothing wider.
-        (true, Some(count)) => Some(WildcardLimits { least: count, offered }),
-        (false, _) => Some(WildcardLimits { least: 1, offered }),
+        (true, Some(count)) => Some(RulePrefixLengths { least: count, offered }),
+        (false, _) => Some(RulePrefixLengths { least: 1, offered }),
     }
 }
 
@@ -110,7 +111,8 @@ mod tests {
             let class = named(known_as(name)).class();
             let is_module = beginning.contains(" -m ");
             assert!(
-                is_module || !matches!(class, Class::Shell | Class::Wrapper(_) | Class::Interpreter(_)),
+                is_module
+                    || !matches!(class, ProgramClass::Shell | ProgramClass::Wrapper(_) | ProgramClass::Interpreter(_)),
                 "{beginning}"
             );
         }

@@ -2,7 +2,7 @@
 
 use super::{
     findings::Findings,
-    step::{NodePosition, Step},
+    step::{NodePosition, WalkStep},
     syntax::{self, MISREAD, is_word},
 };
 use crate::shell_analysis::{
@@ -40,7 +40,7 @@ pub(super) fn assignment<'t>(
     found: &mut Findings<'t>,
     node: Node<'t>,
     place: NodePosition,
-    steps: &mut Vec<Step<'t>>,
+    steps: &mut Vec<WalkStep<'t>>,
 ) -> Option<Assignment> {
     let children = syntax::children(node);
     let mut end = node.start_byte();

@@ -2,19 +2,19 @@
 
 use super::{
     here_document::literal_text,
-    step::{NodePosition, Step},
+    step::{NodePosition, WalkStep},
     syntax::{self, MISREAD},
 };
 use crate::shell_analysis::{
     analysis::{Analysis, FileAccess, FileAccessOrigin, shown},
-    folders::{FolderChange, Folders},
+    folders::{FolderChange, WorkingFolders},
     judging::{
-        classified_command::{Analyse, ClassificationContext, ClassifiedCommand},
+        classified_command::{ClassificationContext, ClassifiedCommand, ShellAnalyser},
         operands::only_changes_files,
         widening::widening,
     },
-    limits::Limits,
-    word::{Expansion, Expansions, MisreadReason, Word},
+    limits::AnalysisBudget,
+    word::{Expansion, ExpansionsByOffset, MisreadReason, Word},
 };
 use std::{collections::HashSet, path::Path, sync::Arc};
 use toolstead_domain::{CommandAccess, ParseConfidence};
@@ -45,12 +45,12 @@ pub(super) enum AddFileError {
 pub(super) struct Findings<'t> {
     pub(super) text: &'t str,
     whole: Arc<str>,
-    pub(super) limits: Limits,
-    analyse: Analyse,
+    pub(super) limits: AnalysisBudget,
+    analyse: ShellAnalyser,
     pub(super) result: Analysis,
     opaque: usize,
     reading_words: usize,
-    pub(super) folders: Folders,
+    pub(super) folders: WorkingFolders,
     /// Ids of the nodes of simple commands whose standard input is a pipe, unless they redirect it.
     pub(super) behind_pipes: HashSet<usize>,
     /// `true` if the shell itself looks at files that are not listed as accesses: words of a loop or an array that
@@ -61,7 +61,7 @@ pub(super) struct Findings<'t> {
 }
 
 impl<'t> Findings<'t> {
-    pub(super) fn new(text: &'t str, folders: Folders, limits: Limits, analyse: Analyse) -> Self {
+    pub(super) fn new(text: &'t str, folders: WorkingFolders, limits: AnalysisBudget, analyse: ShellAnalyser) -> Self {
         let result = Analysis { commands: Vec::new(), file_accesses: Vec::new() };
         Self {
             text,
@@ -103,9 +103,9 @@ impl<'t> Findings<'t> {
     }
 
     /// Schedules the named children of a node whose own text was already analysed.
-    pub(super) fn below(&mut self, node: Node<'t>, place: NodePosition, steps: &mut Vec<Step<'t>>) {
+    pub(super) fn below(&mut self, node: Node<'t>, place: NodePosition, steps: &mut Vec<WalkStep<'t>>) {
         steps.extend(
-            syntax::children(node).into_iter().rev().filter(Node::is_named).map(|child| Step::Enter(child, place)),
+            syntax::children(node).into_iter().rev().filter(Node::is_named).map(|child| WalkStep::Enter(child, place)),
         );
     }
 
@@ -119,7 +119,7 @@ impl<'t> Findings<'t> {
     }
 
     /// Parses a node as one word, and schedules its expansions.
-    pub(super) fn word(&mut self, node: Node<'t>, place: NodePosition, steps: &mut Vec<Step<'t>>) -> Option<Word> {
+    pub(super) fn word(&mut self, node: Node<'t>, place: NodePosition, steps: &mut Vec<WalkStep<'t>>) -> Option<Word> {
         let expansions = self.enter_expansions(node, place, steps);
         match Word::read(self.text, node.byte_range(), &expansions) {
             Ok(word) => Some(word),
@@ -135,9 +135,9 @@ impl<'t> Findings<'t> {
         &mut self,
         node: Node<'t>,
         place: NodePosition,
-        steps: &mut Vec<Step<'t>>,
-    ) -> Expansions {
-        let mut expansions = Expansions::new();
+        steps: &mut Vec<WalkStep<'t>>,
+    ) -> ExpansionsByOffset {
+        let mut expansions = ExpansionsByOffset::new();
         let mut stack = vec![node];
         while let Some(node) = stack.pop() {
             match node.kind() {
@@ -149,7 +149,7 @@ impl<'t> Findings<'t> {
                     let text =
                         Some(node).filter(|_| !place.substituted).and_then(|node| literal_text(self.slice(node)));
                     expansions.insert(node.start_byte(), Expansion { end: node.end_byte(), text });
-                    steps.push(Step::Enter(node, place));
+                    steps.push(WalkStep::Enter(node, place));
                 }
                 "translated_string" => self.opaque(node, "a translated text cannot be parsed"),
                 _ => stack.extend(syntax::children(node)),
@@ -163,7 +163,7 @@ impl<'t> Findings<'t> {
         &mut self,
         (path, writes, tree): (&str, bool, bool),
         origin: FileAccessOrigin,
-        folders: &Folders,
+        folders: &WorkingFolders,
     ) -> Result<(), AddFileError> {
         let path = Path::new(path);
         let paths = match folders.known() {
@@ -236,7 +236,7 @@ impl<'t> Findings<'t> {
             understood.mark_opaque("it has too many arguments to determine which of them it starts");
         }
         match &understood.moves {
-            Some(FolderChange::Somewhere) => self.folders = Folders::anywhere(),
+            Some(FolderChange::Somewhere) => self.folders = WorkingFolders::anywhere(),
             Some(to) => self.folders.record_change(to),
             None => self.folders.record_unchanged(),
         }

@@ -3,10 +3,10 @@
 use super::{
     findings::{AddFileError, Findings, TOO_MANY_FILES},
     here_document::end_word,
-    step::{NodePosition, Step},
+    step::{NodePosition, WalkStep},
     syntax::{self, MISREAD, is_redirection, is_word},
 };
-use crate::shell_analysis::{analysis::FileAccessOrigin::Redirection, folders::Folders, word::DynamicReason};
+use crate::shell_analysis::{analysis::FileAccessOrigin::Redirection, folders::WorkingFolders, word::DynamicReason};
 use tree_sitter::Node;
 
 /// Reason given if standard output or standard error may be a file that was opened for reading. A program that opens
@@ -17,9 +17,9 @@ const OUTPUT_MAY_BE_READ: &str = "its output may overwrite a file that was opene
 pub(super) fn judge<'t>(
     found: &mut Findings<'t>,
     node: Node<'t>,
-    folders: &Folders,
+    folders: &WorkingFolders,
     place: NodePosition,
-    steps: &mut Vec<Step<'t>>,
+    steps: &mut Vec<WalkStep<'t>>,
 ) {
     match node.kind() {
         "file_redirect" if is_here_string(found, node) => {
@@ -64,9 +64,9 @@ pub(super) fn is_here_string<'t>(found: &Findings<'t>, node: Node<'t>) -> bool {
 fn file_redirection<'t>(
     found: &mut Findings<'t>,
     node: Node<'t>,
-    folders: &Folders,
+    folders: &WorkingFolders,
     place: NodePosition,
-    steps: &mut Vec<Step<'t>>,
+    steps: &mut Vec<WalkStep<'t>>,
 ) {
     found.parts(node);
     let children = syntax::children(node);
@@ -136,9 +136,9 @@ fn copies_outputs_only<'t>(found: &Findings<'t>, descriptor: Option<u32>) -> boo
 fn here_document<'t>(
     found: &mut Findings<'t>,
     node: Node<'t>,
-    folders: &Folders,
+    folders: &WorkingFolders,
     place: NodePosition,
-    steps: &mut Vec<Step<'t>>,
+    steps: &mut Vec<WalkStep<'t>>,
 ) {
     if place.substituted {
         found.opaque(node, "it has a here-document within a substitution");
@@ -187,17 +187,17 @@ fn here_document<'t>(
     }
     for child in children {
         match child.kind() {
-            "heredoc_body" if !quoted => steps.push(Step::Enter(child, place)),
+            "heredoc_body" if !quoted => steps.push(WalkStep::Enter(child, place)),
             "heredoc_body" | "heredoc_start" | "heredoc_end" | "file_descriptor" => {}
             kind if is_redirection(kind) => judge(found, child, folders, place, steps),
             kind if is_word(kind) => {}
             "pipeline" => {
-                steps.push(Step::Restore(found.folders.clone()));
+                steps.push(WalkStep::Restore(found.folders.clone()));
                 steps.extend(
-                    syntax::children(child).into_iter().filter(Node::is_named).map(|part| Step::Enter(part, place)),
+                    syntax::children(child).into_iter().filter(Node::is_named).map(|part| WalkStep::Enter(part, place)),
                 );
             }
-            _ if child.is_named() => steps.push(Step::Enter(child, place)),
+            _ if child.is_named() => steps.push(WalkStep::Enter(child, place)),
             _ => {}
         }
     }

@@ -4,7 +4,7 @@ use super::{
     assignments::{Assignment, assignment},
     findings::Findings,
     redirections,
-    step::{NodePosition, Step},
+    step::{NodePosition, WalkStep},
     syntax::{self, MISREAD, is_redirection, is_word},
 };
 use crate::shell_analysis::{
@@ -21,7 +21,7 @@ use std::{ops::Range, sync::Arc};
 use tree_sitter::Node;
 
 #[derive(Default)]
-pub(super) struct Parts<'t> {
+pub(super) struct CommandParts<'t> {
     pub(super) words: Vec<Word>,
     assignments: Vec<Assignment>,
     redirections: Vec<Node<'t>>,
@@ -34,9 +34,9 @@ pub(super) fn command<'t>(
     node: Node<'t>,
     redirections: &[Node<'t>],
     place: NodePosition,
-    steps: &mut Vec<Step<'t>>,
+    steps: &mut Vec<WalkStep<'t>>,
 ) {
-    let mut parts = Parts::default();
+    let mut parts = CommandParts::default();
     let children = syntax::children(node);
     if !syntax::only_blanks_between(found.text, node, &children) {
         found.opaque(node, MISREAD);
@@ -69,7 +69,7 @@ pub(super) fn command<'t>(
             "comment" => {}
             _ => {
                 found.opaque(child, MISREAD);
-                steps.push(Step::Enter(child, place));
+                steps.push(WalkStep::Enter(child, place));
             }
         }
     }
@@ -98,9 +98,9 @@ pub(super) fn command<'t>(
 pub(super) fn push_word<'t>(
     found: &mut Findings<'t>,
     node: Node<'t>,
-    parts: &mut Parts<'t>,
+    parts: &mut CommandParts<'t>,
     place: NodePosition,
-    steps: &mut Vec<Step<'t>>,
+    steps: &mut Vec<WalkStep<'t>>,
 ) {
     if let Some(word) = found.word(node, place, steps) {
         parts.words.push(word);
@@ -111,9 +111,9 @@ pub(super) fn push_word<'t>(
 pub(super) fn further_words<'t>(
     found: &mut Findings<'t>,
     node: Node<'t>,
-    parts: &mut Parts<'t>,
+    parts: &mut CommandParts<'t>,
     place: NodePosition,
-    steps: &mut Vec<Step<'t>>,
+    steps: &mut Vec<WalkStep<'t>>,
 ) {
     match node.kind() {
         "file_redirect" => {
@@ -132,7 +132,7 @@ pub(super) fn further_words<'t>(
     }
 }
 
-pub(super) fn simple_command<'t>(found: &mut Findings<'t>, parts: &Parts<'t>, range: Range<usize>) {
+pub(super) fn simple_command<'t>(found: &mut Findings<'t>, parts: &CommandParts<'t>, range: Range<usize>) {
     let text: Arc<str> = found.text.get(range).unwrap_or_default().trim_end().into();
     if parts.words.is_empty() {
         for assignment in &parts.assignments {
@@ -160,7 +160,7 @@ pub(super) fn simple_command<'t>(found: &mut Findings<'t>, parts: &Parts<'t>, ra
     found.add(understood, text);
 }
 
-pub(super) fn test<'t>(found: &mut Findings<'t>, node: Node<'t>, place: NodePosition, steps: &mut Vec<Step<'t>>) {
+pub(super) fn test<'t>(found: &mut Findings<'t>, node: Node<'t>, place: NodePosition, steps: &mut Vec<WalkStep<'t>>) {
     let written = found.slice(node);
     let expansions = found.enter_expansions(node, place, steps);
     if written.starts_with("[[") {
@@ -172,7 +172,7 @@ pub(super) fn test<'t>(found: &mut Findings<'t>, node: Node<'t>, place: NodePosi
         return;
     }
     match Word::read_all(found.text, node.byte_range(), &expansions) {
-        Ok(words) => simple_command(found, &Parts { words, ..Parts::default() }, node.byte_range()),
+        Ok(words) => simple_command(found, &CommandParts { words, ..CommandParts::default() }, node.byte_range()),
         Err(reason) => found.misread(node, reason),
     }
 }
@@ -181,7 +181,7 @@ pub(super) fn assignments<'t>(
     found: &mut Findings<'t>,
     node: Node<'t>,
     place: NodePosition,
-    steps: &mut Vec<Step<'t>>,
+    steps: &mut Vec<WalkStep<'t>>,
 ) {
     let parts = if node.kind() == "variable_assignments" { found.parts(node) } else { vec![node] };
     for part in parts {
@@ -217,9 +217,9 @@ pub(super) fn declaration<'t>(
     found: &mut Findings<'t>,
     node: Node<'t>,
     place: NodePosition,
-    steps: &mut Vec<Step<'t>>,
+    steps: &mut Vec<WalkStep<'t>>,
 ) {
-    let mut parts = Parts::default();
+    let mut parts = CommandParts::default();
     let children = syntax::children(node);
     if !syntax::only_blanks_between(found.text, node, &children) {
         found.opaque(node, MISREAD);

@@ -1,13 +1,13 @@
 //! Pending steps of the walk.
 
-use crate::shell_analysis::folders::Folders;
+use crate::shell_analysis::folders::WorkingFolders;
 use tree_sitter::Node;
 
 /// Pending step. The step that was added last runs first.
-pub(super) enum Step<'t> {
+pub(super) enum WalkStep<'t> {
     Enter(Node<'t>, NodePosition),
     /// Restores the folders after a subshell.
-    Restore(Folders),
+    Restore(WorkingFolders),
     /// Between the two sides of `&&` (`true`) or `||` (`false`).
     RightSide(bool),
     /// After both sides of `&&` (`true`) or `||` (`false`).

@@ -2,12 +2,12 @@
 //! highlighting: it accepts more than bash and splits some texts differently, so a tree without errors proves nothing
 //! by itself.
 
-use crate::shell_analysis::{limits::Limits, processor_time::processor_time};
+use crate::shell_analysis::{limits::AnalysisBudget, processor_time::processor_time};
 use std::ops::ControlFlow;
 use tree_sitter::{Node, ParseOptions, Parser, Tree};
 
 /// Parses a text. Returns `None` if that would take more processor time than remains.
-pub(crate) fn parse(text: &str, limits: &Limits) -> Option<Tree> {
+pub(crate) fn parse(text: &str, limits: &AnalysisBudget) -> Option<Tree> {
     let mut parser = Parser::new();
     parser.set_language(&tree_sitter_bash::LANGUAGE.into()).ok()?;
     let start = processor_time();

@@ -5,14 +5,14 @@ use super::{
     findings::Findings,
     here_document::literal_text,
     redirections::{self, is_here_string},
-    simple_command::{Parts, assignments, command, declaration, further_words, loop_variable, test},
-    step::{NodePosition, Step},
+    simple_command::{CommandParts, assignments, command, declaration, further_words, loop_variable, test},
+    step::{NodePosition, WalkStep},
     syntax::{self, MISREAD, is_redirection, is_word},
 };
 use crate::shell_analysis::{
-    analysis::Analysis, folders::Folders, judging::classified_command::Analyse, limits::Limits,
+    analysis::Analysis, folders::WorkingFolders, judging::classified_command::ShellAnalyser, limits::AnalysisBudget,
 };
-use toolstead_domain::BuiltInRule;
+use toolstead_domain::BuiltInCommandRule;
 use tree_sitter::Node;
 
 /// Maximum number of simple commands. A text with more is opaque.
@@ -24,7 +24,7 @@ const MAX_DEPTH: usize = 300;
 pub(crate) struct Walk<'t> {
     found: Findings<'t>,
     /// Folders at the start of each `&&` or `||` that is not finished.
-    saved: Vec<Folders>,
+    saved: Vec<WorkingFolders>,
     /// Offsets of words that may change the working folder.
     moves: Vec<usize>,
     /// `true` if the text contains a loop that may not end.
@@ -32,7 +32,7 @@ pub(crate) struct Walk<'t> {
 }
 
 impl<'t> Walk<'t> {
-    pub(crate) fn new(text: &'t str, folders: Folders, limits: Limits, analyse: Analyse) -> Self {
+    pub(crate) fn new(text: &'t str, folders: WorkingFolders, limits: AnalysisBudget, analyse: ShellAnalyser) -> Self {
         let moves = moving_words(text);
         Self { found: Findings::new(text, folders, limits, analyse), saved: Vec::new(), moves, may_loop: false }
     }
@@ -41,7 +41,7 @@ impl<'t> Walk<'t> {
         if !self.is_well_formed(root) {
             self.found.opaque(root, "it cannot be parsed unambiguously as bash");
         }
-        let mut steps = vec![Step::Enter(root, NodePosition { depth: 0, substituted: false, backticks: false })];
+        let mut steps = vec![WalkStep::Enter(root, NodePosition { depth: 0, substituted: false, backticks: false })];
         while let Some(step) = steps.pop() {
             if self.found.result.commands.len() > MAX_COMMANDS {
                 self.found.limits.mark_exceeded();
@@ -49,29 +49,29 @@ impl<'t> Walk<'t> {
                 break;
             }
             match step {
-                Step::Enter(node, place) if place.depth > MAX_DEPTH => {
+                WalkStep::Enter(node, place) if place.depth > MAX_DEPTH => {
                     self.found.limits.mark_exceeded();
                     self.found.opaque(node, "it is nested too deeply");
                 }
-                Step::Enter(node, place) => self.enter(node, place, &mut steps),
-                Step::Restore(folders) => {
+                WalkStep::Enter(node, place) => self.enter(node, place, &mut steps),
+                WalkStep::Restore(folders) => {
                     self.found.folders = folders;
                     self.found.folders.record_unchanged();
                 }
-                Step::RightSide(and) => {
+                WalkStep::RightSide(and) => {
                     self.saved.push(self.found.folders.clone());
                     self.found.folders = self.found.folders.right_side(and);
                 }
-                Step::Join(and) => {
+                WalkStep::Join(and) => {
                     if let Some(left) = self.saved.pop() {
-                        self.found.folders = Folders::join(left, self.found.folders.clone(), and);
+                        self.found.folders = WorkingFolders::join(left, self.found.folders.clone(), and);
                     }
                 }
-                Step::Settle => self.found.folders.record_unchanged(),
-                Step::Redirected(node, redirections, place) if redirections.is_empty() => {
-                    steps.push(Step::Enter(node, place));
+                WalkStep::Settle => self.found.folders.record_unchanged(),
+                WalkStep::Redirected(node, redirections, place) if redirections.is_empty() => {
+                    steps.push(WalkStep::Enter(node, place));
                 }
-                Step::Redirected(node, redirections, place) => {
+                WalkStep::Redirected(node, redirections, place) => {
                     self.with_redirections(node, redirections, place, &mut steps);
                 }
             }
@@ -83,7 +83,7 @@ impl<'t> Walk<'t> {
         // These commands would print names or states of files, as `select` does by itself.
         if self.found.looks_at_files {
             for command in &mut self.found.result.commands {
-                command.built_in_rule = command.built_in_rule.filter(|rule| *rule == BuiltInRule::PipeFilter);
+                command.built_in_rule = command.built_in_rule.filter(|rule| *rule == BuiltInCommandRule::PipeFilter);
             }
         }
         let commands = &mut self.found.result.commands;
@@ -94,7 +94,7 @@ impl<'t> Walk<'t> {
         self.found.result
     }
 
-    fn enter(&mut self, node: Node<'t>, place: NodePosition, steps: &mut Vec<Step<'t>>) {
+    fn enter(&mut self, node: Node<'t>, place: NodePosition, steps: &mut Vec<WalkStep<'t>>) {
         let below = NodePosition { depth: place.depth + 1, ..place };
         if node.is_error() || node.is_missing() {
             self.found.opaque(node, "it cannot be parsed unambiguously as bash");
@@ -118,7 +118,7 @@ impl<'t> Walk<'t> {
                 self.statements(node, below, steps);
             }
             "negated_command" => {
-                steps.push(Step::Settle);
+                steps.push(WalkStep::Settle);
                 self.statements(node, below, steps);
             }
             "while_statement" | "for_statement" => {
@@ -130,14 +130,14 @@ impl<'t> Walk<'t> {
             "function_definition" => {
                 self.found.opaque(node, "it defines a function, whose name then means something else");
                 if !self.moves.is_empty() {
-                    self.found.folders = Folders::anywhere();
+                    self.found.folders = WorkingFolders::anywhere();
                 }
                 self.statements(node, below, steps);
             }
             "list" => self.list(node, Vec::new(), place, steps),
             "pipeline" => self.pipeline(node, Vec::new(), below, steps),
             "subshell" => {
-                steps.push(Step::Restore(self.found.folders.clone()));
+                steps.push(WalkStep::Restore(self.found.folders.clone()));
                 self.statements(node, below, steps);
             }
             "command_substitution" => {
@@ -150,14 +150,14 @@ impl<'t> Walk<'t> {
                     backticks: place.backticks || written.starts_with('`'),
                     ..below
                 };
-                steps.push(Step::Restore(self.found.folders.clone()));
+                steps.push(WalkStep::Restore(self.found.folders.clone()));
                 self.statements(node, inside, steps);
             }
             "process_substitution" => {
                 if !self.found.slice(node).starts_with("<(") {
                     self.found.opaque(node, "another command runs at the same time and is passed as a file");
                 }
-                steps.push(Step::Restore(self.found.folders.clone()));
+                steps.push(WalkStep::Restore(self.found.folders.clone()));
                 self.statements(node, NodePosition { substituted: true, ..below }, steps);
             }
             "redirected_statement" => self.redirected(node, below, steps),
@@ -202,7 +202,7 @@ impl<'t> Walk<'t> {
     }
 
     /// Schedules statements in order, and parses the words between them.
-    fn statements(&mut self, node: Node<'t>, place: NodePosition, steps: &mut Vec<Step<'t>>) {
+    fn statements(&mut self, node: Node<'t>, place: NodePosition, steps: &mut Vec<WalkStep<'t>>) {
         if node.kind() == "compound_statement" && self.found.slice(node).starts_with("((") {
             return self.arithmetic(node, place, steps);
         }
@@ -226,13 +226,19 @@ impl<'t> Walk<'t> {
                             is_of_loop && word.is_some_and(|word| word.may_become_file_names());
                     }
                 }
-                _ => entered.push(Step::Enter(part, place)),
+                _ => entered.push(WalkStep::Enter(part, place)),
             }
         }
         steps.extend(entered.into_iter().rev());
     }
 
-    fn list(&mut self, node: Node<'t>, redirections: Vec<Node<'t>>, place: NodePosition, steps: &mut Vec<Step<'t>>) {
+    fn list(
+        &mut self,
+        node: Node<'t>,
+        redirections: Vec<Node<'t>>,
+        place: NodePosition,
+        steps: &mut Vec<WalkStep<'t>>,
+    ) {
         let and = syntax::children(node).iter().any(|child| child.kind() == "&&");
         let parts = self.found.parts(node);
         let mut operands = parts.iter().copied().filter(|part| part.kind() != "comment");
@@ -243,10 +249,10 @@ impl<'t> Walk<'t> {
         };
         // A long chain is deep only on the left side of the tree, and not deeply nested in the text.
         let depth = if left.kind() == "list" { place.depth } else { place.depth + 1 };
-        steps.push(Step::Join(and));
-        steps.push(Step::Redirected(right, redirections, NodePosition { depth: place.depth + 1, ..place }));
-        steps.push(Step::RightSide(and));
-        steps.push(Step::Enter(left, NodePosition { depth, ..place }));
+        steps.push(WalkStep::Join(and));
+        steps.push(WalkStep::Redirected(right, redirections, NodePosition { depth: place.depth + 1, ..place }));
+        steps.push(WalkStep::RightSide(and));
+        steps.push(WalkStep::Enter(left, NodePosition { depth, ..place }));
     }
 
     fn pipeline(
@@ -254,7 +260,7 @@ impl<'t> Walk<'t> {
         node: Node<'t>,
         redirections: Vec<Node<'t>>,
         place: NodePosition,
-        steps: &mut Vec<Step<'t>>,
+        steps: &mut Vec<WalkStep<'t>>,
     ) {
         let parts = self.found.parts(node);
         let last = parts.len().saturating_sub(1);
@@ -263,12 +269,12 @@ impl<'t> Walk<'t> {
             if at > 0 {
                 self.reads_pipe(part, at == last && redirections.as_ref().is_some_and(|outer| !outer.is_empty()));
             }
-            steps.push(Step::Restore(self.found.folders.clone()));
+            steps.push(WalkStep::Restore(self.found.folders.clone()));
             match redirections.take() {
                 Some(redirections) if at == last && !redirections.is_empty() => {
-                    steps.push(Step::Redirected(part, redirections, place));
+                    steps.push(WalkStep::Redirected(part, redirections, place));
                 }
-                _ => steps.push(Step::Enter(part, place)),
+                _ => steps.push(WalkStep::Enter(part, place)),
             }
         }
     }
@@ -293,7 +299,7 @@ impl<'t> Walk<'t> {
         self.found.behind_pipes.extend(command.map(|command| command.id()));
     }
 
-    fn redirected(&mut self, node: Node<'t>, place: NodePosition, steps: &mut Vec<Step<'t>>) {
+    fn redirected(&mut self, node: Node<'t>, place: NodePosition, steps: &mut Vec<WalkStep<'t>>) {
         let mut parts = self.found.parts(node);
         for at in (1..parts.len()).rev() {
             if is_here_string(&self.found, parts[at]) && parts[at - 1].is_error() {
@@ -308,7 +314,7 @@ impl<'t> Walk<'t> {
                 if !body.is_empty() {
                     self.found.opaque(node, MISREAD);
                 }
-                steps.extend(body.iter().map(|body| Step::Enter(*body, place)));
+                steps.extend(body.iter().map(|body| WalkStep::Enter(*body, place)));
             }
         }
     }
@@ -320,7 +326,7 @@ impl<'t> Walk<'t> {
         body: Node<'t>,
         redirections: Vec<Node<'t>>,
         place: NodePosition,
-        steps: &mut Vec<Step<'t>>,
+        steps: &mut Vec<WalkStep<'t>>,
     ) {
         match body.kind() {
             "command" => command(&mut self.found, body, &redirections, place, steps),
@@ -328,16 +334,16 @@ impl<'t> Walk<'t> {
             "pipeline" => self.pipeline(body, redirections, place, steps),
             _ => {
                 self.only_redirects(&redirections, place, steps);
-                steps.push(Step::Enter(body, place));
+                steps.push(WalkStep::Enter(body, place));
             }
         }
     }
 
     /// Analyses redirections of a statement that is not a simple command and cannot take additional words from them.
-    fn only_redirects(&mut self, redirections: &[Node<'t>], place: NodePosition, steps: &mut Vec<Step<'t>>) {
+    fn only_redirects(&mut self, redirections: &[Node<'t>], place: NodePosition, steps: &mut Vec<WalkStep<'t>>) {
         let folders = self.found.folders.clone();
         for redirection in redirections {
-            let mut parts = Parts::default();
+            let mut parts = CommandParts::default();
             further_words(&mut self.found, *redirection, &mut parts, place, steps);
             if !parts.words.is_empty() {
                 self.found.opaque(*redirection, MISREAD);
@@ -346,7 +352,7 @@ impl<'t> Walk<'t> {
         }
     }
 
-    fn expansion(&mut self, node: Node<'t>, place: NodePosition, steps: &mut Vec<Step<'t>>) {
+    fn expansion(&mut self, node: Node<'t>, place: NodePosition, steps: &mut Vec<WalkStep<'t>>) {
         let written = self.found.slice(node);
         match node.kind() {
             "arithmetic_expansion" => return self.arithmetic(node, place, steps),
@@ -367,7 +373,7 @@ impl<'t> Walk<'t> {
         self.found.below(node, place, steps);
     }
 
-    fn arithmetic(&mut self, node: Node<'t>, place: NodePosition, steps: &mut Vec<Step<'t>>) {
+    fn arithmetic(&mut self, node: Node<'t>, place: NodePosition, steps: &mut Vec<WalkStep<'t>>) {
         if !syntax::only_numbers(self.found.slice(node)) {
             self.found.opaque(node, "arithmetic evaluates its variables, which may run commands");
             self.found.below(node, place, steps);
@@ -378,7 +384,7 @@ impl<'t> Walk<'t> {
     fn forget_folders_that_a_loop_changes(&mut self, node: Node<'t>) {
         let from = self.moves.partition_point(|at| *at < node.start_byte());
         if self.moves.get(from).is_some_and(|at| *at < node.end_byte()) {
-            self.found.folders = Folders::anywhere();
+            self.found.folders = WorkingFolders::anywhere();
         }
     }
 }

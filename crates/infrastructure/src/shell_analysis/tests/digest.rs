@@ -9,7 +9,7 @@ use serde_json::Map;
 use sha2::{Digest as _, Sha256};
 use std::{fmt::Write as _, fs};
 use toolstead_domain::{
-    Access, Category, Effect, PathAccess, PatternBase, PermissionPolicy, PermissionRule, Tool, ToolName, ToolSource,
+    Access, Category, Effect, PathAccess, PatternContext, PermissionPolicy, PermissionRule, Tool, ToolName, ToolSource,
     WorkspaceRoots, permission::rule::RuleOrigin,
 };
 
@@ -170,7 +170,7 @@ impl Lines {
 }
 
 fn policy() -> PermissionPolicy {
-    let base = PatternBase { home: Some("/home/ann".into()), command_tools: &["bash"], ..PatternBase::default() };
+    let base = PatternContext { home: Some("/home/ann".into()), command_tools: &["bash"], ..PatternContext::default() };
     let rule = |(effect, text): &(Effect, &str)| {
         Arc::new(PermissionRule::parse(*effect, text, RuleOrigin::CommandLine, &base).unwrap())
     };

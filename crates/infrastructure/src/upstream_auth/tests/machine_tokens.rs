@@ -1,13 +1,13 @@
 //! Credentials without a user: client credentials, token exchange and ID-JAG.
 
 use super::*;
-use crate::upstream_auth::settings::{ClientSettings, ExchangeSettings, IdJagSettings, SubjectToken};
+use crate::upstream_auth::settings::{ClientCredentialsSettings, ExchangeSettings, IdJagSettings, SubjectTokenFile};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 use toolstead_domain::{Credentials, CredentialsError, Secret};
 
-fn client(scopes: &[&str]) -> ClientSettings {
-    ClientSettings {
+fn client(scopes: &[&str]) -> ClientCredentialsSettings {
+    ClientCredentialsSettings {
         client_id: "own".into(),
         client_secret: Secret::new("own-secret"),
         scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(),
@@ -64,7 +64,7 @@ async fn each_principal_exchanges_its_own_token() {
         token_url: None,
         client_id: "own".into(),
         client_secret: Some(Secret::new("own secret")),
-        subject_token: SubjectToken::in_file(folder.path().join("{principal}.jwt")),
+        subject_token: SubjectTokenFile::in_file(folder.path().join("{principal}.jwt")),
         subject_token_type: "urn:ietf:params:oauth:token-type:jwt".into(),
         audience: Some("notes".into()),
         scopes: vec!["notes.read".into()],
@@ -94,7 +94,7 @@ async fn each_principal_exchanges_its_own_token() {
 
 #[test]
 fn a_principal_never_leads_to_another_folder() {
-    let file = SubjectToken::in_file("/tokens/{principal}.jwt".into());
+    let file = SubjectTokenFile::in_file("/tokens/{principal}.jwt".into());
     assert_eq!(file.path_for("token:ada").unwrap(), Path::new("/tokens/token:ada.jwt"));
     for principal in ["../ada", "a/b", ".", "", "a b"] {
         assert!(file.path_for(principal).is_err(), "{principal}");
@@ -128,7 +128,7 @@ async fn an_identity_token_is_exchanged_through_the_identity_provider() {
         idp_token_url: base,
         idp_client_id: "at-idp".into(),
         idp_client_secret: None,
-        id_token: SubjectToken::in_file(folder.path().join("id.jwt")),
+        id_token: SubjectTokenFile::in_file(folder.path().join("id.jwt")),
         client: client(&[]),
     }))
     .await;

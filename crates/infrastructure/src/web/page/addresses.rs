@@ -1,6 +1,6 @@
 //! Absolute addresses of the links of a page.
 
-use super::tree::Tree;
+use super::tree::PageTree;
 use url::Url;
 
 /// Maximum number of characters of an address; longer ones are useless to a reader.
@@ -8,14 +8,14 @@ const MAX_ADDRESS: usize = 2_000;
 
 /// Base of the relative addresses of a page.
 #[derive(Debug)]
-pub(super) struct Addresses {
+pub(super) struct LinkResolver {
     page: Url,
     base: Url,
 }
 
-impl Addresses {
+impl LinkResolver {
     /// Creates the base from the page's own address and its first `<base href>`.
-    pub(super) fn of(tree: &Tree, page: &Url) -> Self {
+    pub(super) fn of(tree: &PageTree, page: &Url) -> Self {
         let mut bases = tree.select(tree.root(), "base", "").filter_map(|node| tree.attribute(node, "href"));
         let base = bases.next().and_then(|href| page.join(href).ok());
         let is_usable = |base: &Url| !base.cannot_be_a_base() && base.as_str().len() <= MAX_ADDRESS;

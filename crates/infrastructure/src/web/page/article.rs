@@ -1,9 +1,9 @@
 //! The article of a page, without the parts around it.
 
 use super::{
-    addresses::Addresses,
+    addresses::LinkResolver,
     characters,
-    tree::{self, Tree, WalkEvent, visible},
+    tree::{self, PageTree, WalkEvent, visible},
 };
 use legible::{Document, Options};
 use std::borrow::Cow;
@@ -23,13 +23,13 @@ const MAX_ATTRIBUTE: usize = 4_096;
 #[derive(Debug)]
 pub(super) struct Article {
     /// Its own tree, with absolute addresses.
-    pub(super) tree: Tree,
+    pub(super) tree: PageTree,
     /// A note on its share of the page.
     pub(super) note: String,
 }
 
 /// Extracts the article of a page; `None` if there is none, or it is too small.
-pub(super) fn article(tree: &Tree, addresses: &Addresses) -> Option<Article> {
+pub(super) fn article(tree: &PageTree, addresses: &LinkResolver) -> Option<Article> {
     let html = serialized(tree)?;
     let document = Document::new(&html);
     if !document.is_probably_readerable(None) {
@@ -65,7 +65,7 @@ pub(super) fn article(tree: &Tree, addresses: &Addresses) -> Option<Article> {
 }
 
 /// Serializes the visible page as HTML, with the limited depth of its tree; `None` if it is too large.
-fn serialized(tree: &Tree) -> Option<String> {
+fn serialized(tree: &PageTree) -> Option<String> {
     let mut html = String::new();
     let mut walk = tree.walk(tree.root());
     while let Some(step) = walk.next() {

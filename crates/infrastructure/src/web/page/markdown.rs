@@ -7,16 +7,16 @@ mod table;
 
 use super::{
     Heading, LITTLE_TEXT, Link, MAX_HEADINGS, MAX_LINKS, MAX_NAME, Page,
-    addresses::Addresses,
+    addresses::LinkResolver,
     characters, has_text,
-    numbers::Numbers,
+    numbers::ListCounter,
     tree::{
-        NodeId, Tree, WalkEvent,
+        NodeId, PageTree, WalkEvent,
         visible::{is_block, is_left_out},
     },
 };
-use inline::{Inline, Mark, Target, escaped_start};
-use lines::{Gap, Lines};
+use inline::{InlineWriter, LinkTarget, Mark, escaped_start};
+use lines::{Gap, MarkdownWriter};
 use std::collections::HashSet;
 use table::Table;
 
@@ -24,7 +24,7 @@ use table::Table;
 const MAX_OPTIONS: usize = 20;
 
 /// Returns the whole page as Markdown of at most `most` bytes.
-pub(super) fn page(tree: &Tree, addresses: &Addresses, most: usize) -> Page {
+pub(super) fn page(tree: &PageTree, addresses: &LinkResolver, most: usize) -> Page {
     let page = written(tree, addresses, most, false);
     if has_text(&page.text, LITTLE_TEXT) {
         return page;
@@ -32,14 +32,14 @@ pub(super) fn page(tree: &Tree, addresses: &Addresses, most: usize) -> Page {
     written(tree, addresses, most, true)
 }
 
-fn written(tree: &Tree, addresses: &Addresses, most: usize, shows_noscript: bool) -> Page {
-    let mut writer = Writer {
+fn written(tree: &PageTree, addresses: &LinkResolver, most: usize, shows_noscript: bool) -> Page {
+    let mut writer = MarkdownRenderer {
         tree,
         addresses,
         shows_noscript,
         data_tables: table::data_tables(tree),
-        lines: Lines::new(most),
-        inline: Inline::default(),
+        lines: MarkdownWriter::new(most),
+        inline: InlineWriter::default(),
         lists: Vec::new(),
         table: None,
         is_in_cell: false,
@@ -65,13 +65,13 @@ fn written(tree: &Tree, addresses: &Addresses, most: usize, shows_noscript: bool
     writer.finish(most)
 }
 
-struct Writer<'a> {
-    tree: &'a Tree,
-    addresses: &'a Addresses,
+struct MarkdownRenderer<'a> {
+    tree: &'a PageTree,
+    addresses: &'a LinkResolver,
     shows_noscript: bool,
     data_tables: HashSet<NodeId>,
-    lines: Lines,
-    inline: Inline,
+    lines: MarkdownWriter,
+    inline: InlineWriter,
     lists: Vec<List>,
     /// Table that is being read.
     table: Option<Table>,
@@ -85,7 +85,7 @@ struct Writer<'a> {
 #[derive(Debug)]
 struct List {
     /// `None` for dashes.
-    numbers: Option<Numbers>,
+    numbers: Option<ListCounter>,
     has_items: bool,
 }
 
@@ -102,7 +102,7 @@ enum ClosingStep {
     Parenthesis,
 }
 
-impl Writer<'_> {
+impl MarkdownRenderer<'_> {
     /// Returns `true` if the limit of text is reached.
     fn is_full(&self, most: usize) -> bool {
         self.lines.is_cut() || self.inline.len() > most || self.table.as_ref().is_some_and(|table| table.len() > most)
@@ -380,7 +380,7 @@ impl Writer<'_> {
                 self.begin(node, "  ", "  ");
             }
         }
-        self.lists.push(List { numbers: (tag == "ol").then(|| Numbers::of(self.tree, node)), has_items: false });
+        self.lists.push(List { numbers: (tag == "ol").then(|| ListCounter::of(self.tree, node)), has_items: false });
         self.undo.push((node, ClosingStep::List));
     }
 
@@ -436,21 +436,21 @@ impl Writer<'_> {
         }
     }
 
-    fn target(&self, node: NodeId, href: &str) -> Target {
+    fn target(&self, node: NodeId, href: &str) -> LinkTarget {
         match self.addresses.of_link(href) {
             Some(url) => {
                 let label = ["aria-label", "title"].into_iter().find_map(|name| self.tree.attribute(node, name));
                 let label = characters::shortened(characters::on_one_line(label.unwrap_or_default()), MAX_NAME);
-                Target::Address { url, label }
+                LinkTarget::Address { url, label }
             }
-            None => Target::InPage,
+            None => LinkTarget::InPage,
         }
     }
 
     /// Adds a separate link.
     fn linked(&mut self, label: String, url: String) {
         self.inline.space();
-        self.inline.open(Mark::Link(Target::Address { url, label }));
+        self.inline.open(Mark::Link(LinkTarget::Address { url, label }));
         self.inline.close();
         self.inline.space();
     }

@@ -2,11 +2,11 @@
 
 use super::{
     LITTLE_TEXT, Link, MAX_LINKS, MAX_NAME, Page,
-    addresses::Addresses,
+    addresses::LinkResolver,
     characters, has_text,
-    numbers::Numbers,
+    numbers::ListCounter,
     tree::{
-        NodeId, Tree, WalkEvent,
+        NodeId, PageTree, WalkEvent,
         visible::{is_block, is_left_out},
     },
 };
@@ -28,12 +28,13 @@ pub enum LinkStyle {
 
 /// Returns the text below a node: paragraphs on lines of their own, items after dashes or numbers, cells separated by
 /// tabs, links with their absolute addresses. For parsers in a helper process.
-pub fn text_below(tree: &Tree, node: NodeId, page: &Url, links: LinkStyle) -> String {
-    render_page(tree, node, &Addresses::at(page), RenderOptions { links, most: usize::MAX, shows_noscript: false }).text
+pub fn text_below(tree: &PageTree, node: NodeId, page: &Url, links: LinkStyle) -> String {
+    render_page(tree, node, &LinkResolver::at(page), RenderOptions { links, most: usize::MAX, shows_noscript: false })
+        .text
 }
 
 /// Returns the whole page as text of at most `most` bytes.
-pub(super) fn page(tree: &Tree, addresses: &Addresses, most: usize) -> Page {
+pub(super) fn page(tree: &PageTree, addresses: &LinkResolver, most: usize) -> Page {
     let options = RenderOptions { links: LinkStyle::Parentheses, most, shows_noscript: false };
     let page = render_page(tree, tree.root(), addresses, options);
     if has_text(&page.text, LITTLE_TEXT) {
@@ -49,8 +50,8 @@ struct RenderOptions {
     shows_noscript: bool,
 }
 
-fn render_page(tree: &Tree, node: NodeId, addresses: &Addresses, options: RenderOptions) -> Page {
-    let mut writer = Writer::new(tree, addresses, options);
+fn render_page(tree: &PageTree, node: NodeId, addresses: &LinkResolver, options: RenderOptions) -> Page {
+    let mut writer = PlainTextWriter::new(tree, addresses, options);
     let mut walk = tree.walk(node);
     while let Some(step) = walk.next() {
         if writer.text.len() > options.most {
@@ -69,9 +70,9 @@ fn render_page(tree: &Tree, node: NodeId, addresses: &Addresses, options: Render
     writer.finish()
 }
 
-struct Writer<'a> {
-    tree: &'a Tree,
-    addresses: &'a Addresses,
+struct PlainTextWriter<'a> {
+    tree: &'a PageTree,
+    addresses: &'a LinkResolver,
     options: RenderOptions,
     text: String,
     /// Number of line breaks before the next text.
@@ -82,7 +83,7 @@ struct Writer<'a> {
     /// Number of open `pre` elements.
     verbatim: usize,
     /// Numbers of each open list; `None` for dashes.
-    lists: Vec<Option<Numbers>>,
+    lists: Vec<Option<ListCounter>>,
     /// End of the marker of the last item.
     marker: Option<usize>,
     /// Start of the text of each open link.
@@ -91,8 +92,8 @@ struct Writer<'a> {
     known: HashSet<String>,
 }
 
-impl<'a> Writer<'a> {
-    fn new(tree: &'a Tree, addresses: &'a Addresses, options: RenderOptions) -> Self {
+impl<'a> PlainTextWriter<'a> {
+    fn new(tree: &'a PageTree, addresses: &'a LinkResolver, options: RenderOptions) -> Self {
         Self {
             tree,
             addresses,
@@ -134,7 +135,7 @@ impl<'a> Writer<'a> {
             }
             "ul" | "ol" | "menu" | "dir" => {
                 self.line(if self.lists.is_empty() { "p" } else { tag });
-                self.lists.push((tag == "ol").then(|| Numbers::of(self.tree, node)));
+                self.lists.push((tag == "ol").then(|| ListCounter::of(self.tree, node)));
             }
             "li" => {
                 self.line(tag);

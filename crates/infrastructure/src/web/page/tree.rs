@@ -22,7 +22,7 @@ const SHOWN_ATTRIBUTES: [&str; 7] = ["alt", "alttext", "aria-label", "label", "n
 
 /// Tree of a page.
 #[derive(Default)]
-pub struct Tree {
+pub struct PageTree {
     nodes: Vec<Node>,
     is_cut: bool,
     removed: usize,
@@ -48,10 +48,10 @@ enum Content {
     #[default]
     Nothing,
     Text(StrTendril),
-    Element(Box<Element>),
+    Element(Box<HtmlElement>),
 }
 
-struct Element {
+struct HtmlElement {
     name: QualName,
     attributes: Vec<Attribute>,
     template: Option<NodeId>,
@@ -62,8 +62,8 @@ struct Element {
 /// own declaration.
 ///
 /// Any bytes result in a tree. Elements beyond the depth of browsers are skipped, and nodes beyond the limit are
-/// missing ([`Tree::is_cut`]). Invisible characters of its text are removed.
-pub fn parse(bytes: &[u8], charset: Option<&str>) -> Tree {
+/// missing ([`PageTree::is_cut`]). Invisible characters of its text are removed.
+pub fn parse(bytes: &[u8], charset: Option<&str>) -> PageTree {
     let mut tree = parse_as_is(bytes, charset);
     tree.clean();
     tree
@@ -71,12 +71,12 @@ pub fn parse(bytes: &[u8], charset: Option<&str>) -> Tree {
 
 /// Parses a page as [`parse`] does, but keeps the invisible characters of its text, for callers that report their
 /// number.
-pub(crate) fn parse_as_is(bytes: &[u8], charset: Option<&str>) -> Tree {
+pub(crate) fn parse_as_is(bytes: &[u8], charset: Option<&str>) -> PageTree {
     limited_parser::parse(&charset::decode(bytes, charset).text)
 }
 
 /// Parses a decoded text, as [`parse`] does.
-pub(super) fn parse_text(text: &str) -> Tree {
+pub(super) fn parse_text(text: &str) -> PageTree {
     let mut tree = limited_parser::parse(text);
     tree.clean();
     tree
@@ -98,7 +98,7 @@ pub enum WalkEvent {
     Leave(NodeId),
 }
 
-impl Tree {
+impl PageTree {
     /// Returns the document itself.
     pub fn root(&self) -> NodeId {
         NodeId(0)
@@ -227,8 +227,8 @@ impl Tree {
     }
 
     /// Walks over a node and everything below it.
-    pub(super) fn walk(&self, node: NodeId) -> Walk<'_> {
-        Walk { tree: self, end: node, next: Some(WalkEvent::Enter(node)) }
+    pub(super) fn walk(&self, node: NodeId) -> TreeWalk<'_> {
+        TreeWalk { tree: self, end: node, next: Some(WalkEvent::Enter(node)) }
     }
 
     fn node(&self, node: NodeId) -> &Node {
@@ -237,20 +237,20 @@ impl Tree {
 }
 
 /// Iterator over a tree that needs neither recursion nor a stack.
-pub(super) struct Walk<'a> {
-    tree: &'a Tree,
+pub(super) struct TreeWalk<'a> {
+    tree: &'a PageTree,
     end: NodeId,
     next: Option<WalkEvent>,
 }
 
-impl Walk<'_> {
+impl TreeWalk<'_> {
     /// Skips the content of the node that was entered last.
     pub(super) fn pass_over(&mut self, entered: NodeId) {
         self.next = Some(WalkEvent::Leave(entered));
     }
 }
 
-impl Iterator for Walk<'_> {
+impl Iterator for TreeWalk<'_> {
     type Item = WalkEvent;
 
     fn next(&mut self) -> Option<WalkEvent> {
@@ -267,7 +267,7 @@ impl Iterator for Walk<'_> {
     }
 }
 
-impl fmt::Debug for Tree {
+impl fmt::Debug for PageTree {
     /// Omits the nodes: there may be hundreds of thousands.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tree").field("nodes", &self.nodes.len()).field("is_cut", &self.is_cut).finish()

@@ -12,20 +12,20 @@ pub(super) enum RuleLine<'a> {
 pub(super) fn rules_for<'a>(file: &'a [u8], agent: &str) -> Vec<RuleLine<'a>> {
     let (mut own, mut general) = (Vec::new(), Vec::new());
     let mut has_own_group = false;
-    let mut group = Group::default();
+    let mut group = GroupInProgress::default();
     for (key, value) in lines(file) {
         let rule = match key {
-            Key::UserAgent => {
+            DirectiveKey::UserAgent => {
                 if group.has_rules {
-                    group = Group::default();
+                    group = GroupInProgress::default();
                 }
                 group.is_own |= is_named(value, agent);
                 group.is_general |= value.split(u8::is_ascii_whitespace).next() == Some(b"*");
                 has_own_group |= group.is_own;
                 continue;
             }
-            Key::Allow => RuleLine::Allow(value),
-            Key::Disallow => RuleLine::Disallow(value),
+            DirectiveKey::Allow => RuleLine::Allow(value),
+            DirectiveKey::Disallow => RuleLine::Disallow(value),
         };
         group.has_rules = true;
         if group.is_own {
@@ -40,27 +40,31 @@ pub(super) fn rules_for<'a>(file: &'a [u8], agent: &str) -> Vec<RuleLine<'a>> {
 
 /// Group that is being read.
 #[derive(Default)]
-struct Group {
+struct GroupInProgress {
     is_own: bool,
     is_general: bool,
     /// `true` if the next name of a program begins another group.
     has_rules: bool,
 }
 
-enum Key {
+enum DirectiveKey {
     UserAgent,
     Allow,
     Disallow,
 }
 
 /// Returns the lines with these keys. Others, such as `Sitemap`, do not end a group.
-fn lines(file: &[u8]) -> impl Iterator<Item = (Key, &[u8])> {
+fn lines(file: &[u8]) -> impl Iterator<Item = (DirectiveKey, &[u8])> {
     let file = file.strip_prefix(b"\xef\xbb\xbf").unwrap_or(file);
     file.split(|byte| matches!(byte, b'\n' | b'\r')).filter_map(|line| {
         let line = line.split(|byte| *byte == b'#').next().unwrap_or_default();
         let colon = line.iter().position(|byte| *byte == b':')?;
         let (key, value) = (line[..colon].trim_ascii(), line[colon + 1..].trim_ascii());
-        let keys = [("user-agent", Key::UserAgent), ("allow", Key::Allow), ("disallow", Key::Disallow)];
+        let keys = [
+            ("user-agent", DirectiveKey::UserAgent),
+            ("allow", DirectiveKey::Allow),
+            ("disallow", DirectiveKey::Disallow),
+        ];
         let (_, key) = keys.into_iter().find(|(name, _)| key.eq_ignore_ascii_case(name.as_bytes()))?;
         Some((key, value))
     })

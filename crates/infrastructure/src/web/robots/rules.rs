@@ -12,7 +12,7 @@ const MAX_WORK: usize = 32 << 20;
 
 /// Rules of one site; without any everything is allowed.
 #[derive(Debug, Default)]
-pub(super) struct Rules(Vec<Rule>);
+pub(super) struct RobotsRules(Vec<Rule>);
 
 #[derive(Debug)]
 struct Rule {
@@ -25,7 +25,7 @@ struct Rule {
 #[error("`robots.txt` has too many rules")]
 pub(super) struct TooManyRules;
 
-impl Rules {
+impl RobotsRules {
     /// Parses the rules for this program, named in lower case.
     ///
     /// # Errors
@@ -91,7 +91,7 @@ mod tests {
         ] {
             let file = format!("User-agent: *\n{rules}\n");
             assert_eq!(
-                Rules::read(file.as_bytes(), "toolstead").unwrap().allow(target),
+                RobotsRules::read(file.as_bytes(), "toolstead").unwrap().allow(target),
                 Ok(expected),
                 "{rules:?} {target}"
             );
@@ -102,8 +102,8 @@ mod tests {
     fn work_that_never_ends_is_not_begun() {
         let file = |rule: &str, times| format!("User-agent: *\n{}", rule.repeat(times));
         let many = file("Disallow: /a\n", MAX_RULES + 1);
-        assert_eq!(Rules::read(many.as_bytes(), "toolstead").unwrap_err(), TooManyRules);
-        let slow = Rules::read(file("Disallow: /*b\n", MAX_RULES).as_bytes(), "toolstead").unwrap();
+        assert_eq!(RobotsRules::read(many.as_bytes(), "toolstead").unwrap_err(), TooManyRules);
+        let slow = RobotsRules::read(file("Disallow: /*b\n", MAX_RULES).as_bytes(), "toolstead").unwrap();
         assert_eq!(slow.allow(&format!("/{}", "a".repeat(8_000))), Err(TooManyRules));
         assert_eq!(slow.allow("/a"), Ok(true));
     }

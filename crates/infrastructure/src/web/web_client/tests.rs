@@ -56,7 +56,7 @@ fn get(url: &Url) -> WebRequest<'_> {
         headers: HeaderMap::new(),
         body: Bytes::new(),
         url_source: UrlSource::Untrusted,
-        redirects: Redirects::SameHost(5),
+        redirects: RedirectPolicy::SameHost(5),
         retry: RetryPolicy::Never,
         body_bytes: 5 << 20,
         deadline: Instant::now() + PATIENCE,
@@ -306,7 +306,7 @@ async fn what_is_sent_goes_on_as_the_status_says_and_to_no_other_origin() {
     let asked = WebRequest { method: Method::POST, body: "sent".into(), ..get(&url) };
     let outcome = rig.reach.send(asked, &everybody).await.unwrap().redirect_target;
     assert_eq!(outcome.as_ref().map(Url::as_str), Some("https://docs.example/end"));
-    let asked = WebRequest { redirects: Redirects::None, ..get(&url) };
+    let asked = WebRequest { redirects: RedirectPolicy::None, ..get(&url) };
     assert_eq!(rig.reach.send(asked, &everybody).await.unwrap().redirect_target, outcome);
 }
 

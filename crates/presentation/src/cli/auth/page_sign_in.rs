@@ -12,13 +12,13 @@ use std::{
 use tokio::{sync::mpsc, time::timeout};
 use toolstead_infrastructure::{
     accounts::{
-        credentials::{AccountGrant, SignIn, SignInCode},
+        credentials::{GrantStatus, SignIn, SignInCode},
         sign_in_error::SignInError,
     },
-    sandbox::browser::Browser,
+    sandbox::browser::BrowserProgram,
     upstream_auth::{
         sign_in::{UpstreamCode, UpstreamSignIn},
-        stored_grants::UpstreamGrant,
+        stored_grants::UpstreamGrantSummary,
     },
 };
 use url::Url;
@@ -33,7 +33,7 @@ const MAX_LINE: u64 = 16 << 10;
 /// Way to open the sign-in page and return from it.
 pub(super) enum SignInMethod {
     /// The browser of this machine, if there is one.
-    Browser(Option<Browser>),
+    Browser(Option<BrowserProgram>),
     /// A browser on any machine; the user pastes the address of the last page.
     Pasting,
 }
@@ -53,7 +53,7 @@ pub(super) trait PageSignIn: Sized + Send + Sync {
 #[async_trait]
 impl PageSignIn for SignIn {
     type Code = SignInCode;
-    type Grant = AccountGrant;
+    type Grant = GrantStatus;
 
     fn page(&self) -> &Url {
         self.page()
@@ -67,7 +67,7 @@ impl PageSignIn for SignIn {
         Ok(self.pasted(text)?)
     }
 
-    async fn finish(self, code: SignInCode) -> Result<AccountGrant, CommandError> {
+    async fn finish(self, code: SignInCode) -> Result<GrantStatus, CommandError> {
         Ok(self.finish(code).await?)
     }
 }
@@ -75,7 +75,7 @@ impl PageSignIn for SignIn {
 #[async_trait]
 impl PageSignIn for UpstreamSignIn {
     type Code = UpstreamCode;
-    type Grant = UpstreamGrant;
+    type Grant = UpstreamGrantSummary;
 
     fn page(&self) -> &Url {
         self.page()
@@ -89,7 +89,7 @@ impl PageSignIn for UpstreamSignIn {
         Ok(self.pasted(text)?)
     }
 
-    async fn finish(self, code: UpstreamCode) -> Result<UpstreamGrant, CommandError> {
+    async fn finish(self, code: UpstreamCode) -> Result<UpstreamGrantSummary, CommandError> {
         Ok(self.finish(code).await?)
     }
 }

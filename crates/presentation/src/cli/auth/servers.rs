@@ -2,16 +2,16 @@
 
 use super::page_sign_in::{SignInMethod, pasted_lines_for, signed_in};
 use crate::cli::{
-    Outcome,
+    CommandResult,
     exit::{CommandError, Exit},
-    output::{Output, note, visible},
+    output::{StdoutWriter, note, visible},
 };
 use crate::{composition_root::upstream_accounts_alone, config::Config};
 use serde_json::{Value, json};
 use toolstead_domain::Principal;
 use toolstead_infrastructure::{
     accounts::credentials::DeletedTokens,
-    upstream_auth::{stored_grants::UpstreamGrant, upstream_accounts::UpstreamAccounts},
+    upstream_auth::{stored_grants::UpstreamGrantSummary, upstream_accounts::UpstreamAccounts},
 };
 
 /// Prefix that distinguishes a server from a service.
@@ -66,8 +66,8 @@ impl SignInServer {
         principal: &Principal,
         method: &SignInMethod,
         as_json: bool,
-        output: &mut Output,
-    ) -> Outcome {
+        output: &mut StdoutWriter,
+    ) -> CommandResult {
         let sign_in = self.accounts.begin(principal).await?;
         let about = format!("the MCP server `{}`", self.name);
         let grant = signed_in(sign_in, &about, method, &mut pasted_lines_for(method)).await?;
@@ -88,7 +88,12 @@ impl SignInServer {
         Ok(self.accounts.grants(principal).await?.iter().map(|grant| self.to_json(grant)).collect())
     }
 
-    pub(super) async fn logout(&self, principal: &Principal, as_json: bool, output: &mut Output) -> Outcome {
+    pub(super) async fn logout(
+        &self,
+        principal: &Principal,
+        as_json: bool,
+        output: &mut StdoutWriter,
+    ) -> CommandResult {
         let signed_out = self.accounts.sign_out(principal).await?;
         let grant = format!("{SERVER}{}", self.name);
         let mut all = Vec::new();
@@ -117,7 +122,7 @@ impl SignInServer {
         Ok(if signed_out.iter().any(|one| one.revoked.is_err()) { Exit::Unmet } else { Exit::Done })
     }
 
-    fn to_json(&self, grant: &UpstreamGrant) -> Value {
+    fn to_json(&self, grant: &UpstreamGrantSummary) -> Value {
         json!({
             "grant": format!("{SERVER}{}", self.name), "issuer": grant.issuer, "origin": grant.resource,
             "scopes": grant.scopes, "missing_scopes": grant.missing_scopes,

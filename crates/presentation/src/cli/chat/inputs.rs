@@ -19,12 +19,12 @@ const MOST_FILE_BYTES: usize = 4 << 20;
 
 /// Inputs, oldest first, and their file, which contains one JSON string per line.
 #[derive(Debug)]
-pub(super) struct Inputs {
+pub(super) struct InputHistory {
     known: Vec<String>,
     file: Option<PathBuf>,
 }
 
-impl Inputs {
+impl InputHistory {
     /// Opens the inputs stored in this folder. There are none without a folder or if the file cannot be read.
     pub(super) fn open(folder: Option<&Path>) -> Self {
         let file = folder.map(|folder| folder.join(FILE));
@@ -89,16 +89,16 @@ mod tests {
     #[test]
     fn what_was_typed_is_known_next_time_and_read_by_nobody_else() {
         let folder = tempfile::tempdir().unwrap();
-        let mut inputs = Inputs::open(Some(folder.path()));
+        let mut inputs = InputHistory::open(Some(folder.path()));
         for text in ["one", "two\nlines", "two\nlines", "one", &"x".repeat(MOST_BYTES + 1)] {
             inputs.add(text);
         }
         let expected = ["one", "two\nlines", "one"];
         assert_eq!(inputs.known(), expected);
-        assert_eq!(Inputs::open(Some(folder.path())).known(), expected);
+        assert_eq!(InputHistory::open(Some(folder.path())).known(), expected);
         let mode = fs::metadata(folder.path().join(FILE)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        Inputs::open(None).add("nowhere");
+        InputHistory::open(None).add("nowhere");
     }
 
     #[test]
@@ -108,13 +108,13 @@ mod tests {
         let long = "x".repeat(MOST_BYTES);
         let many: String = (0..300).map(|number| line(&format!("{number} {long}"))).collect();
         fs::write(&file, format!("{many}\"half\n{}", line("last"))).unwrap();
-        let known = Inputs::open(Some(folder.path()));
+        let known = InputHistory::open(Some(folder.path()));
         assert_eq!(known.known().len(), 301);
         let few: String = (0..KEPT + 5).map(|number| line(&number.to_string())).collect();
         fs::write(&file, format!("{}{few}", "\n".repeat(MOST_FILE_BYTES))).unwrap();
-        let known = Inputs::open(Some(folder.path()));
+        let known = InputHistory::open(Some(folder.path()));
         assert_eq!((known.known().len(), known.known()[0].as_str()), (KEPT, "5"));
         assert!(fs::metadata(&file).unwrap().len() < 10_000);
-        assert_eq!(Inputs::open(Some(folder.path())).known().len(), KEPT);
+        assert_eq!(InputHistory::open(Some(folder.path())).known().len(), KEPT);
     }
 }

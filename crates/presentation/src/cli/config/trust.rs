@@ -2,18 +2,18 @@
 
 use crate::{
     cli::{
-        Outcome,
+        CommandResult,
         config::trusting,
         confirmation::is_confirmed,
         exit::{CommandError, Exit},
-        global::Global,
-        output::{Output, note},
+        global::GlobalFlags,
+        output::{StdoutWriter, note},
         terminal::Terminal,
     },
     composition_root::StartupError,
     config::{
-        Config, ConfigFile, Trust,
-        agent_files::WaitingFile,
+        Config, ConfigFile, FileTrust,
+        agent_files::UntrustedAgentFile,
         layers::LayerKind,
         tree::{origin::Origin, problem::Problem},
         trust::programs::ProgramDigests,
@@ -45,20 +45,20 @@ struct TrustPlan {
     path: PathBuf,
     /// Effects of the trust, one line each.
     effects: Vec<String>,
-    subject: Subject,
+    subject: TrustSubject,
 }
 
-enum Subject {
+enum TrustSubject {
     /// A configuration file, and the programs that its servers run.
     File { path: PathBuf, programs: ProgramDigests },
     /// A program of a server.
     Program(ProgramDigests),
     /// Agent files, and the folder whose instruction files agents will read.
-    Folder { agent_files: Vec<WaitingFile>, instructions: Option<PathBuf> },
+    Folder { agent_files: Vec<UntrustedAgentFile>, instructions: Option<PathBuf> },
 }
 
 impl TrustCommand {
-    pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
+    pub(super) async fn run(self, global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
         let config = global.load_silently()?;
         if self.remove {
             let path = revoke(&config, self.file.as_deref())?;
@@ -107,13 +107,13 @@ async fn confirm() -> Result<(), CommandError> {
 impl TrustPlan {
     fn apply(&self, config: &Config) -> Result<(), CommandError> {
         let result = match &self.subject {
-            Subject::File { path, programs } => match config.files.iter().find(|file| *file.path == **path) {
-                Some(file) if file.trust != Trust::Always => config.set_trust(file, true),
+            TrustSubject::File { path, programs } => match config.files.iter().find(|file| *file.path == **path) {
+                Some(file) if file.trust != FileTrust::Always => config.set_trust(file, true),
                 _ => Ok(()),
             }
             .and_then(|()| config.trust_programs(programs)),
-            Subject::Program(programs) => config.trust_programs(programs),
-            Subject::Folder { agent_files, instructions } => {
+            TrustSubject::Program(programs) => config.trust_programs(programs),
+            TrustSubject::Folder { agent_files, instructions } => {
                 let trusted = if agent_files.is_empty() { Ok(()) } else { config.agent_files().trust(agent_files) };
                 trusted.and_then(|()| match instructions {
                     Some(folder) => config.instruction_folders().set_trust(folder, true),
@@ -128,11 +128,11 @@ impl TrustPlan {
     fn confirmation(&self) -> String {
         let path = self.path.display();
         match &self.subject {
-            Subject::Folder { agent_files, instructions: Some(folder) } => {
+            TrustSubject::Folder { agent_files, instructions: Some(folder) } => {
                 let others = if agent_files.is_empty() { "" } else { "; a change to an agent file revokes its trust" };
                 format!("the instructions in {} remain trusted when they change{others}", folder.display())
             }
-            Subject::File { .. } | Subject::Program(_) | Subject::Folder { .. } => {
+            TrustSubject::File { .. } | TrustSubject::Program(_) | TrustSubject::Folder { .. } => {
                 format!("{path} is trusted as it is now; a change revokes the trust")
             }
         }
@@ -148,7 +148,7 @@ fn on_one_line(text: &str) -> String {
     text.replace('\n', "\\n").replace('\r', "\\r")
 }
 
-fn plan(global: &Global, config: &Config, named: Option<&Path>) -> Result<TrustPlan, CommandError> {
+fn plan(global: &GlobalFlags, config: &Config, named: Option<&Path>) -> Result<TrustPlan, CommandError> {
     if let Some(named) = named {
         let path = real_place(named)?;
         let agent_files = config.agent_files().waiting_under(&path);
@@ -159,7 +159,7 @@ fn plan(global: &Global, config: &Config, named: Option<&Path>) -> Result<TrustP
         if let Some(program) = program(config, named) {
             let programs = ProgramDigests::of(std::slice::from_ref(&program)).map_err(usage)?;
             let effects = vec![format!("servers may run {} with its present content", program.display())];
-            return Ok(TrustPlan { path: program, effects, subject: Subject::Program(programs) });
+            return Ok(TrustPlan { path: program, effects, subject: TrustSubject::Program(programs) });
         }
     }
     file_plan(global, config, chosen(config, named)?)
@@ -180,10 +180,10 @@ fn waiting_instructions(config: &Config, path: &Path) -> Result<Vec<PathBuf>, Co
 fn folder_plan(
     config: &Config,
     path: PathBuf,
-    agent_files: Vec<WaitingFile>,
+    agent_files: Vec<UntrustedAgentFile>,
     instructions: &[PathBuf],
 ) -> Result<TrustPlan, CommandError> {
-    let effect = |file: &WaitingFile| {
+    let effect = |file: &UntrustedAgentFile| {
         format!("the {} `{}` becomes available: {}", file.kind.word(), file.name, file.path.display())
     };
     let mut effects: Vec<String> = agent_files.iter().map(effect).collect();
@@ -200,10 +200,10 @@ fn folder_plan(
         ));
         trusted = Some(folder);
     }
-    Ok(TrustPlan { path, effects, subject: Subject::Folder { agent_files, instructions: trusted } })
+    Ok(TrustPlan { path, effects, subject: TrustSubject::Folder { agent_files, instructions: trusted } })
 }
 
-fn file_plan(global: &Global, config: &Config, file: &ConfigFile) -> Result<TrustPlan, CommandError> {
+fn file_plan(global: &GlobalFlags, config: &Config, file: &ConfigFile) -> Result<TrustPlan, CommandError> {
     let is_of_file = |origin: &Origin| matches!(origin, Origin::File(at, _) if *at == file.path);
     let mut effects = Vec::new();
     for setting in config.resolved.all() {
@@ -229,7 +229,7 @@ fn file_plan(global: &Global, config: &Config, file: &ConfigFile) -> Result<Trus
         |program: &Path| format!("a server of this file runs {}, which is trusted as it is now", program.display());
     effects.extend(programs.existing().map(runs));
     let path = file.path.to_path_buf();
-    Ok(TrustPlan { path: path.clone(), effects, subject: Subject::File { path, programs } })
+    Ok(TrustPlan { path: path.clone(), effects, subject: TrustSubject::File { path, programs } })
 }
 
 /// Returns the path with the links of its folder resolved, and its own name unless it has no folder.
@@ -298,7 +298,7 @@ fn chosen<'a>(config: &'a Config, file: Option<&Path>) -> Result<&'a ConfigFile,
     };
     match known {
         Some(ConfigFile { leads_to: Some(target), .. }) => Err(linked(named, target)),
-        Some(file) if file.trust != Trust::Always || runs_programs(file) => Ok(file),
+        Some(file) if file.trust != FileTrust::Always || runs_programs(file) => Ok(file),
         _ => Err(CommandError::Usage(format!(
             "`{}` is not a configuration file that requires trust: `toolstead config show` lists them",
             real.display()
@@ -316,11 +316,11 @@ fn linked(file: &Path, target: &Path) -> CommandError {
 }
 
 fn unnamed(config: &Config) -> Result<&ConfigFile, CommandError> {
-    let project = |file: &&ConfigFile| file.kind == LayerKind::Project && file.trust != Trust::Linked;
+    let project = |file: &&ConfigFile| file.kind == LayerKind::Project && file.trust != FileTrust::Linked;
     if let Some(file) = config.files.iter().find(project) {
         return Ok(file);
     }
-    let waiting: Vec<&ConfigFile> = config.files.iter().filter(|file| file.trust == Trust::Waiting).collect();
+    let waiting: Vec<&ConfigFile> = config.files.iter().filter(|file| file.trust == FileTrust::Waiting).collect();
     let commands = || waiting.iter().map(|file| trusting(&file.path)).collect::<Vec<_>>().join(", ");
     match waiting.as_slice() {
         [file] => Ok(file),

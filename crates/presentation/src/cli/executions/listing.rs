@@ -95,7 +95,7 @@ fn shortened(text: &str, at_most: usize) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
-    use toolstead_domain::{Outcome, error_kind::ErrorKind, testing::samples};
+    use toolstead_domain::{ExecutionOutcome, error_kind::ErrorKind, testing::samples};
 
     fn executions() -> Vec<ToolExecution> {
         let path = "/home/somebody/projects/one/crates/presentation/src/cli/executions.rs";
@@ -106,7 +106,7 @@ mod tests {
                 accesses: vec![format!("run {long}")],
                 arguments: json!({"command": long}),
                 tool: "mcp__a_long_server__a_long_tool".into(),
-                outcome: Outcome::Failed(ErrorKind::Timeout, "late".into()),
+                outcome: ExecutionOutcome::Failed(ErrorKind::Timeout, "late".into()),
                 ..samples::execution(2)
             },
             ToolExecution { accesses: vec![], arguments: json!({"message": "a\u{1b}[31m"}), ..samples::execution(1) },

@@ -4,7 +4,7 @@ use super::{call_target::call_target, listing::took, time};
 use crate::cli::output::visible;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use toolstead_domain::{Outcome, RequestKind, ToolExecution};
+use toolstead_domain::{ExecutionOutcome, RequestKind, ToolExecution};
 
 /// Returns a record as JSON, with the names of the audit log.
 pub(super) fn to_json(execution: &ToolExecution) -> Value {
@@ -42,9 +42,12 @@ pub(super) fn to_json(execution: &ToolExecution) -> Value {
 pub(super) fn with_kodelets_names(execution: &ToolExecution) -> Value {
     let mut record = to_json(execution);
     record["toolName"] = execution.called_as.as_str().into();
-    record["success"] = matches!(execution.outcome, Outcome::Succeeded).into();
+    record["success"] = matches!(execution.outcome, ExecutionOutcome::Succeeded).into();
     record["timestamp"] = time(execution.ended.unwrap_or(execution.started)).into();
-    if !matches!(execution.outcome, Outcome::Succeeded | Outcome::Running | Outcome::InputRequired) {
+    if !matches!(
+        execution.outcome,
+        ExecutionOutcome::Succeeded | ExecutionOutcome::Running | ExecutionOutcome::InputRequired
+    ) {
         let error = detail(execution).unwrap_or_else(|| execution.outcome.kind().as_str().to_owned());
         record["error"] = error.into();
     }
@@ -109,9 +112,12 @@ fn pretty(value: &Value) -> String {
 
 fn detail(execution: &ToolExecution) -> Option<String> {
     match &execution.outcome {
-        Outcome::Failed(_, detail) | Outcome::Refused(_, detail) => Some(detail.clone()),
-        Outcome::Cancelled(reason) => Some(reason.as_str().to_owned()),
-        Outcome::Running | Outcome::Succeeded | Outcome::InputRequired | Outcome::Interrupted => None,
+        ExecutionOutcome::Failed(_, detail) | ExecutionOutcome::Refused(_, detail) => Some(detail.clone()),
+        ExecutionOutcome::Cancelled(reason) => Some(reason.as_str().to_owned()),
+        ExecutionOutcome::Running
+        | ExecutionOutcome::Succeeded
+        | ExecutionOutcome::InputRequired
+        | ExecutionOutcome::Interrupted => None,
     }
 }
 
@@ -122,13 +128,13 @@ mod tests {
 
     #[test]
     fn kodelets_record_stands_beside_our_own() {
-        let failed = Outcome::Failed(ErrorKind::Timeout, "late".into());
+        let failed = ExecutionOutcome::Failed(ErrorKind::Timeout, "late".into());
         for (outcome, success, error) in [
-            (Outcome::Succeeded, true, None),
+            (ExecutionOutcome::Succeeded, true, None),
             (failed, false, Some("late")),
-            (Outcome::Cancelled(CancelReason::Client), false, Some("client")),
-            (Outcome::Interrupted, false, Some("interrupted")),
-            (Outcome::Running, false, None),
+            (ExecutionOutcome::Cancelled(CancelReason::Client), false, Some("client")),
+            (ExecutionOutcome::Interrupted, false, Some("interrupted")),
+            (ExecutionOutcome::Running, false, None),
         ] {
             let execution = ToolExecution { outcome, called_as: "file_read".into(), ..samples::execution(7) };
             let record = with_kodelets_names(&execution);
@@ -144,7 +150,7 @@ mod tests {
     #[test]
     fn a_row_for_people_is_no_json_and_steers_no_terminal() {
         let execution = ToolExecution {
-            outcome: Outcome::Failed(ErrorKind::Timeout, "first\nsecond\u{1b}[31m".into()),
+            outcome: ExecutionOutcome::Failed(ErrorKind::Timeout, "first\nsecond\u{1b}[31m".into()),
             called_as: "file_read".into(),
             parent: Some(samples::call_id(6)),
             ..samples::execution(7)

@@ -12,14 +12,14 @@ const MAX_CALLS: u32 = 200;
 
 /// The calls nested in one call.
 #[derive(Debug)]
-pub(super) struct Tree {
+pub(super) struct CallTree {
     root: CallId,
     /// Calls in chronological order.
     calls: Vec<ToolExecution>,
     is_whole: bool,
 }
 
-impl Tree {
+impl CallTree {
     /// Loads the calls nested in this call.
     pub(super) async fn below(root: CallId, executions: &ListExecutionsHandler) -> Result<Self, StoreError> {
         let mut tree = Self { root, calls: Vec::new(), is_whole: true };
@@ -92,22 +92,22 @@ mod tests {
     use super::*;
     use std::sync::Arc;
     use toolstead_domain::{
-        ExecutionLog, Outcome,
+        ExecutionLog, ExecutionOutcome,
         error_kind::ErrorKind,
         testing::{in_memory_execution_log::InMemoryExecutionLog, samples},
     };
 
-    async fn tree(rows: impl IntoIterator<Item = (u32, u32)>) -> Tree {
+    async fn tree(rows: impl IntoIterator<Item = (u32, u32)>) -> CallTree {
         let log = Arc::new(InMemoryExecutionLog::new());
         for (number, parent) in rows {
             let outcome = match number {
-                3 => Outcome::Failed(ErrorKind::Io, "no".into()),
-                _ => Outcome::Succeeded,
+                3 => ExecutionOutcome::Failed(ErrorKind::Io, "no".into()),
+                _ => ExecutionOutcome::Succeeded,
             };
             let parent = Some(samples::call_id(parent));
             log.record(ToolExecution { parent, outcome, ..samples::execution(number) }).await.unwrap();
         }
-        Tree::below(samples::call_id(1), &ListExecutionsHandler::new(log)).await.unwrap()
+        CallTree::below(samples::call_id(1), &ListExecutionsHandler::new(log)).await.unwrap()
     }
 
     #[tokio::test]
@@ -130,12 +130,12 @@ mod tests {
             kind: RequestKind::Question,
             tool: "elicitation/create".into(),
             called_as: "git".into(),
-            outcome: Outcome::Refused(ErrorKind::PermissionDenied, String::new()),
+            outcome: ExecutionOutcome::Refused(ErrorKind::PermissionDenied, String::new()),
             metadata: json!({"answer": "declined"}),
             ..samples::execution(2)
         };
         log.record(question).await.unwrap();
-        let tree = Tree::below(samples::call_id(1), &ListExecutionsHandler::new(log)).await.unwrap();
+        let tree = CallTree::below(samples::call_id(1), &ListExecutionsHandler::new(log)).await.unwrap();
         assert_eq!(tree.lines(), [format!("{}  elicitation/create  declined  git", samples::call_id(2))]);
         assert_eq!(tree.to_json()[0]["kind"], "question");
     }

@@ -1,11 +1,11 @@
 //! `toolstead mcp` if no root is configured: the folders of the client become roots.
 
-use super::super::{exit::CommandError, global::Global};
+use super::super::{exit::CommandError, global::GlobalFlags};
 use crate::{
     app::App,
     composition_root::RunningApp,
-    config::{Config, sections::client_roots::ClientRoots},
-    mcp_server::stdio::client_roots::{AppHost, SortedFolders},
+    config::{Config, sections::client_roots::ClientRootChecker},
+    mcp_server::stdio::client_roots::{AppLauncher, FoldersByTrust},
 };
 use async_trait::async_trait;
 use serde_json::{Map, Value};
@@ -17,28 +17,28 @@ use tokio_util::task::TaskTracker;
 const LAST_CALLS: Duration = Duration::from_millis(300);
 
 /// The successive applications of one client.
-pub(super) struct RootlessAppHost {
-    global: Global,
-    roots: ClientRoots,
+pub(super) struct RootlessAppLauncher {
+    global: GlobalFlags,
+    roots: ClientRootChecker,
     /// Capabilities of the client.
     client: Map<String, Value>,
-    state: Mutex<State>,
+    state: Mutex<RunningApps>,
     /// Shutdown of replaced applications.
     retiring: TaskTracker,
 }
 
 #[derive(Default)]
-struct State {
+struct RunningApps {
     newest: Option<RunningApp>,
     older: Vec<RunningApp>,
     /// Reason why there is no newest application.
     failed: Option<CommandError>,
 }
 
-impl RootlessAppHost {
+impl RootlessAppLauncher {
     /// Creates the state without an application.
-    pub(super) fn new(global: Global, config: Config, client: Map<String, Value>) -> Self {
-        let roots = ClientRoots::new(config.folders);
+    pub(super) fn new(global: GlobalFlags, config: Config, client: Map<String, Value>) -> Self {
+        let roots = ClientRootChecker::new(config.folders);
         Self { global, roots, client, state: Mutex::default(), retiring: TaskTracker::new() }
     }
 
@@ -57,11 +57,11 @@ impl RootlessAppHost {
 }
 
 #[async_trait(?Send)]
-impl AppHost for RootlessAppHost {
-    async fn sort(&self, folders: Vec<PathBuf>) -> SortedFolders {
+impl AppLauncher for RootlessAppLauncher {
+    async fn sort(&self, folders: Vec<PathBuf>) -> FoldersByTrust {
         let roots = self.roots.clone();
         let sort = move || {
-            let mut sorted = SortedFolders::default();
+            let mut sorted = FoldersByTrust::default();
             for folder in folders {
                 match roots.judge(&folder) {
                     Ok(root) if sorted.trusted.contains(&root) || sorted.new.contains(&root) => {}

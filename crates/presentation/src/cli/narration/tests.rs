@@ -55,12 +55,12 @@ fn written_by(mut narration: RunRenderer, events: &[AgentEvent]) -> (String, Vec
     let (mut answer, mut beside) = (String::new(), Vec::new());
     for piece in events.iter().flat_map(|event| narration.narrate(event)) {
         match piece {
-            Piece::Text(text) => answer.push_str(&text),
-            Piece::Note(line) => {
+            NarrationPiece::Text(text) => answer.push_str(&text),
+            NarrationPiece::Note(line) => {
                 assert!(!streams || answer.is_empty() || answer.ends_with('\n'), "in the middle of a line: {line}");
                 beside.push(line);
             }
-            Piece::Status(_) => {}
+            NarrationPiece::Status(_) => {}
         }
     }
     (answer, beside)
@@ -203,7 +203,7 @@ fn a_name_that_a_model_made_up_stays_on_its_line() {
 fn what_goes_on_is_told_once_and_ends_with_the_run() {
     let mut narration = RunRenderer::new(true, false);
     let mut now = |event: &AgentEvent| match narration.narrate(event).pop() {
-        Some(Piece::Status(now)) => Some(now),
+        Some(NarrationPiece::Status(now)) => Some(now),
         _ => None,
     };
     assert_eq!(now(&AgentEvent::Thinking("a".into())).as_deref(), Some("thinking"));

@@ -2,15 +2,15 @@
 
 use crate::{
     cli::{
-        Outcome,
+        CommandResult,
         confirmation::is_confirmed,
         executions::time,
         exit::{CommandError, Exit},
-        global::Global,
-        output::{Output, note, on_one_line, table},
+        global::GlobalFlags,
+        output::{StdoutWriter, note, on_one_line, table},
         terminal::Terminal,
     },
-    composition_root::{RunningApp, Servers as Started},
+    composition_root::{RunningApp, ServerSelection as Started},
 };
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ use std::{
 };
 use toolstead_application::{DefinitionPins, UnapprovedItem, digest_of};
 use toolstead_domain::{
-    DefinitionVersion, PinnedServer, ProviderState,
+    DefinitionVersion, PinnedServerKey, ProviderState,
     pinning::{change::ChangeClass, diff::diff},
 };
 
@@ -56,7 +56,7 @@ pub(super) struct ApproveCommand {
 }
 
 impl DefinitionsCommand {
-    pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
+    pub(super) async fn run(self, global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
         let (name, started) = match &self {
             Self::Diff { name } => (name, Started::Only(name.clone())),
             // Approves what is recorded. A server that is started again could offer something else.
@@ -80,7 +80,7 @@ impl DefinitionsCommand {
 }
 
 /// Returns the pinned definitions and the key of a configured server.
-fn definitions(composition: &RunningApp, name: &str) -> Result<(Arc<DefinitionPins>, PinnedServer), CommandError> {
+fn definitions(composition: &RunningApp, name: &str) -> Result<(Arc<DefinitionPins>, PinnedServerKey), CommandError> {
     let servers = &composition.config.mcp_servers;
     let Some(server) = servers.iter().find(|server| server.name.as_str() == name) else {
         let message = format!("no MCP server named `{name}` is configured: `toolstead servers` lists them");
@@ -89,7 +89,7 @@ fn definitions(composition: &RunningApp, name: &str) -> Result<(Arc<DefinitionPi
     let Some(pins) = composition.app.registry.pins() else {
         return Err(CommandError::NotFound("no database stores the definitions of servers".to_owned()));
     };
-    let key = PinnedServer { configured_in: server.origin.place(), name: server.name.to_string() };
+    let key = PinnedServerKey { configured_in: server.origin.place(), name: server.name.to_string() };
     Ok((pins.clone(), key))
 }
 
@@ -107,7 +107,12 @@ async fn reach(composition: &RunningApp) {
     }
 }
 
-async fn show_diff(pins: &DefinitionPins, server: &PinnedServer, as_json: bool, output: &mut Output) -> Outcome {
+async fn show_diff(
+    pins: &DefinitionPins,
+    server: &PinnedServerKey,
+    as_json: bool,
+    output: &mut StdoutWriter,
+) -> CommandResult {
     let items = pins.unapproved(server).await?;
     let digest = (!items.is_empty()).then(|| digest_of(server, &items));
     if as_json {
@@ -141,10 +146,10 @@ impl ApproveCommand {
     async fn approve(
         &self,
         pins: &DefinitionPins,
-        server: &PinnedServer,
+        server: &PinnedServerKey,
         as_json: bool,
-        output: &mut Output,
-    ) -> Outcome {
+        output: &mut StdoutWriter,
+    ) -> CommandResult {
         let mut items = pins.unapproved(server).await?;
         if let Some(digest) = &self.digest
             && *digest != digest_of(server, &items)
@@ -190,7 +195,12 @@ impl ApproveCommand {
     }
 }
 
-async fn show_history(pins: &DefinitionPins, server: &PinnedServer, as_json: bool, output: &mut Output) -> Outcome {
+async fn show_history(
+    pins: &DefinitionPins,
+    server: &PinnedServerKey,
+    as_json: bool,
+    output: &mut StdoutWriter,
+) -> CommandResult {
     let versions = pins.history(server).await?;
     if as_json {
         let versions: Vec<Value> = versions.iter().map(version_json).collect();

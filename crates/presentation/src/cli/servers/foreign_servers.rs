@@ -2,14 +2,14 @@
 
 use crate::{
     cli::{
-        Outcome,
+        CommandResult,
         exit::{CommandError, Exit, chain},
-        global::Global,
-        output::{Output, note, on_one_line, table},
+        global::GlobalFlags,
+        output::{StdoutWriter, note, on_one_line, table},
     },
     config::{
         Config,
-        servers::foreign_servers::import::{ImportOutcome, ImportPlan, ImportRequest, PlannedServer},
+        servers::foreign_servers::import::{ImportCandidate, ImportRequest, ServerImportOutcome, ServerImportPlan},
     },
 };
 use clap::Args;
@@ -20,8 +20,8 @@ use serde_json::{Value, json};
 pub(super) struct ForeignServersCommand {}
 
 impl ForeignServersCommand {
-    pub(super) fn run(self, global: &Global, output: &mut Output) -> Outcome {
-        let plan = ImportPlan::of(&global.load_silently()?, &ImportRequest::default())
+    pub(super) fn run(self, global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
+        let plan = ServerImportPlan::of(&global.load_silently()?, &ImportRequest::default())
             .map_err(|error| CommandError::Usage(chain(&error)))?;
         if global.json {
             let servers: Vec<Value> = plan.servers.iter().map(to_json).collect();
@@ -29,7 +29,7 @@ impl ForeignServersCommand {
             output.json(&json!({"servers": servers, "problems": problems}))?;
             return Ok(Exit::Done);
         }
-        let row = |server: &PlannedServer| {
+        let row = |server: &ImportCandidate| {
             vec![
                 server.owner.to_owned(),
                 server.foreign_name.clone(),
@@ -51,29 +51,29 @@ impl ForeignServersCommand {
 
 /// Returns the number of servers in files of other programs that could be imported.
 pub(in crate::cli) fn importable(config: &Config) -> usize {
-    ImportPlan::of(config, &ImportRequest::default()).map_or(0, |plan| plan.added().count())
+    ServerImportPlan::of(config, &ImportRequest::default()).map_or(0, |plan| plan.added().count())
 }
 
 /// Returns a line for each server in files of other programs that could be imported.
 pub(super) fn importable_lines(config: &Config) -> Vec<String> {
-    let Ok(plan) = ImportPlan::of(config, &ImportRequest::default()) else { return Vec::new() };
-    let line = |server: &PlannedServer| match &server.outcome {
-        ImportOutcome::Added(added) => Some(format!(
+    let Ok(plan) = ServerImportPlan::of(config, &ImportRequest::default()) else { return Vec::new() };
+    let line = |server: &ImportCandidate| match &server.outcome {
+        ServerImportOutcome::Added(added) => Some(format!(
             "`{}` ({}) of {} in {}: not imported; to import it, run `toolstead servers import`",
             server.foreign_name, added.what, server.owner, server.origin
         )),
-        ImportOutcome::Present(_) | ImportOutcome::Repeated(_) | ImportOutcome::Rejected(_) => None,
+        ServerImportOutcome::Present(_) | ServerImportOutcome::Repeated(_) | ServerImportOutcome::Rejected(_) => None,
     };
     plan.servers.iter().filter_map(line).collect()
 }
 
 /// Returns a server of another program for `--json`.
-pub(super) fn to_json(server: &PlannedServer) -> Value {
+pub(super) fn to_json(server: &ImportCandidate) -> Value {
     let (state, name, reason, notes) = match &server.outcome {
-        ImportOutcome::Added(added) => ("new", Some(added.name.as_str()), None, added.notes.as_slice()),
-        ImportOutcome::Present(name) => ("configured", Some(name.as_str()), None, [].as_slice()),
-        ImportOutcome::Repeated(name) => ("repeated", Some(name.as_str()), None, [].as_slice()),
-        ImportOutcome::Rejected(reason) => ("rejected", None, Some(reason), [].as_slice()),
+        ServerImportOutcome::Added(added) => ("new", Some(added.name.as_str()), None, added.notes.as_slice()),
+        ServerImportOutcome::Present(name) => ("configured", Some(name.as_str()), None, [].as_slice()),
+        ServerImportOutcome::Repeated(name) => ("repeated", Some(name.as_str()), None, [].as_slice()),
+        ServerImportOutcome::Rejected(reason) => ("rejected", None, Some(reason), [].as_slice()),
     };
     json!({
         "program": server.owner,
@@ -87,19 +87,19 @@ pub(super) fn to_json(server: &PlannedServer) -> Value {
     })
 }
 
-fn what(server: &PlannedServer) -> &str {
+fn what(server: &ImportCandidate) -> &str {
     match &server.outcome {
-        ImportOutcome::Added(added) => &added.what,
-        ImportOutcome::Present(_) | ImportOutcome::Repeated(_) | ImportOutcome::Rejected(_) => "",
+        ServerImportOutcome::Added(added) => &added.what,
+        ServerImportOutcome::Present(_) | ServerImportOutcome::Repeated(_) | ServerImportOutcome::Rejected(_) => "",
     }
 }
 
-fn state(server: &PlannedServer) -> String {
+fn state(server: &ImportCandidate) -> String {
     match &server.outcome {
-        ImportOutcome::Added(added) if *added.name.as_str() == *server.foreign_name => "new".into(),
-        ImportOutcome::Added(added) => format!("new, as `{}`", added.name),
-        ImportOutcome::Present(name) => format!("configured as `{name}`"),
-        ImportOutcome::Repeated(name) => format!("the same as `{name}`"),
-        ImportOutcome::Rejected(reason) => format!("cannot be imported: {reason}"),
+        ServerImportOutcome::Added(added) if *added.name.as_str() == *server.foreign_name => "new".into(),
+        ServerImportOutcome::Added(added) => format!("new, as `{}`", added.name),
+        ServerImportOutcome::Present(name) => format!("configured as `{name}`"),
+        ServerImportOutcome::Repeated(name) => format!("the same as `{name}`"),
+        ServerImportOutcome::Rejected(reason) => format!("cannot be imported: {reason}"),
     }
 }

@@ -3,14 +3,16 @@
 use super::foreign_servers;
 use crate::{
     cli::{
-        Outcome,
+        CommandResult,
         confirmation::is_confirmed,
         exit::{CommandError, Exit, chain},
-        global::Global,
-        output::{Output, note, on_one_line, quoted},
+        global::GlobalFlags,
+        output::{StdoutWriter, note, on_one_line, quoted},
         terminal::Terminal,
     },
-    config::servers::foreign_servers::import::{ImportError, ImportOutcome, ImportPlan, ImportRequest, LiteralSecrets},
+    config::servers::foreign_servers::import::{
+        ImportError, ImportRequest, LiteralSecrets, ServerImportOutcome, ServerImportPlan,
+    },
 };
 use clap::Args;
 use serde_json::{Value, json};
@@ -41,19 +43,19 @@ pub(super) struct ImportCommand {
 }
 
 impl ImportCommand {
-    pub(super) async fn run(self, global: &Global, output: &mut Output) -> Outcome {
+    pub(super) async fn run(self, global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
         let request = ImportRequest {
             sources: self.sources,
             servers: self.servers,
             values: self.values.into_iter().collect::<BTreeMap<_, _>>(),
             secrets: if self.with_secrets { LiteralSecrets::Written } else { LiteralSecrets::Moved },
         };
-        let plan = ImportPlan::of(&global.load_silently()?, &request).map_err(|error| usage(&error))?;
+        let plan = ServerImportPlan::of(&global.load_silently()?, &request).map_err(|error| usage(&error))?;
         show(&plan);
         let servers: Vec<Value> = plan.servers.iter().map(foreign_servers::to_json).collect();
         let problems: Vec<String> = plan.problems.iter().map(ToString::to_string).collect();
         let count = plan.added().count();
-        let is_rejected = |outcome: &ImportOutcome| matches!(outcome, ImportOutcome::Rejected(_));
+        let is_rejected = |outcome: &ServerImportOutcome| matches!(outcome, ServerImportOutcome::Rejected(_));
         let exit = match count == 0 && plan.servers.iter().any(|server| is_rejected(&server.outcome)) {
             true => Exit::Problems,
             false => Exit::Done,
@@ -87,25 +89,25 @@ impl ImportCommand {
 }
 
 /// Prints what would be added, and what is left out.
-fn show(plan: &ImportPlan) {
+fn show(plan: &ServerImportPlan) {
     for problem in &plan.problems {
         note(&on_one_line(&format!("not read: {problem}")));
     }
     for server in &plan.servers {
         let place = format!("`{}` of {} ({})", server.foreign_name, server.owner, server.origin);
         match &server.outcome {
-            ImportOutcome::Added(added) => {
+            ServerImportOutcome::Added(added) => {
                 note(&on_one_line(&format!("{place}:")));
                 note(&quoted(&added.shown));
                 added.notes.iter().for_each(|text| note(&on_one_line(&format!("  note: {text}"))));
             }
-            ImportOutcome::Present(name) => {
+            ServerImportOutcome::Present(name) => {
                 note(&on_one_line(&format!("{place} is configured as `{name}`")));
             }
-            ImportOutcome::Repeated(name) => {
+            ServerImportOutcome::Repeated(name) => {
                 note(&on_one_line(&format!("{place} is the same server as `{name}`")));
             }
-            ImportOutcome::Rejected(reason) => {
+            ServerImportOutcome::Rejected(reason) => {
                 note(&on_one_line(&format!("{place} is not imported: {reason}")));
             }
         }

@@ -2,7 +2,7 @@
 
 use super::{
     super::terminal::{bell, key, write_escaped},
-    Choice, KeyAnswer, chosen,
+    KeyAction, KeyAnswer, chosen,
     rule_edit::EditableRule,
     words,
 };
@@ -12,12 +12,12 @@ use toolstead_domain::{Approval, ApprovalScope};
 
 /// Scope of each part, with the rules that the user edited.
 #[derive(Debug, PartialEq)]
-pub(super) struct Grants {
+pub(super) struct PartApprovals {
     scopes: Vec<ApprovalScope>,
     rules: Vec<Option<String>>,
 }
 
-impl Grants {
+impl PartApprovals {
     /// Returns the approval with the name of the approver.
     pub(super) fn into_approval(self, by: String) -> Approval {
         let Self { scopes, rules } = self;
@@ -29,7 +29,7 @@ impl Grants {
 }
 
 /// A prompt line with choices.
-struct Prompt<'a> {
+struct ChoicePrompt<'a> {
     label: String,
     scopes: &'a [ApprovalScope],
     can_view: bool,
@@ -47,42 +47,47 @@ pub(super) fn read(
     let mut scopes = Vec::new();
     if rows.len() > 1 {
         let (common, label) = (common_scopes(rows), format!("All {} parts:", rows.len()));
-        let prompt = Prompt { label, scopes: &common, can_view, has_parts: true };
+        let prompt = ChoicePrompt { label, scopes: &common, can_view, has_parts: true };
         match prompt.answer(terminal, rules, given_up)? {
-            Choice::Approve(scope) => scopes = vec![scope; rows.len()],
-            Choice::EachPart => {}
+            KeyAction::Approve(scope) => scopes = vec![scope; rows.len()],
+            KeyAction::EachPart => {}
             choice => return Ok(ended_by(choice)),
         }
     }
     for (index, row) in rows.iter().enumerate().skip(scopes.len()) {
-        let prompt = Prompt { label: format!("{}.", index + 1), scopes: &row.scopes, can_view, has_parts: false };
+        let prompt = ChoicePrompt { label: format!("{}.", index + 1), scopes: &row.scopes, can_view, has_parts: false };
         let own_rule = rules.get_mut(index..=index).unwrap_or_default();
         match prompt.answer(terminal, own_rule, given_up)? {
-            Choice::Approve(scope) => scopes.push(scope),
+            KeyAction::Approve(scope) => scopes.push(scope),
             choice => return Ok(ended_by(choice)),
         }
     }
     let rules = rules.iter().map(|rule| rule.as_ref().and_then(EditableRule::written)).collect();
-    Ok(Some(KeyAnswer::Granted(Grants { scopes, rules })))
+    Ok(Some(KeyAnswer::Granted(PartApprovals { scopes, rules })))
 }
 
 /// Returns the answer of a key that approves nothing.
-fn ended_by(choice: Choice) -> Option<KeyAnswer> {
+fn ended_by(choice: KeyAction) -> Option<KeyAnswer> {
     match choice {
-        Choice::Deny => Some(KeyAnswer::DeniedWithMessage),
-        Choice::DenyWithoutMessage => Some(KeyAnswer::Denied),
-        Choice::Interrupt => Some(KeyAnswer::Interrupted),
-        Choice::View | Choice::Approve(_) | Choice::EachPart | Choice::EditRules => None,
+        KeyAction::Deny => Some(KeyAnswer::DeniedWithMessage),
+        KeyAction::DenyWithoutMessage => Some(KeyAnswer::Denied),
+        KeyAction::Interrupt => Some(KeyAnswer::Interrupted),
+        KeyAction::View | KeyAction::Approve(_) | KeyAction::EachPart | KeyAction::EditRules => None,
     }
 }
 
-impl Prompt<'_> {
+impl ChoicePrompt<'_> {
     /// Asks until there is an answer. The user may edit rules in between.
-    fn answer(&self, terminal: &File, rules: &mut [Option<EditableRule>], given_up: &AtomicBool) -> io::Result<Choice> {
+    fn answer(
+        &self,
+        terminal: &File,
+        rules: &mut [Option<EditableRule>],
+        given_up: &AtomicBool,
+    ) -> io::Result<KeyAction> {
         let has_rules = self.scopes.len() > 1 && rules.iter().any(Option::is_some);
         loop {
             match self.ask(terminal, has_rules, given_up)? {
-                Choice::EditRules => {
+                KeyAction::EditRules => {
                     for rule in rules.iter_mut().flatten() {
                         rule.edit(terminal, given_up)?;
                     }
@@ -92,7 +97,7 @@ impl Prompt<'_> {
         }
     }
 
-    fn ask(&self, terminal: &File, has_rules: bool, given_up: &AtomicBool) -> io::Result<Choice> {
+    fn ask(&self, terminal: &File, has_rules: bool, given_up: &AtomicBool) -> io::Result<KeyAction> {
         let choices: Vec<String> = std::iter::once("[d]eny".to_owned())
             .chain(
                 self.scopes.iter().map(|scope| words(*scope).split_at(1)).map(|(key, rest)| format!("[{key}]{rest}")),
@@ -109,21 +114,21 @@ impl Prompt<'_> {
             }
         };
         let word = match choice {
-            Choice::Approve(scope) => words(scope),
-            Choice::Deny | Choice::DenyWithoutMessage => "deny",
-            Choice::View => "view",
-            Choice::EachPart => "individually",
-            Choice::EditRules => "edit rule",
-            Choice::Interrupt => "interrupted",
+            KeyAction::Approve(scope) => words(scope),
+            KeyAction::Deny | KeyAction::DenyWithoutMessage => "deny",
+            KeyAction::View => "view",
+            KeyAction::EachPart => "individually",
+            KeyAction::EditRules => "edit rule",
+            KeyAction::Interrupt => "interrupted",
         };
         write_escaped(terminal, &format!("{word}\n"))?;
         Ok(choice)
     }
 
-    fn choice(&self, key: u8, has_rules: bool) -> Option<Choice> {
+    fn choice(&self, key: u8, has_rules: bool) -> Option<KeyAction> {
         match key.to_ascii_lowercase() {
-            b'i' if self.has_parts => Some(Choice::EachPart),
-            b'e' if has_rules => Some(Choice::EditRules),
+            b'i' if self.has_parts => Some(KeyAction::EachPart),
+            b'e' if has_rules => Some(KeyAction::EditRules),
             key => chosen(key, self.scopes, self.can_view),
         }
     }

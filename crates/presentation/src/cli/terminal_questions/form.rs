@@ -9,23 +9,23 @@ const MAX_CHOICES: usize = 256;
 
 #[derive(Debug, PartialEq)]
 pub(super) struct Form {
-    pub(super) fields: Vec<Field>,
+    pub(super) fields: Vec<FormField>,
 }
 
 #[derive(Debug, PartialEq)]
-pub(super) struct Field {
+pub(super) struct FormField {
     pub(super) name: String,
     pub(super) title: String,
     pub(super) description: Option<String>,
     pub(super) is_required: bool,
     /// Field for a free-text answer instead of the choices: `NAME_other` after `NAME`.
-    pub(super) other: Option<Box<Field>>,
+    pub(super) other: Option<Box<FormField>>,
     default: Option<Value>,
-    kind: Kind,
+    kind: FieldKind,
 }
 
 #[derive(Debug, PartialEq)]
-enum Kind {
+enum FieldKind {
     Text { least: Option<u64>, most: Option<u64>, format: Option<String> },
     Number { least: Option<f64>, most: Option<f64>, is_whole: bool },
     Boolean,
@@ -58,8 +58,8 @@ impl Form {
         let required = schema.get("required").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let fields = properties.iter().map(|(name, field)| {
             let text = |member: &str| field.get(member).and_then(Value::as_str).map(str::to_owned);
-            let kind = Kind::read(field).ok_or("its form has a field of an unsupported kind")?;
-            Ok::<_, &'static str>(Field {
+            let kind = FieldKind::read(field).ok_or("its form has a field of an unsupported kind")?;
+            Ok::<_, &'static str>(FormField {
                 name: name.clone(),
                 title: text("title").unwrap_or_else(|| name.clone()),
                 description: text("description"),
@@ -76,8 +76,8 @@ impl Form {
 
 /// Joins a field with choices and the following field for another answer, if both are optional: the user types one line
 /// for both.
-fn joined(fields: Vec<Field>) -> Vec<Field> {
-    let mut joined: Vec<Field> = Vec::with_capacity(fields.len());
+fn joined(fields: Vec<FormField>) -> Vec<FormField> {
+    let mut joined: Vec<FormField> = Vec::with_capacity(fields.len());
     for field in fields {
         match joined.last_mut() {
             Some(before) if before.takes_other(&field) => before.other = Some(Box::new(field)),
@@ -87,7 +87,7 @@ fn joined(fields: Vec<Field>) -> Vec<Field> {
     joined
 }
 
-impl Kind {
+impl FieldKind {
     fn read(field: &Value) -> Option<Self> {
         let count = |member: &str| field.get(member).and_then(Value::as_u64);
         let bound = |member: &str| field.get(member).and_then(Value::as_f64);
@@ -190,7 +190,7 @@ impl Kind {
     }
 }
 
-impl Field {
+impl FormField {
     /// Returns the typed value. For an empty line, returns the default, or `None` if the field is optional.
     ///
     /// # Errors
@@ -223,7 +223,7 @@ impl Field {
     /// Returns `true` if `other` is the field for an answer that is not among the choices of this field.
     fn takes_other(&self, other: &Self) -> bool {
         let is_named_so = other.name.strip_suffix("_other") == Some(&self.name);
-        let is_plain = matches!(other.kind, Kind::Text { format: None, .. }) && other.default.is_none();
+        let is_plain = matches!(other.kind, FieldKind::Text { format: None, .. }) && other.default.is_none();
         let may_be_left_out = !self.is_required && !other.is_required;
         is_named_so && is_plain && may_be_left_out && self.other.is_none() && !self.choices().is_empty()
     }
@@ -239,18 +239,18 @@ impl Field {
         let text = |count: &Option<u64>| count.map(|count| count.to_string());
         let number = |bound: &Option<f64>| bound.map(|bound| bound.to_string());
         match &self.kind {
-            Kind::Text { least, most, format } => {
+            FieldKind::Text { least, most, format } => {
                 let format = format.as_deref().filter(|format| ["email", "uri", "date", "date-time"].contains(format));
                 format!("{}{}", format.unwrap_or("text"), range(text(least), text(most), " characters"))
             }
-            Kind::Number { least, most, is_whole } => {
+            FieldKind::Number { least, most, is_whole } => {
                 let kind = if *is_whole { "whole number" } else { "number" };
                 format!("{kind}{}", range(number(least), number(most), ""))
             }
-            Kind::Boolean => "y or n".into(),
-            Kind::One(_) if self.other.is_some() => "one of these, or your own text".into(),
-            Kind::One(_) => "one of these".into(),
-            Kind::Several { least, most, .. } => {
+            FieldKind::Boolean => "y or n".into(),
+            FieldKind::One(_) if self.other.is_some() => "one of these, or your own text".into(),
+            FieldKind::One(_) => "one of these".into(),
+            FieldKind::Several { least, most, .. } => {
                 let other = if self.other.is_some() { ", or your own text" } else { "" };
                 format!("some of these, with commas between{}{other}", range(text(least), text(most), ""))
             }
@@ -260,8 +260,8 @@ impl Field {
     /// Returns the choices; empty if there are none.
     pub(super) fn choices(&self) -> &[Choice] {
         match &self.kind {
-            Kind::One(of) | Kind::Several { of, .. } => of,
-            Kind::Text { .. } | Kind::Number { .. } | Kind::Boolean => &[],
+            FieldKind::One(of) | FieldKind::Several { of, .. } => of,
+            FieldKind::Text { .. } | FieldKind::Number { .. } | FieldKind::Boolean => &[],
         }
     }
 
@@ -320,7 +320,7 @@ fn is_address(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn field(schema: Value) -> Field {
+    fn field(schema: Value) -> FormField {
         let mut form = Form::read(&json!({"properties": {"f": schema}, "required": ["f"]})).unwrap();
         form.fields.remove(0)
     }

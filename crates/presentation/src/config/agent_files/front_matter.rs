@@ -4,8 +4,8 @@
 //! colon. Such front matter is parsed line by line instead.
 
 use crate::config::tree::{
-    format::Format,
-    node::{Content, Member, Node},
+    format::ConfigFormat,
+    node::{Member, Node, NodeContent},
     origin::Origin,
     problem::Problem,
 };
@@ -15,7 +15,7 @@ const FENCE: &str = "---";
 
 /// A file split into front matter and body.
 #[derive(Debug, PartialEq)]
-pub(super) struct Parts {
+pub(super) struct FrontMatterDocument {
     /// Keys of the front matter; `None` if the file has none.
     pub(super) members: Option<Vec<Member>>,
     pub(super) body: String,
@@ -27,10 +27,10 @@ pub(super) struct Parts {
 ///
 /// # Errors
 /// A [`Problem`] with the line at which the front matter cannot be parsed.
-pub(super) fn parts(text: &str, file: &Arc<Path>) -> Result<Parts, Problem> {
+pub(super) fn parts(text: &str, file: &Arc<Path>) -> Result<FrontMatterDocument, Problem> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
     let Some((_, rest)) = text.split_once('\n').filter(|(first, _)| first.trim_end() == FENCE) else {
-        return Ok(Parts { members: None, body: text.trim().to_owned(), note: None });
+        return Ok(FrontMatterDocument { members: None, body: text.trim().to_owned(), note: None });
     };
     let mut end = 0;
     let mut lines = rest.split_inclusive('\n');
@@ -47,8 +47,8 @@ pub(super) fn parts(text: &str, file: &Arc<Path>) -> Result<Parts, Problem> {
     let body = rest[end + closing.len()..].trim().to_owned();
     // The newline stands for the fence, so that line numbers are those of the file.
     let yaml = format!("\n{}", &rest[..end]);
-    let (members, note) = match Format::Yaml.read(&yaml, file) {
-        Ok(Node { content: Content::Table(members), .. }) => (members, None),
+    let (members, note) = match ConfigFormat::Yaml.read(&yaml, file) {
+        Ok(Node { content: NodeContent::Table(members), .. }) => (members, None),
         Ok(_) => (Vec::new(), None),
         Err(problem) => match line_by_line(&rest[..end], file) {
             Some(members) => {
@@ -65,7 +65,7 @@ pub(super) fn parts(text: &str, file: &Arc<Path>) -> Result<Parts, Problem> {
         }
         seen.push(&member.name);
     }
-    Ok(Parts { members: Some(members), body, note })
+    Ok(FrontMatterDocument { members: Some(members), body, note })
 }
 
 /// Parses lines of the form `key: text`. Indented lines and list items belong to the key above them. Returns `None` if
@@ -91,7 +91,7 @@ fn line_by_line(text: &str, file: &Arc<Path>) -> Option<Vec<Member>> {
     }
     let member = |(name, line, value): (String, usize, String)| {
         let origin = Origin::File(file.clone(), line);
-        let node = Node { content: Content::Text(unquoted(&value).to_owned()), origin: origin.clone() };
+        let node = Node { content: NodeContent::Text(unquoted(&value).to_owned()), origin: origin.clone() };
         Member { name, origin, node }
     };
     Some(members.into_iter().map(member).collect())
@@ -115,7 +115,7 @@ fn unquoted(value: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Parts, Problem> {
+    fn read(text: &str) -> Result<FrontMatterDocument, Problem> {
         parts(text, &Arc::from(Path::new("/a.md")))
     }
 
@@ -123,7 +123,7 @@ mod tests {
     fn check(text: &str, members: Option<&[(&str, &str)]>, body: &str) {
         let parts = read(text).unwrap();
         let shown = |member: &Member| match &member.node.content {
-            Content::Text(text) => (member.name.clone(), text.clone()),
+            NodeContent::Text(text) => (member.name.clone(), text.clone()),
             other => (member.name.clone(), other.to_string()),
         };
         let found: Option<Vec<_>> = parts.members.as_ref().map(|members| members.iter().map(shown).collect());

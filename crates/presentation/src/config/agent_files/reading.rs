@@ -2,16 +2,16 @@
 
 use super::{
     embedded_commands::replace_commands,
-    front_matter::{Parts, parts},
+    front_matter::{FrontMatterDocument, parts},
     recipe,
     search::FoundFile,
-    search_folders::{Kind, SearchFolder},
-    tool_names::{NameWithOrigin, selection},
+    search_folders::{AgentFileKind, SearchFolder},
+    tool_names::{TextWithOrigin, selection},
 };
 use crate::config::{
     layers::LayerKind,
     tree::{
-        node::{Content, Member},
+        node::{Member, NodeContent},
         origin::Origin,
         problem::Problem,
     },
@@ -44,17 +44,17 @@ pub(super) fn read(
     text: &str,
     notes: &mut Vec<Problem>,
 ) -> Result<ParsedAgentFile, Problem> {
-    let Parts { members, body, note } = parts(text, file)?;
+    let FrontMatterDocument { members, body, note } = parts(text, file)?;
     notes.extend(note);
     let wrong = |line: usize, message: String| Err(Problem::new(Origin::File(file.clone(), line), message));
-    if members.is_none() && place.kind != Kind::Command {
+    if members.is_none() && place.kind != AgentFileKind::Command {
         let word = place.kind.word();
         return wrong(1, format!("{word} files begin with `---`, the keys `name` and `description`, and `---`"));
     }
-    let mut keys = Keys { members: members.unwrap_or_default(), notes, file: file.clone() };
+    let mut keys = FrontMatterKeys { members: members.unwrap_or_default(), notes, file: file.clone() };
     let name = match place.kind {
         // The name of a command is derived from its path, as users of those systems expect.
-        Kind::Command => {
+        AgentFileKind::Command => {
             keys.drop("name");
             (found.name.clone(), Origin::file(file.clone()))
         }
@@ -65,19 +65,21 @@ pub(super) fn read(
     let described = keys.text("description")?;
     let description = match (described, place.kind) {
         (Some((text, _)), _) if !text.trim().is_empty() => text,
-        (_, Kind::Command) => body.lines().next().unwrap_or_default().trim_start_matches('#').trim().to_owned(),
+        (_, AgentFileKind::Command) => {
+            body.lines().next().unwrap_or_default().trim_start_matches('#').trim().to_owned()
+        }
         _ => return wrong(1, "`description` is missing: it says when to use it".into()),
     };
     let description: String = description.trim().chars().take(LONGEST_DESCRIPTION).collect();
     let written = match place.kind {
-        Kind::Agent => ParsedAgentFile::Agent(agent(&name, description, body, &mut keys)?),
-        Kind::Skill => {
+        AgentFileKind::Agent => ParsedAgentFile::Agent(agent(&name, description, body, &mut keys)?),
+        AgentFileKind::Skill => {
             keys.grants_nothing(&["allowed-tools", "allowed_tools"]);
             let mut skill = Skill::new(name, description, replace_commands(&body));
             skill.folder = file.parent().map(Path::to_path_buf);
             ParsedAgentFile::Skill(skill)
         }
-        Kind::Command => {
+        AgentFileKind::Command => {
             keys.grants_nothing(&["allowed-tools", "allowed_tools", "allowed_commands"]);
             let defaults = keys.table(if place.has_templates { "defaults" } else { "" });
             let mut command = PromptCommand::new(name, description, "");
@@ -95,7 +97,12 @@ pub(super) fn read(
     Ok(written)
 }
 
-fn agent(name: &str, description: String, body: String, keys: &mut Keys<'_>) -> Result<AgentDefinition, Problem> {
+fn agent(
+    name: &str,
+    description: String,
+    body: String,
+    keys: &mut FrontMatterKeys<'_>,
+) -> Result<AgentDefinition, Problem> {
     let mut prompt = body;
     let mut only = None;
     for key in ["tools", "allowed-tools", "allowed_tools"] {
@@ -144,7 +151,7 @@ fn agent(name: &str, description: String, body: String, keys: &mut Keys<'_>) -> 
 }
 
 /// Checks a name. Names are used in rules, lists and typed commands.
-fn check_name((name, origin): &NameWithOrigin) -> Result<(), Problem> {
+fn check_name((name, origin): &TextWithOrigin) -> Result<(), Problem> {
     let is_fit = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.' | ':');
     if !name.is_empty() && name.len() <= LONGEST_NAME && name.chars().all(is_fit) {
         return Ok(());
@@ -156,30 +163,30 @@ fn check_name((name, origin): &NameWithOrigin) -> Result<(), Problem> {
 }
 
 /// Remaining keys of a front matter. Each accessor removes the key that it reads.
-struct Keys<'a> {
+struct FrontMatterKeys<'a> {
     members: Vec<Member>,
     notes: &'a mut Vec<Problem>,
     file: Arc<Path>,
 }
 
-impl Keys<'_> {
+impl FrontMatterKeys<'_> {
     fn take(&mut self, key: &str) -> Option<Member> {
         let at = self.members.iter().position(|member| member.name == key)?;
-        Some(self.members.swap_remove(at)).filter(|member| member.node.content != Content::Other("nothing"))
+        Some(self.members.swap_remove(at)).filter(|member| member.node.content != NodeContent::Other("nothing"))
     }
 
     fn drop(&mut self, key: &str) {
         self.take(key);
     }
 
-    fn text(&mut self, key: &str) -> Result<Option<NameWithOrigin>, Problem> {
+    fn text(&mut self, key: &str) -> Result<Option<TextWithOrigin>, Problem> {
         let Some(Member { node, .. }) = self.take(key) else { return Ok(None) };
         match node.content {
-            Content::Text(text) => Ok(Some((text.trim().to_owned(), node.origin))),
-            Content::Integer(number) => Ok(Some((number.to_string(), node.origin))),
-            Content::Boolean(is) => Ok(Some((is.to_string(), node.origin))),
+            NodeContent::Text(text) => Ok(Some((text.trim().to_owned(), node.origin))),
+            NodeContent::Integer(number) => Ok(Some((number.to_string(), node.origin))),
+            NodeContent::Boolean(is) => Ok(Some((is.to_string(), node.origin))),
             // YAML parses `argument-hint: [file]` as a list, although it is meant as text.
-            Content::List(items) if key == "argument-hint" => {
+            NodeContent::List(items) if key == "argument-hint" => {
                 let words: Vec<String> = items.iter().filter_map(text_of).map(|word| format!("[{word}]")).collect();
                 Ok(Some((words.join(" "), node.origin)))
             }
@@ -189,14 +196,16 @@ impl Keys<'_> {
 
     /// Removes a key and returns its names: a list, or text separated by commas. A list item may contain such text,
     /// too.
-    fn list(&mut self, key: &str) -> Result<Option<Vec<NameWithOrigin>>, Problem> {
+    fn list(&mut self, key: &str) -> Result<Option<Vec<TextWithOrigin>>, Problem> {
         let Some(Member { node, .. }) = self.take(key) else {
             return Ok(None);
         };
         match &node.content {
-            Content::Text(text) => Ok(Some(split(text).into_iter().map(|name| (name, node.origin.clone())).collect())),
-            Content::List(items) => {
-                let mut named: Vec<NameWithOrigin> = Vec::new();
+            NodeContent::Text(text) => {
+                Ok(Some(split(text).into_iter().map(|name| (name, node.origin.clone())).collect()))
+            }
+            NodeContent::List(items) => {
+                let mut named: Vec<TextWithOrigin> = Vec::new();
                 for item in items {
                     let wrong = || format!("`{key}` must be a list of names, got {}", item.content);
                     let text = text_of(item).ok_or_else(|| Problem::new(item.origin.clone(), wrong()))?;
@@ -212,7 +221,7 @@ impl Keys<'_> {
     /// Removes a key and returns the members of its table, or an empty list if it is not a table.
     fn table(&mut self, key: &str) -> Vec<Member> {
         match self.take(key).map(|member| member.node.content) {
-            Some(Content::Table(members)) => members,
+            Some(NodeContent::Table(members)) => members,
             _ => Vec::new(),
         }
     }
@@ -237,8 +246,8 @@ impl Keys<'_> {
 
 fn text_of(node: &crate::config::tree::node::Node) -> Option<String> {
     match &node.content {
-        Content::Text(text) => Some(text.clone()),
-        Content::Integer(number) => Some(number.to_string()),
+        NodeContent::Text(text) => Some(text.clone()),
+        NodeContent::Integer(number) => Some(number.to_string()),
         _ => None,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::embedded_commands::run_request;
 use crate::config::tree::{
-    node::{Content, Member},
+    node::{Member, NodeContent},
     origin::Origin,
     problem::Problem,
 };
@@ -67,9 +67,9 @@ pub(super) fn read(
     text.push_str(rest);
     for Member { name, node, .. } in defaults {
         let default = match node.content {
-            Content::Text(text) => text,
-            Content::Integer(number) => number.to_string(),
-            Content::Boolean(is) => is.to_string(),
+            NodeContent::Text(text) => text,
+            NodeContent::Integer(number) => number.to_string(),
+            NodeContent::Boolean(is) => is.to_string(),
             other => {
                 return Err(Problem::new(node.origin, format!("the default of `{name}` must be a text, got {other}")));
             }

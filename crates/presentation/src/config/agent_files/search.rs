@@ -1,6 +1,6 @@
 //! Searches for files. Reads only names and time stamps, so that checking for changes is cheap.
 
-use super::search_folders::{Kind, SearchFolder};
+use super::search_folders::{AgentFileKind, SearchFolder};
 use crate::config::{
     layers::LayerKind,
     tree::{origin::Origin, ownership::check_owned, problem::Problem},
@@ -23,7 +23,7 @@ const SKILL: &str = "SKILL.md";
 
 /// Result of a search.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct SearchResult {
+pub(super) struct AgentFileSearchResult {
     /// Files in order of precedence.
     pub(super) files: Vec<FoundFile>,
     /// Folders that could not be searched, with the reasons.
@@ -38,19 +38,19 @@ pub(super) struct FoundFile {
     pub(super) path: PathBuf,
     /// Name derived from the path, with `:` between folders.
     pub(super) name: String,
-    pub(super) stamp: Stamp,
+    pub(super) stamp: FileStamp,
 }
 
 /// Identity of a file's state. Two stamps differ if the file was changed or replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Stamp {
+pub(super) struct FileStamp {
     file: (u64, u64),
     size: u64,
     changed: (i64, i64),
     status_changed: (i64, i64),
 }
 
-impl Stamp {
+impl FileStamp {
     pub(super) fn of(path: &Path) -> Option<Self> {
         let facts = path.metadata().ok()?;
         Some(Self {
@@ -63,10 +63,10 @@ impl Stamp {
 }
 
 /// Searches all folders.
-pub(super) fn search(places: &[SearchFolder]) -> SearchResult {
-    let mut found = SearchResult::default();
+pub(super) fn search(places: &[SearchFolder]) -> AgentFileSearchResult {
+    let mut found = AgentFileSearchResult::default();
     for (number, place) in places.iter().enumerate() {
-        let mut search = Search {
+        let mut search = FolderSearch {
             number,
             place,
             left: MOST_ENTRIES,
@@ -80,7 +80,7 @@ pub(super) fn search(places: &[SearchFolder]) -> SearchResult {
     found
 }
 
-struct Search<'a> {
+struct FolderSearch<'a> {
     number: usize,
     place: &'a SearchFolder,
     left: usize,
@@ -91,7 +91,7 @@ struct Search<'a> {
     problems: &'a mut Vec<Problem>,
 }
 
-impl Search<'_> {
+impl FolderSearch<'_> {
     fn wrong(&mut self, path: &Path, message: impl Into<String>) {
         self.problems.push(Problem::new(Origin::file(path), message));
     }
@@ -134,7 +134,7 @@ impl Search<'_> {
             return;
         }
         let Ok(facts) = path.symlink_metadata() else { return };
-        let is_skill = self.place.kind == Kind::Skill;
+        let is_skill = self.place.kind == AgentFileKind::Skill;
         if facts.is_symlink() && path.is_dir() {
             // A symbolic link in a project may point anywhere and is not followed. The user's own links are followed if
             // the target passes the ownership check, like those of configuration files.
@@ -162,14 +162,14 @@ impl Search<'_> {
         } else if let Some(stem) = name.strip_suffix(".md").filter(|_| !is_skill) {
             let whole = names.iter().map(String::as_str).chain([stem]).collect::<Vec<_>>().join(":");
             // Subfolders of agents serve only to organise them and are not part of the name.
-            let name = if self.place.kind == Kind::Agent { stem.to_owned() } else { whole };
+            let name = if self.place.kind == AgentFileKind::Agent { stem.to_owned() } else { whole };
             self.file(path, name);
         }
     }
 
     fn file(&mut self, path: PathBuf, name: String) {
         // The file was deleted in the meantime.
-        let Some(stamp) = Stamp::of(&path) else { return };
+        let Some(stamp) = FileStamp::of(&path) else { return };
         self.files.push(FoundFile { place: self.number, path, name, stamp });
     }
 }

@@ -1,14 +1,14 @@
 //! The folders that are searched for agents, skills and commands.
 
 use crate::config::{
-    layers::{LayerKind, folders::Folders},
+    layers::{LayerKind, folders::StandardFolders},
     tree::source_file::project_folders,
 };
 use std::path::{Path, PathBuf};
 
 /// Kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum AgentFileKind {
     /// An agent to which work can be delegated.
     Agent,
     /// Instructions that a model reads on demand.
@@ -17,7 +17,7 @@ pub enum Kind {
     Command,
 }
 
-impl Kind {
+impl AgentFileKind {
     /// Returns the singular noun for this kind.
     pub fn word(self) -> &'static str {
         match self {
@@ -31,7 +31,7 @@ impl Kind {
 /// A folder to search, if it exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SearchFolder {
-    pub(super) kind: Kind,
+    pub(super) kind: AgentFileKind,
     pub(super) folder: PathBuf,
     /// Owner of the folder: the project or the user.
     pub(super) owner: LayerKind,
@@ -41,16 +41,16 @@ pub(super) struct SearchFolder {
 
 /// Folders in a project for each system, Toolstead's own first; for each, the kind of file and whether prompts are Go
 /// templates.
-const IN_PROJECT: &[(&str, Kind, bool)] = &[
-    (".toolstead/agents", Kind::Agent, false),
-    (".claude/agents", Kind::Agent, false),
-    (".kodelet/agents", Kind::Agent, false),
-    (".toolstead/skills", Kind::Skill, false),
-    (".claude/skills", Kind::Skill, false),
-    (".kodelet/skills", Kind::Skill, false),
-    (".toolstead/commands", Kind::Command, false),
-    (".claude/commands", Kind::Command, false),
-    (".kodelet/recipes", Kind::Command, true),
+const IN_PROJECT: &[(&str, AgentFileKind, bool)] = &[
+    (".toolstead/agents", AgentFileKind::Agent, false),
+    (".claude/agents", AgentFileKind::Agent, false),
+    (".kodelet/agents", AgentFileKind::Agent, false),
+    (".toolstead/skills", AgentFileKind::Skill, false),
+    (".claude/skills", AgentFileKind::Skill, false),
+    (".kodelet/skills", AgentFileKind::Skill, false),
+    (".toolstead/commands", AgentFileKind::Command, false),
+    (".claude/commands", AgentFileKind::Command, false),
+    (".kodelet/recipes", AgentFileKind::Command, true),
 ];
 /// Folder of kodelet's recipes. The name is common, so it is used only in projects with an entry of [`KODELET`].
 const RECIPES: &str = "recipes";
@@ -59,19 +59,26 @@ const KODELET: [&str; 2] = [".kodelet", "kodelet-config.yaml"];
 
 /// Returns all folders in order of precedence: project folders before the user's, the nearest project folder first,
 /// Toolstead's own before those of other systems.
-pub(super) fn search_folders(folders: &Folders) -> Vec<SearchFolder> {
+pub(super) fn search_folders(folders: &StandardFolders) -> Vec<SearchFolder> {
     let mut places = Vec::new();
     // Files in the home folder belong to the user, even if the home folder is also the project.
     for project in project_folders(folders).iter().filter(|folder| folders.home.as_ref() != Some(folder)) {
         places.extend(places_in(project, LayerKind::Project));
         if KODELET.iter().any(|sign| project.join(sign).symlink_metadata().is_ok()) {
             let folder = project.join(RECIPES);
-            places.push(SearchFolder { kind: Kind::Command, folder, owner: LayerKind::Project, has_templates: true });
+            places.push(SearchFolder {
+                kind: AgentFileKind::Command,
+                folder,
+                owner: LayerKind::Project,
+                has_templates: true,
+            });
         }
     }
     let ours = |(name, kind)| folders.config.as_ref().map(|config| place(kind, config.join(name), LayerKind::User));
     places.extend(
-        [("agents", Kind::Agent), ("skills", Kind::Skill), ("commands", Kind::Command)].into_iter().filter_map(ours),
+        [("agents", AgentFileKind::Agent), ("skills", AgentFileKind::Skill), ("commands", AgentFileKind::Command)]
+            .into_iter()
+            .filter_map(ours),
     );
     if let Some(home) = &folders.home {
         places.extend(places_in(home, LayerKind::User));
@@ -88,6 +95,6 @@ fn places_in(folder: &Path, owner: LayerKind) -> impl Iterator<Item = SearchFold
     })
 }
 
-fn place(kind: Kind, folder: PathBuf, owner: LayerKind) -> SearchFolder {
+fn place(kind: AgentFileKind, folder: PathBuf, owner: LayerKind) -> SearchFolder {
     SearchFolder { kind, folder, owner, has_templates: false }
 }

@@ -37,7 +37,7 @@ impl Machine {
     }
 
     fn files(&self) -> AgentFiles {
-        let folders = Folders {
+        let folders = StandardFolders {
             start: self.path("project"),
             home: Some(self.path("home")),
             config: Some(self.path("config")),
@@ -48,7 +48,7 @@ impl Machine {
     }
 
     /// Returns the listing after the user trusted all files.
-    fn trusted(&self) -> Arc<Listing> {
+    fn trusted(&self) -> Arc<AgentFileListing> {
         let files = self.files();
         files.trust(&files.listing().waiting).unwrap();
         files.listing()
@@ -60,8 +60,8 @@ fn names<T>(all: &[ListedItem<T>], name: impl Fn(&T) -> &Arc<str>) -> Vec<&str> 
 }
 
 /// Returns the only agent of a user's file, with the notes about it.
-fn agent(text: &str) -> (Option<AgentDefinition>, Listing) {
-    let listing = Listing::clone(&Machine::new().with("config/agents/file.md", text).files().listing());
+fn agent(text: &str) -> (Option<AgentDefinition>, AgentFileListing) {
+    let listing = AgentFileListing::clone(&Machine::new().with("config/agents/file.md", text).files().listing());
     (listing.agents.first().map(|listed| AgentDefinition::clone(&listed.item)), listing)
 }
 

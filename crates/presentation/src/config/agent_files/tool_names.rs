@@ -8,13 +8,13 @@ use crate::config::{
 use toolstead_domain::ToolSelection;
 
 /// Name of a tool, and the origin of the name.
-pub(super) type NameWithOrigin = (String, Origin);
+pub(super) type TextWithOrigin = (String, Origin);
 
 /// Returns the selection of the tools in `only` (all tools if it is `None`) without those in `without`. Adds the
 /// entries that have no effect to `notes`.
 pub(super) fn selection(
-    only: Option<Vec<NameWithOrigin>>,
-    without: Vec<NameWithOrigin>,
+    only: Option<Vec<TextWithOrigin>>,
+    without: Vec<TextWithOrigin>,
     notes: &mut Vec<Problem>,
 ) -> ToolSelection {
     let chosen = match only {

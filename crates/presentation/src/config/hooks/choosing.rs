@@ -21,15 +21,15 @@ use toolstead_infrastructure::{
 
 /// Matchers and filters of tool hooks that have to be checked.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Choices {
-    matchers: Vec<WrittenMatcher>,
+pub(super) struct HookSelectors {
+    matchers: Vec<MatcherWithOrigin>,
     filters: Vec<WrittenFilter>,
     /// Filters that match less than they appear to.
     narrow: Vec<IneffectiveSelector>,
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct WrittenMatcher {
+pub(super) struct MatcherWithOrigin {
     pub(super) matcher: Matcher,
     pub(super) origin: Origin,
     pub(super) is_gate: bool,
@@ -61,8 +61,8 @@ struct IneffectiveSelector {
     opens_gate: bool,
 }
 
-impl Choices {
-    pub(super) fn add(&mut self, matcher: WrittenMatcher, filter: Option<(&HookFilter, Origin)>) {
+impl HookSelectors {
+    pub(super) fn add(&mut self, matcher: MatcherWithOrigin, filter: Option<(&HookFilter, Origin)>) {
         let narrow = filter.as_ref().and_then(|(filter, origin)| {
             let problem = Problem::new(origin.clone(), of_one_line(filter.rule())?);
             Some(IneffectiveSelector { problem, opens_gate: matcher.is_gate })
@@ -124,7 +124,7 @@ fn of_filters(
 }
 
 fn misses<'a>(config: &'a Config, known: &'a [&str]) -> impl Iterator<Item = IneffectiveSelector> + 'a {
-    let Choices { matchers, narrow, .. } = &*config.hooks.choices;
+    let HookSelectors { matchers, narrow, .. } = &*config.hooks.choices;
     let missed = matchers.iter().flat_map(move |written| {
         let parts = written.matcher.alternatives();
         parts.into_iter().filter_map(move |part| miss(config, known, written, &part))
@@ -149,7 +149,7 @@ fn of_one_line(rule: &PermissionRule) -> Option<String> {
 }
 
 /// Returns the reason why this part of a matcher matches nothing; `None` if it matches, or may match, a tool.
-fn miss(config: &Config, known: &[&str], written: &WrittenMatcher, part: &Matcher) -> Option<IneffectiveSelector> {
+fn miss(config: &Config, known: &[&str], written: &MatcherWithOrigin, part: &Matcher) -> Option<IneffectiveSelector> {
     let foreign = if written.is_of_claude_code { FOREIGN_TOOLS } else { &[] };
     if part.chooses(known.iter().chain(foreign).copied()) {
         return None;
@@ -160,26 +160,26 @@ fn miss(config: &Config, known: &[&str], written: &WrittenMatcher, part: &Matche
     let servers: Vec<&str> = servers.into_iter().chain(waiting).collect();
     // A server that offers plain names may offer any name.
     let anything = config.mcp_servers.iter().any(|server| server.names == ToolNaming::Plain && !server.disabled);
-    let (may_come, what) = match (Upstream::named_in(&text, part), part) {
-        (Upstream::Server(server), _) if servers.contains(&server) => return None,
-        (Upstream::Server(server), _) => match nearest_name(server, servers) {
+    let (may_come, what) = match (ServerReference::named_in(&text, part), part) {
+        (ServerReference::Server(server), _) if servers.contains(&server) => return None,
+        (ServerReference::Server(server), _) => match nearest_name(server, servers) {
             Some(near) => (false, format!("no MCP server is called `{server}`; did you mean `{near}`?")),
             // Servers may be added later. Without the server, there is nothing to guard.
             None => (true, format!("the MCP server `{server}` is not configured")),
         },
-        (Upstream::Some, _) if !servers.is_empty() => return None,
-        (Upstream::Some, _) => (true, "no MCP server is configured".to_owned()),
-        (Upstream::Other, Matcher::Names(_)) => {
+        (ServerReference::Some, _) if !servers.is_empty() => return None,
+        (ServerReference::Some, _) => (true, "no MCP server is configured".to_owned()),
+        (ServerReference::Other, Matcher::Names(_)) => {
             let what = "hits no tool: those of a server are `mcp__server__tool`, all of them `mcp__server__.*`";
             (false, format!("`{text}` {what}"))
         }
-        (Upstream::None, Matcher::Names(_)) => {
+        (ServerReference::None, Matcher::Names(_)) => {
             let near = nearest_name(&text, known.iter().copied());
             let advice =
                 near.map_or("`toolstead tools --all` lists them".into(), |near| format!("did you mean `{near}`?"));
             (anything, format!("no tool is called `{text}`; {advice}"))
         }
-        (Upstream::None | Upstream::Other, _) => {
+        (ServerReference::None | ServerReference::Other, _) => {
             (!servers.is_empty(), format!("`{text}` is found in no name of a built-in tool"))
         }
     };
@@ -190,7 +190,7 @@ fn miss(config: &Config, known: &[&str], written: &WrittenMatcher, part: &Matche
 }
 
 /// Reference to MCP servers in a part of a matcher.
-enum Upstream<'t> {
+enum ServerReference<'t> {
     /// Refers to this server.
     Server(&'t str),
     /// Refers to some servers.
@@ -201,7 +201,7 @@ enum Upstream<'t> {
     None,
 }
 
-impl<'t> Upstream<'t> {
+impl<'t> ServerReference<'t> {
     fn named_in(text: &'t str, part: &Matcher) -> Self {
         let Some((_, rest)) = text.split_once("mcp__") else {
             return if text.contains("mcp") || text.contains("__") { Self::Other } else { Self::None };

@@ -1,7 +1,7 @@
 //! Finds the files that the command of a hook or a server runs, and checks that the program of a hook exists. A
 //! mistyped path must not disable a gate.
 
-use crate::config::layers::environment::Environment;
+use crate::config::layers::environment::EnvironmentVariables;
 use std::{
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
@@ -10,7 +10,7 @@ use toolstead_domain::workspace_roots::lexical;
 use toolstead_infrastructure::{
     child_environment,
     hooks::definition::HookProgram,
-    shell_analysis::catalogue::{Operand, is_shell_word, known_as, program},
+    shell_analysis::catalogue::{OperandKind, is_shell_word, known_as, program},
 };
 
 /// Subcommands with which a runner runs something.
@@ -37,7 +37,11 @@ const MAX_LINES: usize = 64;
 ///
 /// # Errors
 /// Description of a file that is certainly missing.
-pub(super) fn look(program: &HookProgram, start: &Path, environment: &Environment) -> Result<Vec<PathBuf>, String> {
+pub(super) fn look(
+    program: &HookProgram,
+    start: &Path,
+    environment: &EnvironmentVariables,
+) -> Result<Vec<PathBuf>, String> {
     let commands = match program {
         HookProgram::Direct(program, arguments) => {
             vec![std::iter::once(program).chain(arguments).map(|word| Some(word.clone())).collect()]
@@ -56,7 +60,7 @@ pub(in crate::config) fn run_by(
     program: &str,
     arguments: &[String],
     start: &Path,
-    environment: &Environment,
+    environment: &EnvironmentVariables,
 ) -> Vec<PathBuf> {
     let words = std::iter::once(program).chain(arguments.iter().map(String::as_str));
     let command = words.map(|word| Some(word.to_owned())).collect();
@@ -64,7 +68,11 @@ pub(in crate::config) fn run_by(
 }
 
 /// Returns the simple commands of the command lines that are passed to shells among these words.
-pub(in crate::config) fn lines_within(words: &[&str], start: &Path, environment: &Environment) -> Vec<Vec<String>> {
+pub(in crate::config) fn lines_within(
+    words: &[&str],
+    start: &Path,
+    environment: &EnvironmentVariables,
+) -> Vec<Vec<String>> {
     let Some(shell) = words.iter().position(|word| program(word).is_shell()) else { return Vec::new() };
     let is_line = |pair: &[&str]| pair[0].starts_with('-') && pair[0].ends_with('c');
     let lines = words[shell + 1..].windows(2).filter(|pair| is_line(pair)).map(|pair| pair[1]);
@@ -73,7 +81,12 @@ pub(in crate::config) fn lines_within(words: &[&str], start: &Path, environment:
 }
 
 /// Checks that the program of a command exists, if the program is certain.
-fn check(words: &[Option<String>], is_shell: bool, start: &Path, environment: &Environment) -> Result<(), String> {
+fn check(
+    words: &[Option<String>],
+    is_shell: bool,
+    start: &Path,
+    environment: &EnvironmentVariables,
+) -> Result<(), String> {
     let Some(Some(first)) = words.first() else { return Ok(()) };
     let of_the_shell = is_shell && is_shell_word(first);
     if is_assignment(first) || of_the_shell || first.is_empty() {
@@ -105,7 +118,7 @@ fn check(words: &[Option<String>], is_shell: bool, start: &Path, environment: &E
 
 /// Returns the files that these commands run, as far as the lines show: programs named with a path, scripts of
 /// interpreters, and all other executable files among the words.
-fn programs_of(commands: &[Vec<Option<String>>], start: &Path, environment: &Environment) -> Vec<PathBuf> {
+fn programs_of(commands: &[Vec<Option<String>>], start: &Path, environment: &EnvironmentVariables) -> Vec<PathBuf> {
     let (mut folder, mut files) = (start.to_path_buf(), Vec::new());
     for command in commands {
         let words: Vec<&str> = command.iter().map(|word| word.as_deref().unwrap_or_default()).collect();
@@ -158,7 +171,7 @@ fn programs_of(commands: &[Vec<Option<String>>], start: &Path, environment: &Env
 /// script.
 fn may_come_before_script(name: &str, option: Option<&str>, word: &str) -> bool {
     let interpreter = program(name).interpreter();
-    let has_subcommands = runs_others(name) || interpreter.is_some_and(|one| one.operand() == Operand::Subcommand);
+    let has_subcommands = runs_others(name) || interpreter.is_some_and(|one| one.operand() == OperandKind::Subcommand);
     let takes_word = |option: &str| match interpreter {
         _ if option.contains('=') => false,
         _ if program(name).is_shell() => option.ends_with(['o', 'O']) || option.ends_with("file"),
@@ -179,7 +192,7 @@ fn names_package(name: &str, option: Option<&str>, word: &str) -> bool {
 /// Returns `true` if this program runs the file named by its first operand.
 fn runs_scripts(name: &str) -> bool {
     let operand = program(name).interpreter().map(|one| one.operand());
-    program(name).is_shell() || matches!(operand, Some(Operand::Script | Operand::Subcommand))
+    program(name).is_shell() || matches!(operand, Some(OperandKind::Script | OperandKind::Subcommand))
 }
 
 /// Returns `true` if this program runs another program that is named among its arguments.
@@ -217,7 +230,7 @@ fn is_executable(path: &Path) -> Result<(), String> {
 
 /// Returns the words of each simple command of a line, split at operators, and then those of command substitutions. A
 /// word is `None` if the shell would expand it in a way that is not known here.
-fn commands(line: &str, start: &Path, environment: &Environment) -> Vec<Vec<Option<String>>> {
+fn commands(line: &str, start: &Path, environment: &EnvironmentVariables) -> Vec<Vec<Option<String>>> {
     let (mut lines, mut commands, mut next) = (vec![line.to_owned()], Vec::new(), 0);
     while let Some(line) = lines.get(next).filter(|_| next < MAX_LINES).cloned() {
         commands.extend(commands_of(&line, start, environment, &mut lines));
@@ -230,7 +243,7 @@ fn commands(line: &str, start: &Path, environment: &Environment) -> Vec<Vec<Opti
 fn commands_of(
     line: &str,
     start: &Path,
-    environment: &Environment,
+    environment: &EnvironmentVariables,
     lines: &mut Vec<String>,
 ) -> Vec<Vec<Option<String>>> {
     let mut commands = Vec::new();
@@ -335,7 +348,7 @@ mod tests {
 
     #[test]
     fn the_words_of_a_line_are_those_that_the_shell_would_see() {
-        let environment = Environment::new([("HOME", "/home/a")]);
+        let environment = EnvironmentVariables::new([("HOME", "/home/a")]);
         let words = |line| {
             let words = commands(line, Path::new("/w"), &environment).swap_remove(0);
             words.into_iter().map(|word| word.unwrap_or("?".into())).collect::<Vec<_>>()
@@ -356,7 +369,7 @@ mod tests {
             std::fs::write(folder.path().join(name), "").unwrap();
             std::fs::set_permissions(folder.path().join(name), std::fs::Permissions::from_mode(mode)).unwrap();
         }
-        let environment = Environment::new([("PATH", "/usr/bin:/bin")]);
+        let environment = EnvironmentVariables::new([("PATH", "/usr/bin:/bin")]);
         let found = |line: &str| {
             let files = look(&HookProgram::Shell(line.into()), folder.path(), &environment).unwrap();
             let names = files.iter().filter_map(|file| file.strip_prefix(folder.path()).ok()?.to_str());
@@ -419,7 +432,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let script = folder.path().join("x.sh");
         std::fs::write(&script, "#!/bin/sh\n").unwrap();
-        let environment = Environment::new([("PATH", "/usr/bin:/bin")]);
+        let environment = EnvironmentVariables::new([("PATH", "/usr/bin:/bin")]);
         let look = |line: &str| look(&HookProgram::Shell(line.into()), folder.path(), &environment);
         assert!(look("./x.sh").unwrap_err().contains("is not executable"));
         std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();

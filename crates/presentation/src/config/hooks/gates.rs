@@ -1,16 +1,16 @@
 //! Files that define gates, and the check that every required gate runs.
 
-use super::Hooks;
+use super::ConfiguredHooks;
 use crate::config::{
-    Config, ConfigFile, Trust,
-    layers::{LayerKind, ResolvedSettings, folders::Folders},
+    Config, ConfigFile, FileTrust,
+    layers::{LayerKind, ResolvedSettings, folders::StandardFolders},
     tree::{
         origin::Origin,
         problem::{ConfigError, Problem},
         source_file,
-        value::Value,
+        value::ConfigValue,
     },
-    trust::TrustedFiles,
+    trust::TrustList,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,7 +19,7 @@ use std::{
 
 /// Files that define gates, trusted or not.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Gates {
+pub(super) struct GateFiles {
     /// Paths with symbolic links resolved.
     files: BTreeSet<PathBuf>,
     /// Subset of `files` from which a trusted layer imports hooks.
@@ -28,7 +28,7 @@ pub(super) struct Gates {
     waiting: Vec<Problem>,
 }
 
-impl Gates {
+impl GateFiles {
     /// Records a settings file that contains a gate.
     pub(super) fn imported(&mut self, path: &Path) {
         self.files.insert(path.to_path_buf());
@@ -40,7 +40,7 @@ impl Gates {
     pub(super) fn of_own_form(&mut self, resolved: &ResolvedSettings) {
         let named = resolved.named("hooks");
         let gates = named.values().filter_map(|keys| keys.get("gate")).flat_map(|setting| &setting.contributions);
-        let gates = gates.filter(|one| one.value == Value::Boolean(true));
+        let gates = gates.filter(|one| one.value == ConfigValue::Boolean(true));
         let import = resolved.setting("hooks.import");
         let imports = import.iter().flat_map(|setting| &setting.contributions);
         let imports = imports.filter(|one| !one.value.items().is_empty());
@@ -52,7 +52,7 @@ impl Gates {
     }
 }
 
-impl Hooks {
+impl ConfiguredHooks {
     /// Returns `true` if the file defines a gate.
     pub(in crate::config) fn hold_gate(&self, file: &Path) -> bool {
         self.gates.files.contains(file)
@@ -63,15 +63,15 @@ impl Hooks {
     pub(in crate::config) fn look_for_waiting_gates(
         &mut self,
         files: &[ConfigFile],
-        trusted: &TrustedFiles,
-        folders: &Folders,
+        trusted: &TrustList,
+        folders: &StandardFolders,
     ) {
         let is_relied_on = |path: &Path| self.gates.imported.contains(path) || trusted.held_gate(path);
         let waiting = files.iter().filter(|file| !file.trust.takes_effect() && is_relied_on(&file.path));
-        let files_by_path: BTreeMap<&Path, Trust> = waiting.map(|file| (&*file.path, file.trust)).collect();
-        let problem = |(path, trust): (&Path, Trust)| {
+        let files_by_path: BTreeMap<&Path, FileTrust> = waiting.map(|file| (&*file.path, file.trust)).collect();
+        let problem = |(path, trust): (&Path, FileTrust)| {
             let suggestion = match trust {
-                Trust::Linked => {
+                FileTrust::Linked => {
                     "it is a link, and links are not trusted here: replace it with the file itself".to_owned()
                 }
                 _ => format!("read it, then say `toolstead config trust {}`", path.display()),
@@ -91,7 +91,7 @@ impl Hooks {
 
 /// Returns `true` if the path belongs to this project and no longer is this file. A symbolic link at the path leads to
 /// another file.
-fn is_missing(path: &Path, folders: &Folders) -> bool {
+fn is_missing(path: &Path, folders: &StandardFolders) -> bool {
     source_file::is_looked_for(folders, path) && path.canonicalize().ok().as_deref() != Some(path)
 }
 

@@ -1,12 +1,12 @@
 //! The `hooks` of a settings file of Claude Code.
 
-use super::{HookEntry, HookInputs, Hooks, IdleHook, waits};
+use super::{ConfiguredHooks, HookEntry, HookInputs, InactiveHook, waits};
 use crate::config::{
-    ConfigFile, Trust,
+    ConfigFile, FileTrust,
     layers::LayerKind,
     tree::{
-        format::Format,
-        node::{Content, Member, Node},
+        format::ConfigFormat,
+        node::{Member, Node, NodeContent},
         origin::Origin,
         problem::Problem,
         source_file::{SourceFile, project_of},
@@ -49,13 +49,13 @@ pub(super) fn read(
         let Some(read) = SourceFile::read(FOREIGN, path)? else { return Ok(None) };
         file = read;
     }
-    let root = Format::Json.read(&file.text, &file.path)?;
+    let root = ConfigFormat::Json.read(&file.text, &file.path)?;
     let SourceFile { path, text, leads_to, .. } = file;
     let trust = match &leads_to {
-        Some(_) => Trust::Linked,
-        None if !is_inside && !kind.is_of_project() => Trust::Always,
-        None if surroundings.trusted.trusts(&path, &text) => Trust::Given,
-        None => Trust::Waiting,
+        Some(_) => FileTrust::Linked,
+        None if !is_inside && !kind.is_of_project() => FileTrust::Always,
+        None if surroundings.trusted.trusts(&path, &text) => FileTrust::Given,
+        None => FileTrust::Waiting,
     };
     let folder = if is_inside { Some(project_of(&path)) } else { project };
     let folder = folder.map(Path::to_path_buf);
@@ -67,35 +67,36 @@ impl SettingsFile {
     /// occurs here is a note.
     pub(super) fn add_to(
         &self,
-        hooks: &mut Hooks,
+        hooks: &mut ConfiguredHooks,
         timeout: Duration,
         surroundings: &HookInputs<'_>,
         problems: &mut Vec<Problem>,
         notes: &mut Vec<Problem>,
     ) {
         match self.file.trust {
-            Trust::Waiting => notes.push(waits(&self.file.path)),
-            Trust::Linked => notes.extend(self.file.linked()),
-            Trust::Always | Trust::Given => {}
+            FileTrust::Waiting => notes.push(waits(&self.file.path)),
+            FileTrust::Linked => notes.extend(self.file.linked()),
+            FileTrust::Always | FileTrust::Given => {}
         }
-        if let Some(Node { content: Content::Boolean(true), origin }) = member(&self.root, "disableAllHooks") {
+        if let Some(Node { content: NodeContent::Boolean(true), origin }) = member(&self.root, "disableAllHooks") {
             notes.push(Problem::new(origin.clone(), "its hooks do not run: `disableAllHooks` is set"));
             return;
         }
         for (event, group) in groups(&self.root, problems) {
             let matcher = member(group, "matcher");
             let matcher = matcher.and_then(|node| Some((text(node)?.to_owned(), node.origin.clone())));
-            let Some(Content::List(handlers)) = member(group, "hooks").map(|node| &node.content) else {
+            let Some(NodeContent::List(handlers)) = member(group, "hooks").map(|node| &node.content) else {
                 problems
                     .push(Problem::new(group.origin.clone(), format!("`hooks.{event}`: a group has a list `hooks`")));
                 continue;
             };
             for handler in handlers {
-                if matches!(member(handler, "gate"), Some(Node { content: Content::Boolean(true), .. })) {
+                if matches!(member(handler, "gate"), Some(Node { content: NodeContent::Boolean(true), .. })) {
                     hooks.gates.imported(&self.file.path);
                 }
                 let mut idle = |reason: String, waiting: Option<String>| {
-                    let hook = IdleHook { origin: handler.origin.clone(), event: event.to_owned(), reason, waiting };
+                    let hook =
+                        InactiveHook { origin: handler.origin.clone(), event: event.to_owned(), reason, waiting };
                     if self.file.trust.takes_effect() {
                         notes.push(Problem::new(hook.origin.clone(), format!("a hook of `{event}`: {}", hook.reason)));
                     }
@@ -113,7 +114,7 @@ impl SettingsFile {
                 if !self.file.trust.takes_effect() {
                     let line = member(handler, "command").and_then(text).unwrap_or_default().to_owned();
                     match self.file.trust {
-                        Trust::Linked => {
+                        FileTrust::Linked => {
                             idle("its file is a link in a project, and such links are not trusted".into(), None)
                         }
                         _ => idle(format!("its file waits for `toolstead config trust`: {line}"), Some(line)),
@@ -146,10 +147,10 @@ fn groups<'n>(root: &'n Node, problems: &mut Vec<Problem>) -> Vec<(&'n str, &'n 
     let mut wrong = |node: &Node, what: &str| problems.push(Problem::new(node.origin.clone(), what.to_owned()));
     match member(root, "hooks") {
         None => {}
-        Some(Node { content: Content::Table(events), .. }) => {
+        Some(Node { content: NodeContent::Table(events), .. }) => {
             for Member { name, node, .. } in events {
                 match &node.content {
-                    Content::List(all) => groups.extend(all.iter().map(|group| (name.as_str(), group))),
+                    NodeContent::List(all) => groups.extend(all.iter().map(|group| (name.as_str(), group))),
                     _ => wrong(node, "an event of `hooks` has a list of groups"),
                 }
             }
@@ -166,29 +167,29 @@ fn written(
     handler: &Node,
 ) -> Result<HookEntry, String> {
     let mut written = HookEntry { name, event: Some(event), matcher, is_of_claude_code: true, ..HookEntry::default() };
-    let Content::Table(members) = &handler.content else { return Err("it is not a table".into()) };
+    let NodeContent::Table(members) = &handler.content else { return Err("it is not a table".into()) };
     for Member { name, node, .. } in members {
         let wrong = |what: &str| Err(format!("`{name}` is {what}, got {}", node.content));
         match (name.as_str(), &node.content) {
-            ("command", Content::Text(command)) if !command.trim().is_empty() => {
+            ("command", NodeContent::Text(command)) if !command.trim().is_empty() => {
                 written.command = Some(command.clone())
             }
             ("command", _) => return wrong("a line for the shell"),
-            ("if", Content::Text(rule)) => written.filter = Some((rule.clone(), node.origin.clone())),
+            ("if", NodeContent::Text(rule)) => written.filter = Some((rule.clone(), node.origin.clone())),
             ("if", _) => return wrong("a permission rule"),
-            ("timeout", Content::Integer(seconds @ 1..=3600)) => {
+            ("timeout", NodeContent::Integer(seconds @ 1..=3600)) => {
                 written.timeout = Some(Duration::from_secs(seconds.unsigned_abs()));
             }
             ("timeout", _) => return wrong("a whole number of seconds up to 3600"),
-            ("async", Content::Boolean(background)) => written.background = *background,
-            ("gate", Content::Boolean(gate)) => written.gate = *gate,
+            ("async", NodeContent::Boolean(background)) => written.background = *background,
+            ("gate", NodeContent::Boolean(gate)) => written.gate = *gate,
             ("async" | "gate", _) => return wrong("`true` or `false`"),
-            ("on_error", Content::Text(word)) => match FailurePolicy::parse(word) {
+            ("on_error", NodeContent::Text(word)) => match FailurePolicy::parse(word) {
                 Some(on_error) => written.on_error = Some(on_error),
                 None => return wrong("`allow`, `ask` or `deny`"),
             },
             ("on_error", _) => return wrong("`allow`, `ask` or `deny`"),
-            ("args", Content::List(nodes)) => {
+            ("args", NodeContent::List(nodes)) => {
                 let arguments: Option<Vec<String>> = nodes.iter().map(|node| text(node).map(str::to_owned)).collect();
                 written.args = Some(arguments.ok_or("`args` is a list of texts")?);
             }
@@ -202,14 +203,14 @@ fn written(
 
 fn member<'n>(node: &'n Node, name: &str) -> Option<&'n Node> {
     match &node.content {
-        Content::Table(members) => members.iter().find(|member| member.name == name).map(|member| &member.node),
+        NodeContent::Table(members) => members.iter().find(|member| member.name == name).map(|member| &member.node),
         _ => None,
     }
 }
 
 fn text(node: &Node) -> Option<&str> {
     match &node.content {
-        Content::Text(text) => Some(text),
+        NodeContent::Text(text) => Some(text),
         _ => None,
     }
 }

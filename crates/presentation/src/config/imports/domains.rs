@@ -4,7 +4,7 @@ use super::at;
 use crate::config::{
     layers::LayerKind,
     tree::{
-        node::{Content, Lines, Member, Node},
+        node::{LineIndex, Member, Node, NodeContent},
         origin::Origin,
         problem::Problem,
         source_file::SourceFile,
@@ -28,7 +28,7 @@ pub(super) fn read(kind: LayerKind, path: &Path, named_at: &Origin) -> Result<So
 
 /// Translates the file to Toolstead's own keys.
 pub(super) fn translate(file: &SourceFile, notes: &mut Vec<Problem>) -> Node {
-    let lines = Lines::of(&file.text, &file.path);
+    let lines = LineIndex::of(&file.text, &file.path);
     let mut rules = Vec::new();
     let mut offset = 0;
     for line in file.text.split_inclusive('\n') {
@@ -39,7 +39,7 @@ pub(super) fn translate(file: &SourceFile, notes: &mut Vec<Problem>) -> Node {
             continue;
         }
         match host(entry) {
-            Some(host) => rules.push(at(&origin, Content::Text(format!("WebFetch(domain:{host})")))),
+            Some(host) => rules.push(at(&origin, NodeContent::Text(format!("WebFetch(domain:{host})")))),
             None => {
                 let message = format!("`{entry}` is left out: it is not a valid host pattern");
                 notes.push(Problem::new(origin, message));
@@ -47,9 +47,10 @@ pub(super) fn translate(file: &SourceFile, notes: &mut Vec<Problem>) -> Node {
         }
     }
     let whole = Origin::file(file.path.clone());
-    let table =
-        |name: &str, node| at(&whole, Content::Table(vec![Member { name: name.into(), origin: whole.clone(), node }]));
-    table("permissions", table("allow", at(&whole, Content::List(rules))))
+    let table = |name: &str, node| {
+        at(&whole, NodeContent::Table(vec![Member { name: name.into(), origin: whole.clone(), node }]))
+    };
+    table("permissions", table("allow", at(&whole, NodeContent::List(rules))))
 }
 
 /// Returns the host of an entry, which may be a URL. Here a `*` after the first label matches within one label only.

@@ -5,7 +5,7 @@ mod claude_code;
 mod kodelet;
 mod tool_blocks;
 
-use super::translation::Format;
+use super::translation::ForeignFormat;
 
 /// All formats.
-pub(super) const FORMATS: &[Format] = &[claude_code::FORMAT, tool_blocks::FORMAT, kodelet::FORMAT, clai::FORMAT];
+pub(super) const FORMATS: &[ForeignFormat] = &[claude_code::FORMAT, tool_blocks::FORMAT, kodelet::FORMAT, clai::FORMAT];

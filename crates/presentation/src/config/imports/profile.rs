@@ -6,8 +6,8 @@ use crate::config::{
     sections::policy::{is_known_tool, is_of_mcp},
     servers::foreign_servers,
     tree::{
-        check::Base,
-        node::{Content, Member, Node},
+        check::PathBase,
+        node::{Member, Node, NodeContent},
         origin::Origin,
         problem::Problem,
     },
@@ -38,12 +38,12 @@ struct ForeignModel {
 pub(super) fn translate(
     root: Node,
     path: &Path,
-    base: Base<'_>,
+    base: PathBase<'_>,
     notes: &mut Vec<Problem>,
     problems: &mut Vec<Problem>,
 ) -> Vec<Node> {
     let Node { content, origin } = root;
-    let Content::Table(members) = content else {
+    let NodeContent::Table(members) = content else {
         return vec![Node { content, origin }];
     };
     let mut name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -52,26 +52,26 @@ pub(super) fn translate(
     for Member { name: key, origin, node } in members {
         let content = node.content;
         match (key.as_str(), content) {
-            ("name", Content::Text(text)) => name = text,
-            ("provider" | "Provider", Content::Text(text)) => named.provider = Some((text, origin)),
-            ("model" | "Model", Content::Text(text)) => named.model = Some((text, origin)),
-            ("weak_model", Content::Text(text)) => named.weak_model = Some((text, origin)),
+            ("name", NodeContent::Text(text)) => name = text,
+            ("provider" | "Provider", NodeContent::Text(text)) => named.provider = Some((text, origin)),
+            ("model" | "Model", NodeContent::Text(text)) => named.model = Some((text, origin)),
+            ("weak_model", NodeContent::Text(text)) => named.weak_model = Some((text, origin)),
             ("max_tokens" | "MaxTokens", content) => named.set("max_output_tokens", content, &origin),
             ("thinking_budget_tokens", content) => named.set("thinking_tokens", content, &origin),
             ("reasoning_effort", content) => named.set("reasoning_effort", content, &origin),
             ("temperature" | "Temperature", content) => named.set("temperature", content, &origin),
-            ("prompt", Content::Text(text)) if text.trim().is_empty() => {}
-            ("prompt", content @ Content::Text(_)) => profile.push(member("prompt", content, &origin)),
+            ("prompt", NodeContent::Text(text)) if text.trim().is_empty() => {}
+            ("prompt", content @ NodeContent::Text(_)) => profile.push(member("prompt", content, &origin)),
             ("use_tools" | "use-tools", content) => profile.push(member("use_tools", content, &origin)),
-            ("tools", Content::List(nodes)) => {
+            ("tools", NodeContent::List(nodes)) => {
                 let chosen = nodes.into_iter().filter(|node| is_chosen(node, notes)).collect();
-                profile.push(member("tools", Content::List(chosen), &origin));
+                profile.push(member("tools", NodeContent::List(chosen), &origin));
             }
             // A restriction is never ignored: an invalid value is reported when it is checked.
             ("tools", content) => profile.push(member("tools", content, &origin)),
-            ("mcp_servers" | "mcp-servers" | "mcpServers", Content::Table(servers)) => {
-                let names = servers.iter().map(|one| at(&one.origin, Content::Text(one.name.clone()))).collect();
-                profile.push(member("mcp_servers", Content::List(names), &origin));
+            ("mcp_servers" | "mcp-servers" | "mcpServers", NodeContent::Table(servers)) => {
+                let names = servers.iter().map(|one| at(&one.origin, NodeContent::Text(one.name.clone()))).collect();
+                profile.push(member("mcp_servers", NodeContent::List(names), &origin));
                 for server in servers {
                     match foreign_servers::as_configuration(server, base, notes) {
                         Ok(root) => roots.push(root),
@@ -95,7 +95,7 @@ pub(super) fn translate(
             Ok(found) => {
                 let own = found.model.clone();
                 if is_of_profile {
-                    profile.push(member("model", Content::Text(own.clone()), &place));
+                    profile.push(member("model", NodeContent::Text(own.clone()), &place));
                 }
                 roots.push(section("models", &own, model_table(found, settings, &place), &place));
             }
@@ -110,11 +110,11 @@ pub(super) fn translate(
 
 impl ForeignModelSettings {
     /// Sets a key, unless the value is empty. kodelet writes 0 for a number that is not set.
-    fn set(&mut self, key: &str, content: Content, origin: &Origin) {
+    fn set(&mut self, key: &str, content: NodeContent, origin: &Origin) {
         let is_nothing = match &content {
-            Content::Integer(number) => *number == 0 && key == "max_output_tokens",
-            Content::Text(text) => text.is_empty(),
-            Content::Other(what) => *what == "nothing",
+            NodeContent::Integer(number) => *number == 0 && key == "max_output_tokens",
+            NodeContent::Text(text) => text.is_empty(),
+            NodeContent::Other(what) => *what == "nothing",
             _ => false,
         };
         if !is_nothing {
@@ -124,7 +124,7 @@ impl ForeignModelSettings {
 }
 
 fn model_table(found: ForeignModel, settings: Vec<Member>, origin: &Origin) -> Vec<Member> {
-    let text = |key, text: String| member(key, Content::Text(text), origin);
+    let text = |key, text: String| member(key, NodeContent::Text(text), origin);
     let address = found.base_url.map(|url| text("base_url", url.to_owned()));
     let own = [text("provider", found.provider.to_owned()), text("model", found.model)];
     own.into_iter().chain(address).chain(settings).collect()
@@ -167,7 +167,7 @@ fn resolve_model(text: &str, provider: Option<(&str, &Origin)>) -> Result<Foreig
 /// adjust the selection.
 fn is_chosen(node: &Node, notes: &mut Vec<Problem>) -> bool {
     // Anything but a text is reported when the list is checked.
-    let Content::Text(text) = &node.content else { return true };
+    let NodeContent::Text(text) = &node.content else { return true };
     let is_name = !text.contains(',') && !text.trim_start().starts_with(['+', '-']);
     let is_chosen = is_name && (text.contains('*') || is_of_mcp(text) || is_known_tool(text));
     if !is_chosen {
@@ -177,12 +177,12 @@ fn is_chosen(node: &Node, notes: &mut Vec<Problem>) -> bool {
     is_chosen
 }
 
-fn member(name: &str, content: Content, origin: &Origin) -> Member {
+fn member(name: &str, content: NodeContent, origin: &Origin) -> Member {
     Member { name: name.to_owned(), origin: origin.clone(), node: at(origin, content) }
 }
 
 /// Creates a table that contains a single table.
 fn section(section: &str, name: &str, members: Vec<Member>, origin: &Origin) -> Node {
-    let table = member(name, Content::Table(members), origin);
-    at(origin, Content::Table(vec![member(section, Content::Table(vec![table]), origin)]))
+    let table = member(name, NodeContent::Table(members), origin);
+    at(origin, NodeContent::Table(vec![member(section, NodeContent::Table(vec![table]), origin)]))
 }

@@ -2,7 +2,7 @@
 //! that the user does not rely on a prohibition that is not enforced.
 
 use crate::config::tree::{
-    node::{Content, Member},
+    node::{Member, NodeContent},
     origin::Origin,
     problem::Problem,
 };
@@ -59,7 +59,7 @@ const WORDS_OF_SERVERS: &[&str] = &[
 ];
 
 /// Returns a problem if an ignored part of a file contains a prohibition.
-pub(super) fn found(name: &str, origin: &Origin, content: &Content) -> Option<Problem> {
+pub(super) fn found(name: &str, origin: &Origin, content: &NodeContent) -> Option<Problem> {
     if OTHERS.contains(&name) {
         return None;
     }
@@ -68,9 +68,9 @@ pub(super) fn found(name: &str, origin: &Origin, content: &Content) -> Option<Pr
     }
     let below = |members: &[Member]| members.iter().find_map(|one| found(&one.name, &one.origin, &one.node.content));
     match content {
-        Content::Table(members) => below(members),
-        Content::List(nodes) => nodes.iter().find_map(|node| match &node.content {
-            Content::Table(members) => below(members),
+        NodeContent::Table(members) => below(members),
+        NodeContent::List(nodes) => nodes.iter().find_map(|node| match &node.content {
+            NodeContent::Table(members) => below(members),
             _ => None,
         }),
         _ => None,
@@ -78,20 +78,20 @@ pub(super) fn found(name: &str, origin: &Origin, content: &Content) -> Option<Pr
 }
 
 /// Returns `true` if the key of an MCP server may remove something: tools, rights or the server itself.
-pub(in crate::config) fn may_narrow(name: &str, content: &Content) -> bool {
+pub(in crate::config) fn may_narrow(name: &str, content: &NodeContent) -> bool {
     has_word(name, content, WORDS) || has_word(name, content, WORDS_OF_SERVERS)
 }
 
 /// Returns `true` if the name is that of a prohibition, and the value forbids something.
-fn forbids(name: &str, content: &Content) -> bool {
+fn forbids(name: &str, content: &NodeContent) -> bool {
     has_word(name, content, WORDS)
 }
 
-fn has_word(name: &str, content: &Content, holds: &[&str]) -> bool {
+fn has_word(name: &str, content: &NodeContent, holds: &[&str]) -> bool {
     let is_off = match content {
-        Content::Boolean(is_on) => !is_on,
-        Content::List(items) => items.is_empty(),
-        Content::Table(members) => members.is_empty(),
+        NodeContent::Boolean(is_on) => !is_on,
+        NodeContent::List(items) => items.is_empty(),
+        NodeContent::Table(members) => members.is_empty(),
         _ => false,
     };
     // `deniedMcpServers`, `denied_servers` and `denied-servers` are split into words in the same way.
@@ -106,7 +106,7 @@ fn has_word(name: &str, content: &Content, holds: &[&str]) -> bool {
 }
 
 /// Returns the problem that the key is unknown and the file is therefore not used.
-pub(super) fn unknown(key: &str, content: &Content, origin: &Origin) -> Problem {
+pub(super) fn unknown(key: &str, content: &NodeContent, origin: &Origin) -> Problem {
     let message = format!(
         "`{key}` ({content}) is unknown and may forbid something, so the file is not used: write its prohibitions as \
          `deny` rules, and remove it from the imported file"

@@ -5,8 +5,8 @@ use crate::config::{
     imports::foreign_tools::FOREIGN_TOOLS,
     sections::policy::{is_known_tool, is_of_mcp, no_such_tool},
     tree::{
-        check::Base,
-        node::{Content, Member, Node},
+        check::PathBase,
+        node::{Member, Node, NodeContent},
         origin::Origin,
         problem::Problem,
     },
@@ -23,7 +23,7 @@ use toolstead_infrastructure::builtin::{command_tools, names_and_aliases};
 /// Inputs for reading a file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TranslationInputs<'a> {
-    pub(super) base: Base<'a>,
+    pub(super) base: PathBase<'a>,
     /// The default root; `None` if roots are configured.
     pub(super) default_root: Option<&'a Path>,
 }
@@ -51,29 +51,37 @@ pub(super) struct TranslatedFile {
 
 /// Top-level keys of one system. A file may contain keys of several systems: each key is translated by the first format
 /// that accepts it with its value.
-pub(super) struct Format {
+pub(super) struct ForeignFormat {
     /// Keys of the format. A value that no format accepts is an error.
     pub(super) keys: &'static [&'static str],
     /// Translates a member, or returns it if the format does not accept it.
-    pub(super) take: fn(&mut Translation<'_>, Member) -> Option<Member>,
+    pub(super) take: fn(&mut TranslatedFileBuilder<'_>, Member) -> Option<Member>,
 }
 
 /// Translates the file. Entries without an equivalent are reported: an allow rule is omitted with a note, and a rule
 /// that should forbid something is an error.
 pub(super) fn translate(
     root: Node,
-    formats: &[Format],
+    formats: &[ForeignFormat],
     surroundings: TranslationInputs<'_>,
     notes: &mut Vec<Problem>,
     problems: &mut Vec<Problem>,
 ) -> TranslatedFile {
     let Node { content, origin } = root;
-    let Content::Table(members) = content else {
+    let NodeContent::Table(members) = content else {
         return TranslatedFile { root: Node { content, origin }, domains: Vec::new() };
     };
     let (allow, ask, deny) = (Vec::new(), Vec::new(), Vec::new());
-    let mut translation =
-        Translation { surroundings, notes, problems, allow, ask, deny, rest: Vec::new(), domains: Vec::new() };
+    let mut translation = TranslatedFileBuilder {
+        surroundings,
+        notes,
+        problems,
+        allow,
+        ask,
+        deny,
+        rest: Vec::new(),
+        domains: Vec::new(),
+    };
     let mut ignored = Vec::new();
     for member in members {
         let name = member.name.clone();
@@ -100,7 +108,7 @@ pub(super) fn translate(
 }
 
 /// Result of a translation in progress.
-pub(super) struct Translation<'a> {
+pub(super) struct TranslatedFileBuilder<'a> {
     pub(super) surroundings: TranslationInputs<'a>,
     notes: &'a mut Vec<Problem>,
     pub(super) problems: &'a mut Vec<Problem>,
@@ -112,14 +120,14 @@ pub(super) struct Translation<'a> {
     pub(super) domains: Vec<(PathBuf, Origin)>,
 }
 
-impl Translation<'_> {
+impl TranslatedFileBuilder<'_> {
     /// Adds a note about an entry without an equivalent.
     pub(super) fn note(&mut self, origin: &Origin, message: impl Into<String>) {
         self.notes.push(Problem::new(origin.clone(), message));
     }
 
     /// Sets a key. Setting it again to a different value is an error.
-    pub(super) fn put(&mut self, section: &'static str, name: &str, origin: &Origin, content: Content) {
+    pub(super) fn put(&mut self, section: &'static str, name: &str, origin: &Origin, content: NodeContent) {
         let node = at(origin, content);
         let known = self.rest.iter_mut().find(|(known, member)| *known == section && member.name == name);
         match known {
@@ -136,8 +144,8 @@ impl Translation<'_> {
     }
 
     /// Returns a list of texts, each with its origin.
-    pub(super) fn texts(&mut self, name: &str, content: Content, origin: &Origin) -> Vec<(String, Origin)> {
-        let Content::List(nodes) = content else {
+    pub(super) fn texts(&mut self, name: &str, content: NodeContent, origin: &Origin) -> Vec<(String, Origin)> {
+        let NodeContent::List(nodes) = content else {
             self.problems
                 .push(Problem::new(origin.clone(), format!("`{name}` must be a list of texts, got {content}")));
             return Vec::new();
@@ -145,7 +153,7 @@ impl Translation<'_> {
         let mut texts = Vec::with_capacity(nodes.len());
         for Node { content, origin } in nodes {
             match content {
-                Content::Text(text) => texts.push((text, origin)),
+                NodeContent::Text(text) => texts.push((text, origin)),
                 other => {
                     let message = format!("`{name}` must be a list of texts, got {other} in it");
                     self.problems.push(Problem::new(origin, message));
@@ -156,7 +164,7 @@ impl Translation<'_> {
     }
 
     /// Adds the rules of a list.
-    pub(super) fn rules(&mut self, name: &str, effect: Effect, content: Content, origin: &Origin) {
+    pub(super) fn rules(&mut self, name: &str, effect: Effect, content: NodeContent, origin: &Origin) {
         for (text, origin) in self.texts(name, content, origin) {
             match self.anchored(&text) {
                 // An allow rule needs the name of the server, so only other effects are translated.
@@ -174,16 +182,16 @@ impl Translation<'_> {
 
     /// Adds a rule as written in the file.
     fn rule(&mut self, effect: Effect, text: String, origin: &Origin) {
-        self.checked_rule(effect, text.clone(), Content::Text(text), origin);
+        self.checked_rule(effect, text.clone(), NodeContent::Text(text), origin);
     }
 
     /// Adds a rule that is derived from this entry, such as "`rm` of `denied_commands`".
     pub(super) fn derived_rule(&mut self, effect: Effect, text: String, entry: String, origin: &Origin) {
-        let content = Content::DerivedRule { rule: text.clone(), entry };
+        let content = NodeContent::DerivedRule { rule: text.clone(), entry };
         self.checked_rule(effect, text, content, origin);
     }
 
-    fn checked_rule(&mut self, effect: Effect, text: String, content: Content, origin: &Origin) {
+    fn checked_rule(&mut self, effect: Effect, text: String, content: NodeContent, origin: &Origin) {
         let base = self.surroundings.base.patterns();
         let unusable = match PermissionRule::parse(effect, &text, origin.to_rule_origin(), &base) {
             Ok(rule) => match rule.named_tool() {
@@ -240,7 +248,7 @@ impl Translation<'_> {
     }
 
     /// Adds further roots. Folders that do not exist are omitted.
-    pub(super) fn folders(&mut self, name: &str, content: Content, origin: &Origin) {
+    pub(super) fn folders(&mut self, name: &str, content: NodeContent, origin: &Origin) {
         let TranslationInputs { base, default_root } = self.surroundings;
         let mut roots = Vec::new();
         for (text, origin) in self.texts(name, content, origin) {
@@ -249,7 +257,7 @@ impl Translation<'_> {
                 _ => lexical(self.surroundings.project(), Path::new(&text)),
             };
             match path.to_str() {
-                Some(path) if Path::new(path).is_dir() => roots.push(at(&origin, Content::Text(path.into()))),
+                Some(path) if Path::new(path).is_dir() => roots.push(at(&origin, NodeContent::Text(path.into()))),
                 _ => self.note(&origin, format!("the folder `{text}` is left out: it does not exist")),
             }
         }
@@ -257,24 +265,24 @@ impl Translation<'_> {
             return;
         }
         if let Some(root) = default_root.and_then(Path::to_str) {
-            roots.insert(0, at(origin, Content::Text(root.into())));
+            roots.insert(0, at(origin, NodeContent::Text(root.into())));
         }
-        self.put("workspace", "roots", origin, Content::List(roots));
+        self.put("workspace", "roots", origin, NodeContent::List(roots));
     }
 
     /// Sets the tool selection of clai or kodelet, where `none` selects no tool. An empty list selects no tool, either.
     pub(super) fn selection(&mut self, name: &str, nodes: Vec<Node>, origin: &Origin) {
         let mut chosen = Vec::new();
-        for (text, origin) in self.texts(name, Content::List(nodes), origin) {
+        for (text, origin) in self.texts(name, NodeContent::List(nodes), origin) {
             // Entries with signs or commas would adjust the selection and could widen it.
             let is_name = !text.contains(',') && !text.trim_start().starts_with(['+', '-']);
             match is_name && (text.contains('*') || is_of_mcp(&text) || is_known_tool(&text)) {
                 _ if text == "none" => {}
-                true => chosen.push(at(&origin, Content::Text(text))),
+                true => chosen.push(at(&origin, NodeContent::Text(text))),
                 false => self.note(&origin, format!("no tool is called `{text}` here: it is not chosen")),
             }
         }
-        self.put("tools", "select", origin, Content::List(chosen));
+        self.put("tools", "select", origin, NodeContent::List(chosen));
     }
 
     fn finished(self, origin: &Origin) -> Node {
@@ -282,7 +290,7 @@ impl Translation<'_> {
         let lists = [("allow", self.allow), ("ask", self.ask), ("deny", self.deny)];
         let lists = lists.into_iter().filter(|(_, rules)| !rules.is_empty()).map(|(name, rules)| {
             let first = rules.first().map_or(origin, |rule| &rule.origin).clone();
-            ("permissions", Member { name: name.into(), node: at(&first, Content::List(rules)), origin: first })
+            ("permissions", Member { name: name.into(), node: at(&first, NodeContent::List(rules)), origin: first })
         });
         for (section, member) in lists.collect::<Vec<_>>().into_iter().chain(self.rest) {
             match sections.iter_mut().find(|(known, _)| *known == section) {
@@ -293,13 +301,13 @@ impl Translation<'_> {
         let sections = sections.into_iter().map(|(name, members)| Member {
             name: name.into(),
             origin: origin.clone(),
-            node: at(origin, Content::Table(members)),
+            node: at(origin, NodeContent::Table(members)),
         });
-        at(origin, Content::Table(sections.collect()))
+        at(origin, NodeContent::Table(sections.collect()))
     }
 }
 
 /// Returns `true` if a tool selection selects no tool.
-fn is_nothing(content: &Content) -> bool {
-    matches!(content, Content::Text(text) if text.is_empty()) || *content == Content::List(Vec::new())
+fn is_nothing(content: &NodeContent) -> bool {
+    matches!(content, NodeContent::Text(text) if text.is_empty()) || *content == NodeContent::List(Vec::new())
 }

@@ -1,7 +1,7 @@
 //! The environment of the process, read once. No other part of the program reads it.
 
 use crate::config::tree::{
-    node::{Content, Member, Node},
+    node::{Member, Node, NodeContent},
     origin::Origin,
 };
 use std::{
@@ -23,18 +23,18 @@ const TOOLS: &str = "TOOLSTEAD_TOOLS";
 
 /// The environment variables as a value. Variables that are not UTF-8 are omitted.
 #[derive(Clone, PartialEq, Eq, Default)]
-pub struct Environment {
+pub struct EnvironmentVariables {
     variables: BTreeMap<String, String>,
 }
 
-impl std::fmt::Debug for Environment {
+impl std::fmt::Debug for EnvironmentVariables {
     /// Prints only the names: values may be secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_set().entries(self.variables.keys()).finish()
     }
 }
 
-impl Environment {
+impl EnvironmentVariables {
     /// Reads the environment of this process. If `HOME` is not an absolute path, the home folder of the user database
     /// replaces it.
     pub fn of_process() -> Self {
@@ -95,7 +95,7 @@ impl Environment {
             let names: Vec<String> = path.split("__").map(str::to_lowercase).collect();
             put(&mut root, &names, value, &Origin::Environment(variable.as_str().into()));
         }
-        Node { content: Content::Table(root), origin: Origin::Default }
+        Node { content: NodeContent::Table(root), origin: Origin::Default }
     }
 }
 
@@ -103,16 +103,16 @@ fn put(members: &mut Vec<Member>, names: &[String], value: &str, origin: &Origin
     let Some((name, rest)) = names.split_first() else { return };
     let node = |content| Node { content, origin: origin.clone() };
     if rest.is_empty() {
-        let node = node(Content::Untyped(value.to_owned()));
+        let node = node(NodeContent::Untyped(value.to_owned()));
         return members.push(Member { name: name.clone(), origin: origin.clone(), node });
     }
-    let table = members.iter().position(|one| one.name == *name && matches!(one.node.content, Content::Table(_)));
+    let table = members.iter().position(|one| one.name == *name && matches!(one.node.content, NodeContent::Table(_)));
     let at = table.unwrap_or_else(|| {
-        let node = node(Content::Table(Vec::new()));
+        let node = node(NodeContent::Table(Vec::new()));
         members.push(Member { name: name.clone(), origin: origin.clone(), node });
         members.len() - 1
     });
-    if let Content::Table(below) = &mut members[at].node.content {
+    if let NodeContent::Table(below) = &mut members[at].node.content {
         put(below, rest, value, origin);
     }
 }

@@ -1,7 +1,7 @@
 //! Folders in which Toolstead reads and stores data.
 
 use crate::config::{
-    layers::environment::Environment,
+    layers::environment::EnvironmentVariables,
     tree::{
         origin::Origin,
         ownership::{close_to_others, user},
@@ -18,7 +18,7 @@ use std::{
 
 /// Folders of Toolstead. The paths may not exist yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Folders {
+pub struct StandardFolders {
     /// Folder in which the program was started: absolute, with symbolic links resolved.
     pub start: PathBuf,
     /// Home folder, with symbolic links resolved.
@@ -31,9 +31,9 @@ pub struct Folders {
     pub administrator: PathBuf,
 }
 
-impl Folders {
+impl StandardFolders {
     pub(in crate::config) fn of(
-        environment: &Environment,
+        environment: &EnvironmentVariables,
         start: &Path,
         administrator: &Path,
     ) -> Result<Self, Problem> {
@@ -241,8 +241,8 @@ mod tests {
     #[test]
     fn a_start_removes_what_ended_processes_left_in_the_data_folder() {
         let home = tempfile::tempdir().unwrap();
-        let environment = Environment::new([("HOME", home.path().to_str().unwrap())]);
-        let folders = Folders::of(&environment, home.path(), home.path()).unwrap();
+        let environment = EnvironmentVariables::new([("HOME", home.path().to_str().unwrap())]);
+        let folders = StandardFolders::of(&environment, home.path(), home.path()).unwrap();
         let data = folders.prepare_data().unwrap();
         fs::write(data.join(format!(".trust.json.{}", "0".repeat(32))), "x").unwrap();
         folders.guard_data().unwrap();

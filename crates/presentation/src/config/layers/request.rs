@@ -2,9 +2,9 @@
 
 use crate::config::{
     ADMINISTRATOR_FOLDER,
-    layers::environment::Environment,
+    layers::environment::EnvironmentVariables,
     tree::{
-        node::{Content, Member, Node},
+        node::{Member, Node, NodeContent},
         origin::Origin,
     },
 };
@@ -14,7 +14,7 @@ use std::{io, path::PathBuf};
 #[derive(Debug, Clone)]
 pub struct ConfigRequest {
     /// Environment of the process.
-    pub environment: Environment,
+    pub environment: EnvironmentVariables,
     /// Folder in which the program was started.
     pub start: PathBuf,
     /// Folder of the administrator: [`crate::config::ADMINISTRATOR_FOLDER`], except in tests.
@@ -47,7 +47,7 @@ impl ConfigRequest {
     /// The error of the operating system if the current folder no longer exists.
     pub fn of_process() -> io::Result<Self> {
         Ok(Self {
-            environment: Environment::of_process(),
+            environment: EnvironmentVariables::of_process(),
             start: std::env::current_dir()?,
             administrator: PathBuf::from(ADMINISTRATOR_FOLDER),
             file: None,
@@ -66,11 +66,11 @@ impl ConfigFlags {
             node: node(content, flag),
         };
         let list = |texts: &[String], flag| {
-            Content::List(texts.iter().map(|text| node(Content::Text(text.clone()), flag)).collect())
+            NodeContent::List(texts.iter().map(|text| node(NodeContent::Text(text.clone()), flag)).collect())
         };
         let mut root = Vec::new();
         let mut put = |section, name, flag, content| {
-            root.push(member(section, flag, Content::Table(vec![member(name, flag, content)])));
+            root.push(member(section, flag, NodeContent::Table(vec![member(name, flag, content)])));
         };
         if !self.roots.is_empty() {
             put("workspace", "roots", "--root", list(&self.roots, "--root"));
@@ -79,14 +79,14 @@ impl ConfigFlags {
             put("permissions", "allow", "--allow", list(&self.allow, "--allow"));
         }
         if let Some(tools) = &self.tools {
-            put("tools", "select", "--tools", Content::Text(tools.clone()));
+            put("tools", "select", "--tools", NodeContent::Text(tools.clone()));
         }
         if let Some(dialect) = &self.dialect {
-            put("dialect", "name", "--dialect", Content::Text(dialect.clone()));
+            put("dialect", "name", "--dialect", NodeContent::Text(dialect.clone()));
         }
         if let Some(listen) = &self.listen {
-            put("server", "listen", "--listen", Content::Text(listen.clone()));
+            put("server", "listen", "--listen", NodeContent::Text(listen.clone()));
         }
-        node(Content::Table(root), "")
+        node(NodeContent::Table(root), "")
     }
 }

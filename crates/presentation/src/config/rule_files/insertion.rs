@@ -1,8 +1,8 @@
 //! Inserts an allow rule into the text of a TOML file.
 
 use crate::config::tree::{
-    format::Format,
-    node::{Content, Node},
+    format::ConfigFormat,
+    node::{Node, NodeContent},
     origin::Origin,
 };
 use serde_json::json;
@@ -88,23 +88,23 @@ fn in_list(text: &str, rules: &Array, quoted: &str) -> Option<String> {
 
 /// Returns the content as JSON, without origins. Missing tables are null.
 fn plain(text: &str, file: &Path) -> Result<serde_json::Value, String> {
-    let root = Format::Toml.read(text, &Arc::from(file)).map_err(|problem| problem.to_string())?;
+    let root = ConfigFormat::Toml.read(text, &Arc::from(file)).map_err(|problem| problem.to_string())?;
     Ok(root.content.to_json())
 }
 
 /// Returns the line of the rule; 0 if it is not found.
 pub(super) fn line_of(text: &str, rule: &str, file: &Path) -> usize {
     let find = || {
-        let root = Format::Toml.read(text, &Arc::from(file)).ok()?;
+        let root = ConfigFormat::Toml.read(text, &Arc::from(file)).ok()?;
         let member = |node: &Node, name: &str| match &node.content {
-            Content::Table(members) => members.iter().find(|one| one.name == name).map(|one| one.node.clone()),
+            NodeContent::Table(members) => members.iter().find(|one| one.name == name).map(|one| one.node.clone()),
             _ => None,
         };
-        let Content::List(rules) = member(&member(&root, "permissions")?, "allow")?.content else { return None };
+        let NodeContent::List(rules) = member(&member(&root, "permissions")?, "allow")?.content else { return None };
         let says_it = |one: &Node| match &one.content {
-            Content::Text(text) => text.trim() == rule,
-            Content::Table(_) => {
-                matches!(member(one, "rule"), Some(Node { content: Content::Text(text), .. }) if text.trim() == rule)
+            NodeContent::Text(text) => text.trim() == rule,
+            NodeContent::Table(_) => {
+                matches!(member(one, "rule"), Some(Node { content: NodeContent::Text(text), .. }) if text.trim() == rule)
             }
             _ => false,
         };

@@ -3,7 +3,7 @@
 use crate::config::{
     layers::{LayerKind, ResolvedSettings},
     sections::models::ConfiguredModels,
-    tree::{problem::Problem, value::Value},
+    tree::{problem::Problem, value::ConfigValue},
 };
 use std::time::Duration;
 use toolstead_domain::Budgets;
@@ -59,13 +59,13 @@ pub(in crate::config) fn agent(
         weak_model,
         strong_model,
         prompt: text("prompt"),
-        instructions: value("instructions") != Some(Value::Boolean(false)),
+        instructions: value("instructions") != Some(ConfigValue::Boolean(false)),
     }
 }
 
-fn budgets(value: impl Fn(&str) -> Option<Value>) -> Budgets {
+fn budgets(value: impl Fn(&str) -> Option<ConfigValue>) -> Budgets {
     let whole = |key: &str| match value(key)? {
-        Value::Integer(number) => Some(number),
+        ConfigValue::Integer(number) => Some(number),
         _ => None,
     };
     let mut budgets = Budgets::default();

@@ -1,10 +1,10 @@
 //! The sections that refer to each other: models, profiles, views, and the settings of agents.
 
 use crate::config::{
-    layers::{ResolvedSettings, environment::Environment, folders::Folders},
+    layers::{ResolvedSettings, environment::EnvironmentVariables, folders::StandardFolders},
     sections::{
         agent::{self, AgentSettings},
-        models::{self, ConfiguredModels, ModelInputs},
+        models::{self, ConfiguredModels, ModelSectionInputs},
         profiles::{self, Profile},
     },
     servers::mcp_server::ConfiguredServer,
@@ -16,9 +16,9 @@ use std::path::Path;
 use toolstead_domain::{ServerName, WorkspaceRoots};
 
 /// Inputs for reading these sections.
-pub(in crate::config) struct AgentInputs<'a> {
-    pub(in crate::config) folders: &'a Folders,
-    pub(in crate::config) environment: &'a Environment,
+pub(in crate::config) struct AgentSectionInputs<'a> {
+    pub(in crate::config) folders: &'a StandardFolders,
+    pub(in crate::config) environment: &'a EnvironmentVariables,
     pub(in crate::config) roots: &'a WorkspaceRoots,
     pub(in crate::config) servers: &'a [ConfiguredServer],
 }
@@ -36,12 +36,12 @@ pub(in crate::config) struct AgentSections {
 impl AgentSections {
     pub(in crate::config) fn of(
         resolved: &mut ResolvedSettings,
-        inputs: &AgentInputs<'_>,
+        inputs: &AgentSectionInputs<'_>,
         problems: &mut Vec<Problem>,
         notes: &mut Vec<Problem>,
     ) -> Self {
-        let AgentInputs { folders, environment, roots, servers } = inputs;
-        let inputs = ModelInputs {
+        let AgentSectionInputs { folders, environment, roots, servers } = inputs;
+        let inputs = ModelSectionInputs {
             environment,
             home: folders.home.as_deref().unwrap_or(Path::new("/")),
             written: &programs::written_by_tools(servers, roots),

@@ -2,29 +2,29 @@
 
 use crate::config::{
     config_file::ConfigFile,
-    hooks::{self, HookInputs, Hooks},
-    layers::{ResolvedSettings, environment::Environment, folders::Folders},
+    hooks::{self, ConfiguredHooks, HookInputs},
+    layers::{ResolvedSettings, environment::EnvironmentVariables, folders::StandardFolders},
     sections::permission_settings::PermissionSettings,
     servers::ConfiguredServers,
     tree::problem::Problem,
-    trust::{TrustedFiles, programs},
+    trust::{TrustList, programs},
     workspace,
 };
 use std::path::PathBuf;
 use toolstead_domain::WorkspaceRoots;
 
 /// Inputs for reading these sections.
-pub(in crate::config) struct CallInputs<'a> {
-    pub(in crate::config) folders: &'a Folders,
-    pub(in crate::config) environment: &'a Environment,
-    pub(in crate::config) trusted: &'a TrustedFiles,
+pub(in crate::config) struct CallSectionInputs<'a> {
+    pub(in crate::config) folders: &'a StandardFolders,
+    pub(in crate::config) environment: &'a EnvironmentVariables,
+    pub(in crate::config) trusted: &'a TrustList,
 }
 
 /// Roots, permissions, hooks and servers.
 pub(in crate::config) struct CallSections {
     pub(in crate::config) roots: WorkspaceRoots,
     pub(in crate::config) permissions: PermissionSettings,
-    pub(in crate::config) hooks: Hooks,
+    pub(in crate::config) hooks: ConfiguredHooks,
     pub(in crate::config) servers: ConfiguredServers,
     /// Files that hooks and servers run. Rules keep tools from changing those within the roots.
     pub(in crate::config) sealed: Vec<PathBuf>,
@@ -34,12 +34,12 @@ impl CallSections {
     /// Returns the sections. Adds the files that hooks are imported from to `files`.
     pub(in crate::config) fn of(
         resolved: &mut ResolvedSettings,
-        inputs: &CallInputs<'_>,
+        inputs: &CallSectionInputs<'_>,
         files: &mut Vec<ConfigFile>,
         problems: &mut Vec<Problem>,
         notes: &mut Vec<Problem>,
     ) -> Self {
-        let CallInputs { folders, environment, trusted } = *inputs;
+        let CallSectionInputs { folders, environment, trusted } = *inputs;
         let roots = workspace::roots(folders, resolved, problems);
         let mut permissions = PermissionSettings::of(folders, resolved, &roots, problems);
         let inputs = HookInputs { folders, environment, roots: &roots, trusted };

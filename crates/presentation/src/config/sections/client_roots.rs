@@ -1,9 +1,9 @@
 //! Checks the folders that a client offers as roots. Used if the configuration defines no root.
 
 use crate::config::{
-    layers::folders::{Folders, real},
+    layers::folders::{StandardFolders, real},
     tree::problem::Problem,
-    trust::{self, TrustedFiles},
+    trust::{self, TrustList},
 };
 use std::path::{Path, PathBuf};
 use toolstead_domain::invisible_characters::{displaces_text, is_invisible};
@@ -13,13 +13,13 @@ const OF_THE_SYSTEM: [&str; 4] = ["/proc", "/sys", "/dev", "/run"];
 
 /// Checker of the folders of one client.
 #[derive(Debug, Clone)]
-pub struct ClientRoots {
-    folders: Folders,
+pub struct ClientRootChecker {
+    folders: StandardFolders,
 }
 
-impl ClientRoots {
+impl ClientRootChecker {
     /// Creates a checker that rejects every root that contains one of these folders or is within one.
-    pub fn new(folders: Folders) -> Self {
+    pub fn new(folders: StandardFolders) -> Self {
         Self { folders }
     }
 
@@ -55,7 +55,7 @@ impl ClientRoots {
 
     /// Returns `true` if the user trusted this folder as a root. Blocks.
     pub fn is_trusted(&self, root: &Path) -> bool {
-        TrustedFiles::load(&self.folders).0.is_root(root)
+        TrustList::load(&self.folders).0.is_root(root)
     }
 
     /// Trusts this folder as a root, or revokes the trust. Blocks.
@@ -91,7 +91,7 @@ mod tests {
         symlink(top.join("people/ada/project"), top.join("link")).unwrap();
         symlink(top.join("people/ada"), top.join("link home")).unwrap();
         let home = top.join("people/ada");
-        let roots = ClientRoots::new(Folders {
+        let roots = ClientRootChecker::new(StandardFolders {
             start: top.clone(),
             config: Some(home.join(".config/toolstead")),
             data: Some(home.join(".local/share/toolstead")),
@@ -123,14 +123,14 @@ mod tests {
     #[test]
     fn a_yes_to_a_folder_is_kept_until_it_is_taken_back() {
         let data = tempfile::tempdir().unwrap();
-        let folders = Folders {
+        let folders = StandardFolders {
             start: "/".into(),
             home: None,
             config: None,
             data: Some(data.path().join("data")),
             administrator: "/nowhere".into(),
         };
-        let roots = ClientRoots::new(folders);
+        let roots = ClientRootChecker::new(folders);
         let (one, other) = (Path::new("/w/one"), Path::new("/w/other"));
         assert!(!roots.is_trusted(one));
         roots.set_trust(one, true).unwrap();

@@ -3,10 +3,10 @@
 use crate::config::{
     layers::{
         ResolvedSettings,
-        folders::{self, Folders},
+        folders::{self, StandardFolders},
     },
     sections::database_url::DatabaseUrl,
-    tree::{problem::Problem, value::Value},
+    tree::{problem::Problem, value::ConfigValue},
 };
 use std::path::{Path, PathBuf};
 use toolstead_infrastructure::sqlite::DatabaseFiles;
@@ -24,11 +24,11 @@ pub struct DatabaseSettings {
 impl DatabaseSettings {
     pub(in crate::config) fn of(
         resolved: &ResolvedSettings,
-        folders: &Folders,
+        folders: &StandardFolders,
         problems: &mut Vec<Problem>,
     ) -> Option<Self> {
         let url = match (resolved.value("database.url"), &folders.data) {
-            (Some(Value::Database(url)), _) => url,
+            (Some(ConfigValue::Database(url)), _) => url,
             (_, Some(data)) => DatabaseUrl::Sqlite(data.join("toolstead.db")),
             (_, None) => {
                 problems.push(folders::no_data());
@@ -48,7 +48,7 @@ impl DatabaseSettings {
     }
 
     /// Returns the files of the stores on this machine, and the folders beside them. `at` resolves a path.
-    pub(in crate::config) fn on_disk(&self, at: impl Fn(&Path) -> PathBuf) -> DatabasePaths {
+    pub(in crate::config) fn on_disk(&self, at: impl Fn(&Path) -> PathBuf) -> ProtectedDatabasePaths {
         let (files, folders) = match &self.url {
             DatabaseUrl::Sqlite(path) => {
                 let DatabaseFiles { files, folders } = DatabaseFiles::of(&at(path));
@@ -56,7 +56,7 @@ impl DatabaseSettings {
             }
         };
         let local = at(&self.local_folder);
-        DatabasePaths {
+        ProtectedDatabasePaths {
             files,
             folders: folders.into_iter().chain(["tasks", "servers"].map(|name| local.join(name))).collect(),
         }
@@ -65,12 +65,12 @@ impl DatabaseSettings {
 
 /// Files and folders that no tool may access.
 #[derive(Debug)]
-pub(in crate::config) struct DatabasePaths {
+pub(in crate::config) struct ProtectedDatabasePaths {
     pub(in crate::config) files: Vec<PathBuf>,
     pub(in crate::config) folders: Vec<PathBuf>,
 }
 
-impl DatabasePaths {
+impl ProtectedDatabasePaths {
     /// Returns files and folders.
     pub(in crate::config) fn all(self) -> impl Iterator<Item = PathBuf> {
         self.files.into_iter().chain(self.folders)

@@ -3,8 +3,8 @@
 use crate::config::{
     layers::LayerKind,
     tree::{
-        format::Format,
-        node::{Content, Member, Node},
+        format::ConfigFormat,
+        node::{Member, Node, NodeContent},
         origin::Origin,
         problem::{ConfigError, Problem},
         source_file::SourceFile,
@@ -39,14 +39,15 @@ pub struct ExpectedCall {
 pub fn read(path: &Path) -> Result<Vec<ExpectedCall>, ConfigError> {
     let wrong = |message: &str| Problem::new(Origin::file(path), message);
     let file = SourceFile::read(LayerKind::Chosen, path)?.ok_or_else(|| wrong("there is no such file"))?;
-    let format = Format::of(path).ok_or_else(|| wrong("its name must end in `.toml`, `.json`, `.yaml` or `.yml`"))?;
+    let format =
+        ConfigFormat::of(path).ok_or_else(|| wrong("its name must end in `.toml`, `.json`, `.yaml` or `.yml`"))?;
     let root = format.read(&file.text, &file.path)?;
     let mut problems = Vec::new();
     let mut calls = Vec::new();
-    if let Content::Table(members) = root.content {
+    if let NodeContent::Table(members) = root.content {
         for Member { name, origin, node } in members {
             match (name.as_str(), node.content) {
-                ("calls", Content::List(nodes)) => {
+                ("calls", NodeContent::List(nodes)) => {
                     calls.extend(nodes.into_iter().filter_map(|node| call(node, &mut problems)));
                 }
                 ("calls", other) => problems.push(Problem::new(origin, format!("`calls` must be a list, got {other}"))),
@@ -63,7 +64,7 @@ pub fn read(path: &Path) -> Result<Vec<ExpectedCall>, ConfigError> {
 
 fn call(node: Node, problems: &mut Vec<Problem>) -> Option<ExpectedCall> {
     let Node { content, origin } = node;
-    let Content::Table(members) = content else {
+    let NodeContent::Table(members) = content else {
         problems.push(Problem::new(origin, format!("a call must be a table, got {content}")));
         return None;
     };
@@ -71,16 +72,16 @@ fn call(node: Node, problems: &mut Vec<Problem>) -> Option<ExpectedCall> {
     let (mut tool, mut arguments, mut expect, mut rule) = (None, Value::Object(Map::new()), None, None);
     for Member { name, origin, node } in members {
         match (name.as_str(), node.content) {
-            ("tool", Content::Text(text)) => tool = Some(text),
-            ("rule", Content::Text(text)) => rule = Some(text.trim().to_owned()),
-            ("expect", Content::Text(text)) => {
+            ("tool", NodeContent::Text(text)) => tool = Some(text),
+            ("rule", NodeContent::Text(text)) => rule = Some(text.trim().to_owned()),
+            ("expect", NodeContent::Text(text)) => {
                 match [Verdict::Allow, Verdict::Ask, Verdict::Deny].into_iter().find(|verdict| verdict.as_str() == text)
                 {
                     Some(verdict) => expect = Some(verdict),
                     None => problems.push(Problem::new(origin, "`expect` must be `allow`, `ask` or `deny`")),
                 }
             }
-            ("arguments", content @ Content::Table(_)) => match json(content) {
+            ("arguments", content @ NodeContent::Table(_)) => match json(content) {
                 Ok(value) => arguments = value,
                 Err(what) => problems.push(Problem::new(origin, format!("`arguments` cannot hold {what}"))),
             },
@@ -106,18 +107,22 @@ fn call(node: Node, problems: &mut Vec<Problem>) -> Option<ExpectedCall> {
 }
 
 /// Converts a value to JSON. The error names the first part that is not allowed here, such as a fraction.
-fn json(content: Content) -> Result<Value, &'static str> {
+fn json(content: NodeContent) -> Result<Value, &'static str> {
     Ok(match content {
-        Content::Boolean(value) => value.into(),
-        Content::Integer(number) => number.into(),
-        Content::Fraction(_) => return Err("a fraction"),
-        Content::Text(text) | Content::Untyped(text) | Content::DerivedRule { rule: text, .. } => text.into(),
-        Content::List(nodes) => nodes.into_iter().map(|node| json(node.content)).collect::<Result<Vec<_>, _>>()?.into(),
-        Content::Table(members) => {
+        NodeContent::Boolean(value) => value.into(),
+        NodeContent::Integer(number) => number.into(),
+        NodeContent::Fraction(_) => return Err("a fraction"),
+        NodeContent::Text(text) | NodeContent::Untyped(text) | NodeContent::DerivedRule { rule: text, .. } => {
+            text.into()
+        }
+        NodeContent::List(nodes) => {
+            nodes.into_iter().map(|node| json(node.content)).collect::<Result<Vec<_>, _>>()?.into()
+        }
+        NodeContent::Table(members) => {
             let members = members.into_iter().map(|member| Ok((member.name, json(member.node.content)?)));
             Value::Object(members.collect::<Result<_, &'static str>>()?)
         }
-        Content::Other("nothing") => Value::Null,
-        Content::Other(what) => return Err(what),
+        NodeContent::Other("nothing") => Value::Null,
+        NodeContent::Other(what) => return Err(what),
     })
 }

@@ -8,7 +8,7 @@ use crate::config::{
 use toolstead_domain::{
     Access, CommandAccess, ParseConfidence, PatternWords, PermissionRule, permission::decision::narrowest_rule,
 };
-use toolstead_infrastructure::shell_analysis::catalogue::{Class, LOOKED_THROUGH, program};
+use toolstead_infrastructure::shell_analysis::catalogue::{LOOKED_THROUGH, ProgramClass, program};
 
 /// Words that replace a wildcard when a pattern is tested. Some commands are only parsed with certainty with such
 /// arguments.
@@ -128,9 +128,9 @@ impl IneffectivePattern {
 /// Returns `true` if this program starts another program, so that none of its commands is parsed with certainty.
 fn starts_others(name: &str) -> bool {
     match program(name).class() {
-        Class::Shell => true,
-        Class::Wrapper(_) => !LOOKED_THROUGH.contains(&name),
-        Class::Interpreter(_) | Class::Reader(_) | Class::Settled | Class::Other => false,
+        ProgramClass::Shell => true,
+        ProgramClass::Wrapper(_) => !LOOKED_THROUGH.contains(&name),
+        ProgramClass::Interpreter(_) | ProgramClass::Reader(_) | ProgramClass::Settled | ProgramClass::Other => false,
     }
 }
 

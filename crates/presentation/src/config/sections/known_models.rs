@@ -3,7 +3,7 @@
 //! Taken from the providers' pages as of November 2025. Values in the configuration take precedence. A model that is
 //! not listed gets the limits of [`UNKNOWN`] and no price.
 
-use toolstead_domain::Prices;
+use toolstead_domain::TokenPrices;
 
 /// Data about a model.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -15,7 +15,7 @@ pub(in crate::config) struct KnownModel {
     /// `true` if the model accepts images.
     pub(in crate::config) takes_images: bool,
     /// Prices at the model's own provider.
-    pub(in crate::config) prices: Option<Prices>,
+    pub(in crate::config) prices: Option<TokenPrices>,
 }
 
 /// Values for a model that is not listed.
@@ -27,10 +27,10 @@ const LONGEST: u64 = 32_000;
 
 /// Prefix of the name, context window, output limit (both in tokens), and prices in dollars per million tokens: input,
 /// cache read, cache write, output.
-type Row = (&'static str, u64, u64, [f64; 4]);
+type KnownModelEntry = (&'static str, u64, u64, [f64; 4]);
 
 /// Longer prefixes come first.
-const ANTHROPIC: &[Row] = &[
+const ANTHROPIC: &[KnownModelEntry] = &[
     ("claude-opus-4-5", 200_000, 64_000, [5.0, 0.5, 6.25, 25.0]),
     ("claude-opus-4", 200_000, 32_000, [15.0, 1.5, 18.75, 75.0]),
     ("claude-sonnet-4", 200_000, 64_000, [3.0, 0.3, 3.75, 15.0]),
@@ -39,7 +39,7 @@ const ANTHROPIC: &[Row] = &[
     ("claude-3-5-haiku", 200_000, 8_192, [0.8, 0.08, 1.0, 4.0]),
     ("claude-3-haiku", 200_000, 4_096, [0.25, 0.03, 0.3, 1.25]),
 ];
-const OPENAI: &[Row] = &[
+const OPENAI: &[KnownModelEntry] = &[
     ("gpt-5-mini", 400_000, 128_000, [0.25, 0.025, 0.25, 2.0]),
     ("gpt-5-nano", 400_000, 128_000, [0.05, 0.005, 0.05, 0.4]),
     ("gpt-5-pro", 400_000, 128_000, [15.0, 15.0, 15.0, 120.0]),
@@ -52,7 +52,7 @@ const OPENAI: &[Row] = &[
     ("o4-mini", 200_000, 100_000, [1.1, 0.275, 1.1, 4.4]),
     ("o3", 200_000, 100_000, [2.0, 0.5, 2.0, 8.0]),
 ];
-const GEMINI: &[Row] = &[
+const GEMINI: &[KnownModelEntry] = &[
     ("gemini-3-pro", 1_048_576, 65_536, [2.0, 0.2, 2.0, 12.0]),
     ("gemini-2.5-flash-lite", 1_048_576, 65_536, [0.1, 0.01, 0.1, 0.4]),
     ("gemini-2.5-flash", 1_048_576, 65_536, [0.3, 0.03, 0.3, 2.5]),
@@ -71,7 +71,7 @@ pub(in crate::config) fn known(model: &str) -> KnownModel {
         context_tokens: *context_tokens,
         max_output_tokens: (*longest).min(LONGEST),
         takes_images: true,
-        prices: Some(Prices { input, cache_read, cache_write, output }),
+        prices: Some(TokenPrices { input, cache_read, cache_write, output }),
     }
 }
 

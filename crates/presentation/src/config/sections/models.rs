@@ -4,12 +4,12 @@
 //! key and the headers of lower layers, and a project file never supplies a key for an address of another file.
 
 use crate::config::{
-    layers::{Layers, ResolvedSettings, Setting, environment::Environment},
+    layers::{Layers, ResolvedSettings, Setting, environment::EnvironmentVariables},
     sections::{
         known_models::{KnownModel, known},
         plaintext_url::is_plaintext,
     },
-    tree::{expansion::expand, origin::Origin, problem::Problem, schema::KEY_FROM, value::Value},
+    tree::{expansion::expand, origin::Origin, problem::Problem, schema::KEY_FROM, value::ConfigValue},
     trust::programs,
 };
 use http::{HeaderName, HeaderValue};
@@ -18,7 +18,7 @@ use std::{
     path::{Path, PathBuf},
     str::FromStr,
 };
-use toolstead_domain::{Prices, Secret, tool_input_schema::nearest_name};
+use toolstead_domain::{Secret, TokenPrices, tool_input_schema::nearest_name};
 use toolstead_infrastructure::models::{KeySource, ModelSettings, ProviderKind};
 use url::Url;
 
@@ -78,8 +78,8 @@ pub enum NoSuchModel {
 }
 
 /// Inputs for reading models.
-pub(in crate::config) struct ModelInputs<'a> {
-    pub(in crate::config) environment: &'a Environment,
+pub(in crate::config) struct ModelSectionInputs<'a> {
+    pub(in crate::config) environment: &'a EnvironmentVariables,
     /// Home folder, in which key commands start, because tools cannot change files there.
     pub(in crate::config) home: &'a Path,
     /// Folders that tools can write to.
@@ -89,13 +89,13 @@ pub(in crate::config) struct ModelInputs<'a> {
 /// Returns the configured models.
 pub(in crate::config) fn models(
     resolved: &ResolvedSettings,
-    surroundings: &ModelInputs<'_>,
+    surroundings: &ModelSectionInputs<'_>,
     problems: &mut Vec<Problem>,
     notes: &mut Vec<Problem>,
 ) -> ConfiguredModels {
     let mut models = ConfiguredModels::default();
     for (name, keys) in resolved.named("models") {
-        let table = Table { name: &name, keys: &keys, resolved };
+        let table = ModelTable { name: &name, keys: &keys, resolved };
         match table.settings(surroundings, problems) {
             Ok(settings) => {
                 notes.extend(table.plaintext_key_problem(&settings));
@@ -185,14 +185,14 @@ impl ConfiguredModels {
 }
 
 /// A table as written.
-struct Table<'a> {
+struct ModelTable<'a> {
     name: &'a str,
     keys: &'a BTreeMap<&'a str, &'a Setting>,
     resolved: &'a ResolvedSettings,
 }
 
-impl Table<'_> {
-    fn value(&self, key: &str) -> Option<&Value> {
+impl ModelTable<'_> {
+    fn value(&self, key: &str) -> Option<&ConfigValue> {
         self.keys.get(key)?.value.as_ref()
     }
 
@@ -202,7 +202,7 @@ impl Table<'_> {
 
     fn integer(&self, key: &str) -> Option<u64> {
         match self.value(key)? {
-            Value::Integer(number) => Some(*number),
+            ConfigValue::Integer(number) => Some(*number),
             _ => None,
         }
     }
@@ -223,7 +223,11 @@ impl Table<'_> {
 
     /// Returns the model, or the reason why it is unusable. Errors that do not depend on the environment are added to
     /// `problems`.
-    fn settings(&self, surroundings: &ModelInputs<'_>, problems: &mut Vec<Problem>) -> Result<ModelSettings, String> {
+    fn settings(
+        &self,
+        surroundings: &ModelSectionInputs<'_>,
+        problems: &mut Vec<Problem>,
+    ) -> Result<ModelSettings, String> {
         let missing = |key: &str| {
             let why = match key {
                 "provider" if self.value("base_url").is_some() => {
@@ -242,7 +246,7 @@ impl Table<'_> {
             None => kind.usual_base_url().to_owned(),
         };
         let mut headers = BTreeMap::new();
-        if let Some(Value::Map(members)) = self.value("headers") {
+        if let Some(ConfigValue::Map(members)) = self.value("headers") {
             for (name, item) in members {
                 let header = HeaderName::from_str(name).map_err(|_| format!("`{name}` is not a valid header name"))?;
                 let value = expand(&item.text)?;
@@ -260,11 +264,11 @@ impl Table<'_> {
             thinking_tokens: self.integer("thinking_tokens"),
             reasoning_effort: self.text("reasoning_effort").map(str::to_owned),
             takes_images: match self.value("images") {
-                Some(Value::Boolean(takes)) => *takes,
+                Some(ConfigValue::Boolean(takes)) => *takes,
                 _ => known.takes_images,
             },
             prices: self.prices(known),
-            temperature: self.value("temperature").and_then(Value::as_number),
+            temperature: self.value("temperature").and_then(ConfigValue::as_number),
             model: model.to_owned(),
             base_url,
             headers,
@@ -273,7 +277,7 @@ impl Table<'_> {
 
     /// Returns the configured prices, completed by the known ones if the model is used at its own provider; other
     /// servers have prices of their own.
-    fn prices(&self, known: KnownModel) -> Option<Prices> {
+    fn prices(&self, known: KnownModel) -> Option<TokenPrices> {
         let price = |key: &str| self.resolved.at(&["models", self.name, "prices", key])?.value.as_ref()?.as_number();
         let known = known.prices.filter(|_| self.value("base_url").is_none());
         let configured = ["input", "output", "cache_read", "cache_write"].map(price);
@@ -282,10 +286,10 @@ impl Table<'_> {
         }
         let [input, output, cache_read, cache_write] = configured;
         let known = match input {
-            Some(input) => Prices { input, cache_read: input, cache_write: input, ..known.unwrap_or_default() },
+            Some(input) => TokenPrices { input, cache_read: input, cache_write: input, ..known.unwrap_or_default() },
             None => known.unwrap_or_default(),
         };
-        Some(Prices {
+        Some(TokenPrices {
             input: known.input,
             output: output.unwrap_or(known.output),
             cache_read: cache_read.unwrap_or(known.cache_read),
@@ -296,7 +300,7 @@ impl Table<'_> {
     fn key(
         &self,
         kind: ProviderKind,
-        surroundings: &ModelInputs<'_>,
+        surroundings: &ModelSectionInputs<'_>,
         problems: &mut Vec<Problem>,
     ) -> Result<KeySource, String> {
         let set_keys: Vec<&str> = KEY_FROM.into_iter().filter(|key| self.value(key).is_some()).collect();
@@ -325,7 +329,7 @@ impl Table<'_> {
                 if words.is_empty() {
                     return Err("its `api_key_command` is empty".into());
                 }
-                let ModelInputs { environment, home, written } = surroundings;
+                let ModelSectionInputs { environment, home, written } = surroundings;
                 match programs::in_reach_of_tools(&words, home, environment, written) {
                     Some(file) => Err(format!(
                         "its `api_key_command` runs `{}`, which tools can write to: put it elsewhere",

@@ -2,12 +2,12 @@
 
 use crate::config::{
     Config,
-    layers::{ResolvedSettings, folders::Folders},
+    layers::{ResolvedSettings, folders::StandardFolders},
     sections::policy,
-    tree::{origin::Origin, problem::Problem, value::Value},
+    tree::{origin::Origin, problem::Problem, value::ConfigValue},
 };
 use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
-use toolstead_domain::{Mode, PermissionRule, WorkspaceRoots, permission::decision::in_shell};
+use toolstead_domain::{PermissionMode, PermissionRule, WorkspaceRoots, permission::decision::in_shell};
 
 /// Default of `approval_timeout`, in seconds.
 const APPROVAL_SECONDS: u64 = 300;
@@ -16,7 +16,7 @@ const APPROVAL_SECONDS: u64 = 300;
 #[derive(Debug, Clone)]
 pub struct PermissionSettings {
     /// Permission mode: decides calls that no rule matches.
-    pub mode: Mode,
+    pub mode: PermissionMode,
     /// Maximum time to wait for an approval.
     pub approval_timeout: Duration,
     /// All permission rules, including those of servers and tools.
@@ -25,16 +25,19 @@ pub struct PermissionSettings {
 
 impl PermissionSettings {
     pub(in crate::config) fn of(
-        folders: &Folders,
+        folders: &StandardFolders,
         resolved: &ResolvedSettings,
         roots: &WorkspaceRoots,
         problems: &mut Vec<Problem>,
     ) -> Self {
         let rules = policy::rules(folders, resolved, roots, problems);
-        let mode = resolved.value("permissions.mode").and_then(|mode| Mode::parse(mode.as_text()?)).unwrap_or_default();
+        let mode = resolved
+            .value("permissions.mode")
+            .and_then(|mode| PermissionMode::parse(mode.as_text()?))
+            .unwrap_or_default();
         problems.extend(forbidden_mode(mode, resolved));
         let seconds = match resolved.value("permissions.approval_timeout") {
-            Some(Value::Integer(seconds)) => seconds,
+            Some(ConfigValue::Integer(seconds)) => seconds,
             _ => APPROVAL_SECONDS,
         };
         Self { mode, approval_timeout: Duration::from_secs(seconds), rules }
@@ -42,8 +45,8 @@ impl PermissionSettings {
 }
 
 /// Returns a problem if the requested mode is forbidden by a configuration layer.
-fn forbidden_mode(mode: Mode, resolved: &ResolvedSettings) -> Option<Problem> {
-    (mode == Mode::Bypass && resolved.is_true("permissions.disable_bypass")).then(|| {
+fn forbidden_mode(mode: PermissionMode, resolved: &ResolvedSettings) -> Option<Problem> {
+    (mode == PermissionMode::Bypass && resolved.is_true("permissions.disable_bypass")).then(|| {
         let message = format!(
             "the mode `bypass` is forbidden by `permissions.disable_bypass` from {}: choose another mode",
             resolved.origin("permissions.disable_bypass")

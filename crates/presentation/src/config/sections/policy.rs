@@ -2,11 +2,11 @@
 
 use crate::config::{
     Config,
-    layers::{ResolvedSettings, UntrustedValue, folders::Folders},
+    layers::{ResolvedSettings, UntrustedValue, folders::StandardFolders},
     sections::{read_only_commands, tool_block},
     servers::mcp_server::{self, ConfiguredServer},
     tree::{
-        check::Base,
+        check::PathBase,
         examples,
         origin::Origin,
         problem::{ConfigError, Problem},
@@ -25,7 +25,7 @@ use toolstead_infrastructure::{
 
 /// Returns every rule, from `[permissions]`, servers and tools, in order of precedence.
 pub(in crate::config) fn rules(
-    folders: &Folders,
+    folders: &StandardFolders,
     resolved: &ResolvedSettings,
     roots: &WorkspaceRoots,
     problems: &mut Vec<Problem>,
@@ -54,7 +54,10 @@ pub(in crate::config) fn rules(
 }
 
 /// Returns the allow rules of files that wait for trust.
-pub(in crate::config) fn waiting_rules(folders: &Folders, resolved: &ResolvedSettings) -> Vec<Arc<PermissionRule>> {
+pub(in crate::config) fn waiting_rules(
+    folders: &StandardFolders,
+    resolved: &ResolvedSettings,
+) -> Vec<Arc<PermissionRule>> {
     let setting = resolved.setting("permissions.allow");
     let waiting = setting.iter().flat_map(|setting| &setting.waiting);
     let rule = |one: &UntrustedValue| parsed(Effect::Allow, one.value.as_text()?, &one.origin, folders).ok();
@@ -65,13 +68,13 @@ pub(in crate::config) fn parsed(
     effect: Effect,
     text: &str,
     origin: &Origin,
-    folders: &Folders,
+    folders: &StandardFolders,
 ) -> Result<PermissionRule, InvalidRule> {
     let folder = match origin {
         Origin::File(path, _) => path.parent().unwrap_or(Path::new("/")),
         Origin::Environment(_) | Origin::Flag(_) | Origin::Default => &folders.start,
     };
-    let base = Base { folder, home: folders.home.as_deref() }.patterns();
+    let base = PathBase { folder, home: folders.home.as_deref() }.patterns();
     PermissionRule::parse(effect, text, origin.to_rule_origin(), &base)
 }
 

@@ -8,7 +8,7 @@ use crate::config::{
     tree::{
         origin::Origin,
         problem::Problem,
-        value::{TextItem, Value},
+        value::{ConfigValue, TextItem},
     },
 };
 use std::collections::BTreeMap;
@@ -91,7 +91,7 @@ pub(in crate::config) fn profiles(
         });
         let mcp_servers: Option<Vec<String>> = offered.map(|items| items.iter().filter_map(of).collect());
         let use_tools =
-            keys.get("use_tools").and_then(|setting| setting.value.as_ref()) != Some(&Value::Boolean(false));
+            keys.get("use_tools").and_then(|setting| setting.value.as_ref()) != Some(&ConfigValue::Boolean(false));
         let tools = match (use_tools, &mcp_servers) {
             (false, _) => Some(ToolSelection::only([""; 0])),
             (true, None) => tools,
@@ -119,7 +119,7 @@ pub(in crate::config) fn profiles(
 fn worked_out(setting: &Setting, items: Vec<TextItem>) -> Setting {
     let trusted = setting.contributions.iter().filter(|one| one.trusted);
     let origins = trusted.map(|one| one.origin.clone()).collect();
-    Setting { value: Some(Value::List(items)), origins, ..setting.clone() }
+    Setting { value: Some(ConfigValue::List(items)), origins, ..setting.clone() }
 }
 
 /// Returns the selection after applying each layer, from the lowest precedence up. If another layer also defines the

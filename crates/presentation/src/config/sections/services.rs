@@ -5,9 +5,9 @@
 //! sent only to the default address. If the configuration names another address, it must also name the key.
 
 use crate::config::{
-    layers::{ResolvedSettings, Setting, environment::Environment},
+    layers::{ResolvedSettings, Setting, environment::EnvironmentVariables},
     sections::plaintext_url::is_plaintext,
-    tree::{expansion::expand, origin::Origin, problem::Problem, value::Value},
+    tree::{expansion::expand, origin::Origin, problem::Problem, value::ConfigValue},
 };
 use http::HeaderValue;
 use std::{path::PathBuf, time::Duration};
@@ -17,7 +17,7 @@ use toolstead_infrastructure::{
     egress::host::HostPatterns,
     services::{
         linkedin::LinkedinSettings,
-        settings::{AnthropicAdmin, SearchProvider, SearchSettings, Services},
+        settings::{AnthropicAdminSettings, SearchProvider, SearchSettings, ServiceSettings},
     },
 };
 use url::Url;
@@ -48,7 +48,7 @@ pub struct NetworkToolSettings {
     /// Whether to check `robots.txt` before a page is fetched.
     pub respects_robots: bool,
     /// Settings of the services.
-    pub services: Services,
+    pub services: ServiceSettings,
     /// OAuth client for Google, or the reason why sign-in is unavailable.
     pub google: Result<OAuthClient, String>,
     /// Path of the browser that opens pages; `None`: the first one found on the machine.
@@ -62,22 +62,22 @@ pub struct NetworkToolSettings {
 /// Returns the settings of the sections that this module covers.
 pub(in crate::config) fn outside(
     resolved: &ResolvedSettings,
-    environment: &Environment,
+    environment: &EnvironmentVariables,
     problems: &mut Vec<Problem>,
     notes: &mut Vec<Problem>,
 ) -> NetworkToolSettings {
-    let mut reader = Reader { resolved, environment, notes };
-    let google = reader.service("google", Reader::google);
+    let mut reader = ServiceSettingsReader { resolved, environment, notes };
+    let google = reader.service("google", ServiceSettingsReader::google);
     let of_google = |address: Result<Url, String>| google.as_ref().map_err(Clone::clone).and(address);
-    let services = Services {
-        search: reader.service("search", Reader::search),
+    let services = ServiceSettings {
+        search: reader.service("search", ServiceSettingsReader::search),
         gmail: of_google(reader.service("google", |reader| reader.for_tokens("google.gmail_base_url", GMAIL))),
         calendar: of_google(reader.service("google", |reader| reader.for_tokens("google.calendar_base_url", CALENDAR))),
         linkedin: match reader.is_true("linkedin.enabled") {
-            true => reader.service("linkedin", Reader::linkedin),
+            true => reader.service("linkedin", ServiceSettingsReader::linkedin),
             false => Err(reader.missing("linkedin", LINKEDIN_IS_OFF.into())),
         },
-        anthropic_admin: reader.service("anthropic_admin", Reader::anthropic_admin),
+        anthropic_admin: reader.service("anthropic_admin", ServiceSettingsReader::anthropic_admin),
     };
     // An invalid proxy is an error, because pages would otherwise be fetched without it.
     let proxy = reader.said_url("web.proxy").unwrap_or_else(|message| {
@@ -92,21 +92,21 @@ pub(in crate::config) fn outside(
         google,
         browser: reader.text("browser.program").map(PathBuf::from),
         browser_idle: Duration::from_secs(match reader.value("browser.idle_seconds") {
-            Some(Value::Integer(seconds)) => seconds,
+            Some(ConfigValue::Integer(seconds)) => seconds,
             _ => 300,
         }),
         key_file: reader.text("secrets.key_file").map(PathBuf::from),
     }
 }
 
-struct Reader<'a> {
+struct ServiceSettingsReader<'a> {
     resolved: &'a ResolvedSettings,
-    environment: &'a Environment,
+    environment: &'a EnvironmentVariables,
     notes: &'a mut Vec<Problem>,
 }
 
-impl Reader<'_> {
-    fn value(&self, path: &str) -> Option<Value> {
+impl ServiceSettingsReader<'_> {
+    fn value(&self, path: &str) -> Option<ConfigValue> {
         self.resolved.value(path)
     }
 
@@ -195,7 +195,7 @@ impl Reader<'_> {
 
     fn private_hosts(&self, problems: &mut Vec<Problem>) -> HostPatterns {
         let value = self.value("web.allow_private_hosts");
-        let hosts: Vec<String> = value.iter().flat_map(Value::items).map(|item| item.text.clone()).collect();
+        let hosts: Vec<String> = value.iter().flat_map(ConfigValue::items).map(|item| item.text.clone()).collect();
         HostPatterns::parse(&hosts).unwrap_or_else(|error| {
             let message = format!("`web.allow_private_hosts`: {error}");
             problems.push(Problem::new(self.origin("web.allow_private_hosts"), message));
@@ -299,7 +299,7 @@ impl Reader<'_> {
         Ok(LinkedinSettings { base_url: self.url("linkedin.base_url", LINKEDIN)?, user_agent })
     }
 
-    fn anthropic_admin(&mut self) -> Result<AnthropicAdmin, String> {
+    fn anthropic_admin(&mut self) -> Result<AnthropicAdminSettings, String> {
         let own = self.said_url("anthropic_admin.base_url")?;
         let usual = own.is_none().then_some("ANTHROPIC_ADMIN_API_KEY");
         let key = self.secret("anthropic_admin.api_key_env", usual)?;
@@ -309,6 +309,6 @@ impl Reader<'_> {
             );
         }
         let base_url = self.for_tokens("anthropic_admin.base_url", ANTHROPIC)?;
-        Ok(AnthropicAdmin { base_url, key })
+        Ok(AnthropicAdminSettings { base_url, key })
     }
 }

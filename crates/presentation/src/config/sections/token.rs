@@ -3,7 +3,7 @@
 use crate::config::{
     Config,
     layers::{
-        environment::{Environment, SERVER_TOKEN},
+        environment::{EnvironmentVariables, SERVER_TOKEN},
         folders::{ExistingFile, real, write_private},
     },
     tree::{origin::Origin, ownership::close_to_others, problem::Problem, source_file::read_bounded},
@@ -41,7 +41,7 @@ const MAX_CHARACTERS: usize = 4096;
 ///
 /// # Errors
 /// A [`Problem`] if a configured token is invalid, too short or readable by others, or if none can be created.
-pub fn server_token(config: &Config, environment: &Environment) -> Result<ServerToken, Problem> {
+pub fn server_token(config: &Config, environment: &EnvironmentVariables) -> Result<ServerToken, Problem> {
     if let Some(token) = environment.get(SERVER_TOKEN) {
         return checked(token, Origin::Environment(SERVER_TOKEN.into()));
     }
@@ -50,7 +50,7 @@ pub fn server_token(config: &Config, environment: &Environment) -> Result<Server
     }
     let path = default_file(config)?;
     match write_new(&path, ExistingFile::Kept) {
-        Err(NotWritten::Exists) => from_file(&path),
+        Err(TokenWriteError::Exists) => from_file(&path),
         written => written.map_err(|error| error.of_file(&path)),
     }
 }
@@ -60,7 +60,7 @@ pub fn server_token(config: &Config, environment: &Environment) -> Result<Server
 ///
 /// # Errors
 /// A [`Problem`] if the token is the value of a variable, or the file holds something else or cannot be written.
-pub fn rotate_server_token(config: &Config, environment: &Environment) -> Result<ServerToken, Problem> {
+pub fn rotate_server_token(config: &Config, environment: &EnvironmentVariables) -> Result<ServerToken, Problem> {
     if environment.get(SERVER_TOKEN).is_some() {
         let message = "the token is the value of this variable: set another value, or unset it and name a file";
         return Err(Problem::new(Origin::Environment(SERVER_TOKEN.into()), message));
@@ -99,7 +99,7 @@ fn default_file(config: &Config) -> Result<PathBuf, Problem> {
 
 /// Reason why a new token was not written.
 #[derive(Debug, thiserror::Error)]
-enum NotWritten {
+enum TokenWriteError {
     #[error("the file exists")]
     Exists,
     #[error("the system gives no random numbers")]
@@ -108,15 +108,15 @@ enum NotWritten {
     Io(io::Error),
 }
 
-impl NotWritten {
+impl TokenWriteError {
     fn of_file(self, path: &Path) -> Problem {
         Problem::new(Origin::file(path), format!("no token can be written: {self}"))
     }
 }
 
-fn write_new(path: &Path, existing: ExistingFile) -> Result<ServerToken, NotWritten> {
+fn write_new(path: &Path, existing: ExistingFile) -> Result<ServerToken, TokenWriteError> {
     let mut random = [0_u8; 32];
-    SystemRandom::new().fill(&mut random).map_err(|_| NotWritten::NoRandomness)?;
+    SystemRandom::new().fill(&mut random).map_err(|_| TokenWriteError::NoRandomness)?;
     let token = URL_SAFE_NO_PAD.encode(random);
     match write_private(path, token.as_bytes(), existing) {
         Ok(()) => Ok(ServerToken {
@@ -126,8 +126,8 @@ fn write_new(path: &Path, existing: ExistingFile) -> Result<ServerToken, NotWrit
             is_new: true,
             mended: None,
         }),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(NotWritten::Exists),
-        Err(error) => Err(NotWritten::Io(error)),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(TokenWriteError::Exists),
+        Err(error) => Err(TokenWriteError::Io(error)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::config::{
     layers::{ResolvedSettings, Setting},
-    tree::{check::Base, origin::Origin, problem::Problem, value::TextItem},
+    tree::{check::PathBase, origin::Origin, problem::Problem, value::TextItem},
 };
 use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 use toolstead_domain::{Effect, PermissionRule, permission::path_pattern};
@@ -59,7 +59,7 @@ pub(in crate::config) fn rules(resolved: &ResolvedSettings, problems: &mut Vec<P
             }
             for item in items(setting) {
                 for text in texts(&tool, key, item) {
-                    let base = Base { folder: Path::new("/"), home: None }.patterns();
+                    let base = PathBase { folder: Path::new("/"), home: None }.patterns();
                     match PermissionRule::parse(effect, &text, item.origin.to_rule_origin(), &base) {
                         Ok(rule) => {
                             let entry = format!("`{}` of `{}`", item.text, setting.name());
@@ -97,7 +97,7 @@ fn texts(tool: &str, key: &str, item: &TextItem) -> Vec<String> {
 /// Returns the timeout of each tool that has its own, by the name of its block.
 pub(in crate::config) fn timeouts(resolved: &ResolvedSettings) -> BTreeMap<String, Duration> {
     let seconds = |keys: &BTreeMap<&str, &Setting>| match keys.get("timeout")?.value {
-        Some(crate::config::tree::value::Value::Integer(seconds)) => Some(Duration::from_secs(seconds)),
+        Some(crate::config::tree::value::ConfigValue::Integer(seconds)) => Some(Duration::from_secs(seconds)),
         _ => None,
     };
     resolved.named("tools").into_iter().filter_map(|(tool, keys)| Some((tool, seconds(&keys)?))).collect()

@@ -2,7 +2,7 @@
 
 use crate::config::{
     layers::{Contribution, ResolvedSettings, UntrustedValue},
-    tree::value::{TextItem, Value},
+    tree::value::{ConfigValue, TextItem},
 };
 use toolstead_domain::ToolSelection;
 
@@ -42,7 +42,7 @@ pub(in crate::config) fn choice(resolved: &mut ResolvedSettings) -> (ToolSelecti
             );
         }
         let texts: Vec<&str> = steps[from..].iter().filter_map(|one| one.value.as_text()).collect();
-        setting.value = Some(Value::Text(texts.join(" then ")));
+        setting.value = Some(ConfigValue::Text(texts.join(" then ")));
         setting.origins = steps[from..].iter().rev().map(|one| one.origin.clone()).collect();
     }
     resolved.put(setting);

@@ -2,9 +2,9 @@
 
 use crate::config::{
     Config,
-    layers::{ResolvedSettings, environment::Environment},
+    layers::{ResolvedSettings, environment::EnvironmentVariables},
     sections::{models::parse_base_url, plaintext_url::is_plaintext},
-    tree::{expansion::expand, problem::Problem, value::Value},
+    tree::{expansion::expand, problem::Problem, value::ConfigValue},
 };
 use std::path::PathBuf;
 use toolstead_application::ToolDeferral;
@@ -22,7 +22,7 @@ impl Config {
     /// Returns the threshold for lists of tools, and the tools that each list contains.
     pub fn tool_deferral(&self) -> ToolDeferral {
         let limit = |path: &str| match self.resolved.value(path) {
-            Some(Value::Integer(limit)) if limit > 0 => Some(usize::try_from(limit).unwrap_or(usize::MAX)),
+            Some(ConfigValue::Integer(limit)) if limit > 0 => Some(usize::try_from(limit).unwrap_or(usize::MAX)),
             _ => None,
         };
         let loaded_servers = self.mcp_servers.iter().filter(|server| server.always_load);
@@ -39,7 +39,7 @@ impl Config {
 /// words.
 pub(in crate::config) fn embeddings(
     resolved: &ResolvedSettings,
-    environment: &Environment,
+    environment: &EnvironmentVariables,
     problems: &mut Vec<Problem>,
     notes: &mut Vec<Problem>,
 ) -> Option<EmbeddingsSettings> {

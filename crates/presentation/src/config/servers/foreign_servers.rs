@@ -13,15 +13,15 @@ pub(in crate::config) mod translation;
 
 use crate::config::{
     config_file::is_trusted,
-    layers::{Layer, LayerKind, folders::Folders},
+    layers::{Layer, LayerKind, folders::StandardFolders},
     tree::{
-        check::{Base, check},
-        node::{Content, Member, Node},
+        check::{PathBase, check},
+        node::{Member, Node, NodeContent},
         origin::Origin,
         problem::Problem,
         source_file::{SourceFile, project_folders, project_of},
     },
-    trust::TrustedFiles,
+    trust::TrustList,
 };
 use client::{CLIENTS, ServerDialect, format_of};
 use server_list::ServerList;
@@ -39,7 +39,7 @@ const FILES: &[&str] = &[
 ];
 
 /// Returns the nearest file of each name.
-pub(in crate::config) fn discover(folders: &Folders, notes: &mut Vec<Problem>) -> Vec<SourceFile> {
+pub(in crate::config) fn discover(folders: &StandardFolders, notes: &mut Vec<Problem>) -> Vec<SourceFile> {
     let mut files = Vec::new();
     for (kind, name) in (0_u8..).map(LayerKind::Foreign).zip(FILES.iter().rev()) {
         for folder in project_folders(folders) {
@@ -62,8 +62,8 @@ pub(in crate::config) fn discover(folders: &Folders, notes: &mut Vec<Problem>) -
 /// Returns the servers of a file as a layer. Problems are only notes, because the file belongs to another client.
 pub(in crate::config) fn layer(
     file: &SourceFile,
-    folders: &Folders,
-    trusted: &TrustedFiles,
+    folders: &StandardFolders,
+    trusted: &TrustList,
     notes: &mut Vec<Problem>,
 ) -> Layer {
     let mut entries = Vec::new();
@@ -72,7 +72,7 @@ pub(in crate::config) fn layer(
         Ok(root) => {
             // The client starts in this folder, and relative paths in the file refer to it.
             let folder = project_of(&file.path);
-            let base = Base { folder, home: folders.home.as_deref() };
+            let base = PathBase { folder, home: folders.home.as_deref() };
             let surroundings = FileSurroundings { base, workspace: Some(folder), dialect: dialect_of(&file.path) };
             let mut seen = BTreeSet::new();
             for mut server in ServerList::of(root, surroundings.dialect, &[], "").servers {
@@ -120,7 +120,7 @@ fn dialect_of(path: &Path) -> ServerDialect {
 /// The errors of [`translate`].
 pub(in crate::config) fn as_configuration(
     server: Member,
-    base: Base<'_>,
+    base: PathBase<'_>,
     notes: &mut Vec<Problem>,
 ) -> Result<Node, Problem> {
     let dialect = ServerDialect::General;
@@ -141,6 +141,6 @@ fn in_configuration(
 /// Returns the table of a server as a configuration.
 fn section_of(name: &str, table: Node, origin: &Origin) -> Node {
     let server = member_of(name, table.content, origin);
-    let section = member_of("mcp_servers", Content::Table(vec![server]), origin);
-    Node { content: Content::Table(vec![section]), origin: origin.clone() }
+    let section = member_of("mcp_servers", NodeContent::Table(vec![server]), origin);
+    Node { content: NodeContent::Table(vec![section]), origin: origin.clone() }
 }

@@ -3,15 +3,15 @@
 mod look_alikes;
 
 use crate::config::{
-    layers::{LayerKind, ResolvedSettings, Setting, environment::Environment},
-    servers::{server_auth, server_programs::ServerPrograms},
+    layers::{LayerKind, ResolvedSettings, Setting, environment::EnvironmentVariables},
+    servers::{server_auth, server_programs::WritableServerPrograms},
     tree::{
         expansion::expand,
         origin::Origin,
         problem::Problem,
         schema::REACHED_BY,
         source_file::{project_of, read_bounded},
-        value::Value,
+        value::ConfigValue,
     },
 };
 use http::{HeaderName, HeaderValue};
@@ -23,7 +23,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use toolstead_domain::{ChangePolicy, Effect, PatternBase, PermissionRule, ProtocolVersion, ServerName, ToolName};
+use toolstead_domain::{ChangePolicy, Effect, PatternContext, PermissionRule, ProtocolVersion, ServerName, ToolName};
 use toolstead_infrastructure::{
     mcp::client::{
         config::{HttpUpstream, McpTransport, OutputLimit, ServerProfile, StdioUpstream, ToolAllowlist, ToolNaming},
@@ -85,7 +85,7 @@ pub struct ConfiguredServer {
     /// Treatment of changed definitions.
     pub on_change: ChangePolicy,
     /// Programs that it runs from locations that tools can write to.
-    pub programs: ServerPrograms,
+    pub programs: WritableServerPrograms,
 }
 
 /// The table as written, with defaults.
@@ -99,7 +99,7 @@ struct ServerTable {
     cwd: Option<PathBuf>,
     url: Option<String>,
     #[serde(rename = "type")]
-    kind: Option<Kind>,
+    kind: Option<TransportKind>,
     headers: BTreeMap<String, String>,
     #[serde(rename = "allow_tools")]
     _allow_tools: Vec<String>,
@@ -126,7 +126,7 @@ struct ServerTable {
 /// Word for a transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Kind {
+enum TransportKind {
     Stdio,
     Http,
     Sse,
@@ -135,7 +135,7 @@ enum Kind {
 /// Returns the configured servers, sorted by name. Adds a note for each table that does not define a server.
 pub(in crate::config) fn servers(
     resolved: &ResolvedSettings,
-    environment: &Environment,
+    environment: &EnvironmentVariables,
     folder: &Path,
     problems: &mut Vec<Problem>,
     notes: &mut Vec<Problem>,
@@ -164,10 +164,10 @@ pub(in crate::config) fn servers(
             (Some(_), None) if !written.headers.is_empty() => {
                 Err(format!("`mcp_servers.{name}` has a `command`; `headers` is for servers with `url`"))
             }
-            (Some(_), None) if matches!(written.kind, Some(Kind::Http | Kind::Sse)) => Err(format!(
+            (Some(_), None) if matches!(written.kind, Some(TransportKind::Http | TransportKind::Sse)) => Err(format!(
                 "`mcp_servers.{name}` has a `command`; the types `http` and `sse` are for servers with `url`"
             )),
-            (None, Some(_)) if written.kind == Some(Kind::Stdio) => {
+            (None, Some(_)) if written.kind == Some(TransportKind::Stdio) => {
                 Err(format!("`mcp_servers.{name}` has a `url`; the type `stdio` is for servers with `command`"))
             }
             (None, None) => {
@@ -222,7 +222,7 @@ pub(in crate::config) fn servers(
             disabled: written.disabled,
             launched_by,
             on_change: written.on_change,
-            programs: ServerPrograms::default(),
+            programs: WritableServerPrograms::default(),
             origin,
         });
     }
@@ -248,7 +248,7 @@ fn place(keys: &BTreeMap<&str, &Setting>) -> (LayerKind, Origin) {
 /// Replaces the variables in a text of a server. `project` and `folder` are as in [`transport`].
 fn expand_for_server(
     text: &str,
-    environment: &Environment,
+    environment: &EnvironmentVariables,
     project: Option<&Path>,
     folder: &Path,
 ) -> Result<String, String> {
@@ -266,7 +266,7 @@ fn expand_for_server(
 /// project around the start folder.
 fn transport(
     written: &ServerTable,
-    environment: &Environment,
+    environment: &EnvironmentVariables,
     project: Option<&Path>,
     folder: &Path,
 ) -> Result<McpTransport, String> {
@@ -285,7 +285,7 @@ fn transport(
         });
         let server = HttpUpstream { url, headers: headers.collect::<Result<_, String>>()? };
         return Ok(match written.kind {
-            Some(Kind::Sse) => McpTransport::Sse(server),
+            Some(TransportKind::Sse) => McpTransport::Sse(server),
             Some(_) => McpTransport::StreamableHttp(server),
             None => McpTransport::Http(server),
         });
@@ -338,14 +338,16 @@ pub(in crate::config) fn rules(resolved: &ResolvedSettings, problems: &mut Vec<P
     for (server, keys) in resolved.named("mcp_servers") {
         let Ok(server) = ServerName::parse(&server) else { continue };
         for (key, effect) in [("allow_tools", Effect::Allow), ("deny_tools", Effect::Deny)] {
-            let Some(Value::List(items)) = keys.get(key).and_then(|setting| setting.value.as_ref()) else { continue };
+            let Some(ConfigValue::List(items)) = keys.get(key).and_then(|setting| setting.value.as_ref()) else {
+                continue;
+            };
             for item in items {
                 let text = match item.text.contains('*') {
                     true => format!("mcp__{server}__{}", item.text),
                     // Rules refer to the offered name, which differs if the original name does not fit.
                     false => ToolName::for_upstream(&server, &item.text).to_string(),
                 };
-                match PermissionRule::parse(effect, &text, item.origin.to_rule_origin(), &PatternBase::default()) {
+                match PermissionRule::parse(effect, &text, item.origin.to_rule_origin(), &PatternContext::default()) {
                     Ok(rule) if effect == Effect::Deny => {
                         let entry = format!("`{}` of `mcp_servers.{server}.{key}`", item.text);
                         rules.push(Arc::new(rule.derived_from(entry)));

@@ -1,10 +1,10 @@
 //! `[mcp_servers.NAME] auth`: credentials for an MCP server over HTTP.
 
-use crate::config::{layers::ResolvedSettings, tree::value::Value};
+use crate::config::{layers::ResolvedSettings, tree::value::ConfigValue};
 use std::path::PathBuf;
 use toolstead_domain::Secret;
 use toolstead_infrastructure::upstream_auth::settings::{
-    ClientSettings, ExchangeSettings, IdJagSettings, SignInSettings, SubjectToken, UpstreamAuth,
+    ClientCredentialsSettings, ExchangeSettings, IdJagSettings, SignInSettings, SubjectTokenFile, UpstreamAuth,
 };
 use url::Url;
 
@@ -30,19 +30,19 @@ const KEYS: [(&str, &[&str]); 4] = [
 ];
 
 /// Keys of the `auth` table of one server.
-struct AuthTable<'a, E> {
+struct AuthTableReader<'a, E> {
     resolved: &'a ResolvedSettings,
     server: &'a str,
     expand: E,
 }
 
-impl<E: Fn(&str) -> Result<String, String>> AuthTable<'_, E> {
-    fn value(&self, key: &str) -> Option<&Value> {
+impl<E: Fn(&str) -> Result<String, String>> AuthTableReader<'_, E> {
+    fn value(&self, key: &str) -> Option<&ConfigValue> {
         self.resolved.at(&["mcp_servers", self.server, "auth", key])?.value.as_ref()
     }
 
     fn text(&self, key: &str) -> Result<Option<String>, String> {
-        let text = self.value(key).and_then(Value::as_text);
+        let text = self.value(key).and_then(ConfigValue::as_text);
         text.map(|text| (self.expand)(text).map_err(|reason| format!("its `auth.{key}`: {reason}"))).transpose()
     }
 
@@ -60,12 +60,12 @@ impl<E: Fn(&str) -> Result<String, String>> AuthTable<'_, E> {
     }
 
     fn scopes(&self) -> Vec<String> {
-        let items = self.value("scopes").map(Value::items).unwrap_or_default();
+        let items = self.value("scopes").map(ConfigValue::items).unwrap_or_default();
         items.iter().map(|item| item.text.clone()).collect()
     }
 
-    fn client(&self, kind: &str) -> Result<ClientSettings, String> {
-        Ok(ClientSettings {
+    fn client(&self, kind: &str) -> Result<ClientCredentialsSettings, String> {
+        Ok(ClientCredentialsSettings {
             client_id: self.required("client_id", kind)?,
             client_secret: Secret::new(self.required("client_secret", kind)?),
             scopes: self.scopes(),
@@ -94,7 +94,7 @@ pub(in crate::config) fn auth(
     server: &str,
     expand: impl Fn(&str) -> Result<String, String>,
 ) -> Result<Option<UpstreamAuth>, String> {
-    let table = AuthTable { resolved, server, expand };
+    let table = AuthTableReader { resolved, server, expand };
     let Some(kind) = table.text("type")? else {
         let others = KEYS.iter().flat_map(|(_, keys)| keys.iter()).copied().chain(["scopes"]);
         return match others.into_iter().find(|key| table.value(key).is_some()) {
@@ -103,8 +103,8 @@ pub(in crate::config) fn auth(
         };
     };
     table.check_keys(&kind)?;
-    let subject_token = || -> Result<SubjectToken, String> {
-        Ok(SubjectToken::in_file(PathBuf::from(table.required("subject_token_file", &kind)?)))
+    let subject_token = || -> Result<SubjectTokenFile, String> {
+        Ok(SubjectTokenFile::in_file(PathBuf::from(table.required("subject_token_file", &kind)?)))
     };
     let auth = match kind.as_str() {
         "client_credentials" => UpstreamAuth::ClientCredentials(table.client(&kind)?),

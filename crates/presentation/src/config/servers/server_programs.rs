@@ -1,8 +1,8 @@
 //! Files that one server runs from locations that tools can write to, and their check before each start.
 
 use crate::config::{
-    layers::folders::Folders,
-    trust::{self, TrustedFiles, program_digest},
+    layers::folders::StandardFolders,
+    trust::{self, TrustList, program_digest},
 };
 use std::{
     fmt,
@@ -12,10 +12,10 @@ use toolstead_domain::permission::decision::in_shell;
 
 /// Files that a server runs from locations that tools can write to.
 #[derive(Clone, Default)]
-pub struct ServerPrograms {
+pub struct WritableServerPrograms {
     pub(in crate::config) files: Vec<ProgramFile>,
     /// Folders with the trust list; `None`: nothing is checked.
-    pub(in crate::config) folders: Option<Folders>,
+    pub(in crate::config) folders: Option<StandardFolders>,
     /// File of `--config`, which the command that trusts the files needs.
     pub(in crate::config) config: Option<PathBuf>,
 }
@@ -28,13 +28,13 @@ pub(in crate::config) struct ProgramFile {
     pub(in crate::config) is_named: bool,
 }
 
-impl fmt::Debug for ServerPrograms {
+impl fmt::Debug for WritableServerPrograms {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.paths()).finish()
     }
 }
 
-impl ServerPrograms {
+impl WritableServerPrograms {
     /// Returns the paths of the files, which need not exist.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.files.iter().map(|file| file.path.as_path())
@@ -42,7 +42,7 @@ impl ServerPrograms {
 
     /// Returns the current digests of files that the user's own configuration names and that are not recorded yet.
     /// Until they are recorded, commands could replace them.
-    pub(in crate::config) fn unknown(&self, trusted: &TrustedFiles) -> impl Iterator<Item = (PathBuf, Option<String>)> {
+    pub(in crate::config) fn unknown(&self, trusted: &TrustList) -> impl Iterator<Item = (PathBuf, Option<String>)> {
         let unknown = self.files.iter().filter(|file| file.is_named && trusted.program(&file.path).is_none());
         // A file that cannot be read is reported when it would be run.
         unknown.filter_map(|file| Some((file.path.clone(), program_digest(&file.path).ok()?)))
@@ -54,7 +54,7 @@ impl ServerPrograms {
     /// The path of a changed or untrusted file, and the command that trusts it.
     pub fn check(&self) -> Result<(), String> {
         let Some(folders) = self.folders.as_ref().filter(|_| !self.files.is_empty()) else { return Ok(()) };
-        let (trusted, _) = TrustedFiles::load(folders);
+        let (trusted, _) = TrustList::load(folders);
         let mut first_used = Vec::new();
         for ProgramFile { path, is_named } in &self.files {
             let digest = program_digest(path).map_err(|error| {

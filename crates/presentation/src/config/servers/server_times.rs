@@ -2,8 +2,8 @@
 //! precedence.
 
 use crate::config::{
-    layers::{ResolvedSettings, environment::Environment},
-    tree::{origin::Origin, problem::Problem, value::Value},
+    layers::{ResolvedSettings, environment::EnvironmentVariables},
+    tree::{origin::Origin, problem::Problem, value::ConfigValue},
 };
 
 /// Name of each variable, whose unit is milliseconds; the key of `[mcp_servers.NAME]` for which it is a default; the
@@ -12,12 +12,16 @@ const VARIABLES: &[(&str, &str, u64)] =
     &[("MCP_TIMEOUT", "connect_timeout_seconds", 3_600), ("MCP_TOOL_TIMEOUT", "timeout_seconds", 86_400)];
 
 /// Sets the defaults from the variables. Adds a note for each invalid value.
-pub(in crate::config) fn fill_in(resolved: &mut ResolvedSettings, environment: &Environment, notes: &mut Vec<Problem>) {
+pub(in crate::config) fn fill_in(
+    resolved: &mut ResolvedSettings,
+    environment: &EnvironmentVariables,
+    notes: &mut Vec<Problem>,
+) {
     for (variable, key, most) in VARIABLES {
         let Some(text) = environment.get(variable) else { continue };
         let origin = Origin::Environment((*variable).into());
         match seconds(text, *most) {
-            Some(seconds) => resolved.fill_in("mcp_servers", key, &Value::Integer(seconds), &origin),
+            Some(seconds) => resolved.fill_in("mcp_servers", key, &ConfigValue::Integer(seconds), &origin),
             None => {
                 let message = format!("it is to be a whole number of milliseconds, at most {most}000, and is left out");
                 notes.push(Problem::new(origin, message));

@@ -3,11 +3,11 @@
 use crate::config::{
     sections::database_url::{DatabaseUrl, DatabaseUrlError},
     tree::{
-        node::{Content, Member, Node},
+        node::{Member, Node, NodeContent},
         origin::Origin,
         problem::Problem,
-        schema::{self, Key, KeyLookup, Kind},
-        value::{Example, TextItem, Value},
+        schema::{self, KeyDefinition, KeyLookup, ValueKind},
+        value::{ConfigValue, RuleExample, TextItem},
     },
 };
 use serde_json::Map;
@@ -17,7 +17,7 @@ use std::{
     path::{Path, PathBuf},
 };
 use toolstead_domain::{
-    PatternBase, PermissionRule, ServerName, ToolName, ToolSelection, tool_input_schema::nearest_name,
+    PatternContext, PermissionRule, ServerName, ToolName, ToolSelection, tool_input_schema::nearest_name,
     workspace_roots::lexical,
 };
 use toolstead_infrastructure::{
@@ -31,26 +31,26 @@ use toolstead_infrastructure::{
 
 /// One value of a layer.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::config) struct Entry {
+pub(in crate::config) struct LayerEntry {
     /// Names of the key, from the root.
     pub(in crate::config) path: Vec<String>,
-    pub(in crate::config) key: &'static Key,
-    pub(in crate::config) value: Value,
+    pub(in crate::config) key: &'static KeyDefinition,
+    pub(in crate::config) value: ConfigValue,
     pub(in crate::config) origin: Origin,
 }
 
 /// Base folder for relative paths.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::config) struct Base<'a> {
+pub(in crate::config) struct PathBase<'a> {
     /// Folder of the file, or the start folder for the environment and flags.
     pub(in crate::config) folder: &'a Path,
     pub(in crate::config) home: Option<&'a Path>,
 }
 
-impl Base<'_> {
+impl PathBase<'_> {
     /// Returns the base for parsing the rules of this layer.
-    pub(in crate::config) fn patterns(&self) -> PatternBase {
-        PatternBase {
+    pub(in crate::config) fn patterns(&self) -> PatternContext {
+        PatternContext {
             folder: Some(self.folder.to_path_buf()),
             home: self.home.map(Path::to_path_buf),
             command_tools: builtin::command_tools(),
@@ -69,17 +69,17 @@ impl Base<'_> {
 }
 
 /// Checks a whole tree.
-pub(in crate::config) fn check(root: &Node, base: Base<'_>) -> (Vec<Entry>, Vec<Problem>) {
+pub(in crate::config) fn check(root: &Node, base: PathBase<'_>) -> (Vec<LayerEntry>, Vec<Problem>) {
     let mut checker = Checker { base, entries: Vec::new(), problems: Vec::new() };
-    if let Content::Table(members) = &root.content {
+    if let NodeContent::Table(members) = &root.content {
         checker.table(&mut Vec::new(), members);
     }
     (checker.entries, checker.problems)
 }
 
 struct Checker<'a> {
-    base: Base<'a>,
-    entries: Vec<Entry>,
+    base: PathBase<'a>,
+    entries: Vec<LayerEntry>,
     problems: Vec<Problem>,
 }
 
@@ -111,13 +111,13 @@ impl Checker<'_> {
                 match value {
                     Ok(value) if self.problems.len() == found => {
                         let origin = member.origin.clone();
-                        self.entries.push(Entry { path: path.clone(), key, value, origin });
+                        self.entries.push(LayerEntry { path: path.clone(), key, value, origin });
                     }
                     Ok(_) => {}
                     Err(message) => self.problem(&member.node.origin, message),
                 }
             }
-            (KeyLookup::Table, Content::Table(members)) => self.table(path, members),
+            (KeyLookup::Table, NodeContent::Table(members)) => self.table(path, members),
             (KeyLookup::Table, other) => {
                 self.problem(&member.node.origin, format!("`{}` must be a table, got {other}", written(path)));
             }
@@ -134,87 +134,98 @@ impl Checker<'_> {
 
     /// Converts a value to the type of its key, or returns the reason why that fails. Problems with single items are
     /// added to `self.problems`.
-    fn value(&mut self, kind: Kind, content: &Content, origin: &Origin, path: &[String]) -> Result<Value, String> {
+    fn value(
+        &mut self,
+        kind: ValueKind,
+        content: &NodeContent,
+        origin: &Origin,
+        path: &[String],
+    ) -> Result<ConfigValue, String> {
         let key = written(path);
         let wrong = || Err(format!("`{key}` must be {}, got {content}", kind.describe()));
         match (kind, content) {
-            (Kind::Boolean, Content::Boolean(value)) => Ok(Value::Boolean(*value)),
-            (Kind::Boolean, Content::Untyped(text)) => match text.trim() {
-                "true" | "1" => Ok(Value::Boolean(true)),
-                "false" | "0" => Ok(Value::Boolean(false)),
+            (ValueKind::Boolean, NodeContent::Boolean(value)) => Ok(ConfigValue::Boolean(*value)),
+            (ValueKind::Boolean, NodeContent::Untyped(text)) => match text.trim() {
+                "true" | "1" => Ok(ConfigValue::Boolean(true)),
+                "false" | "0" => Ok(ConfigValue::Boolean(false)),
                 _ => wrong(),
             },
-            (Kind::Boolean, _) => wrong(),
-            (Kind::Integer { least, most }, content) => {
+            (ValueKind::Boolean, _) => wrong(),
+            (ValueKind::Integer { least, most }, content) => {
                 let number = match content {
-                    Content::Integer(number) => u64::try_from(*number).ok(),
-                    Content::Untyped(text) => text.trim().parse().ok(),
+                    NodeContent::Integer(number) => u64::try_from(*number).ok(),
+                    NodeContent::Untyped(text) => text.trim().parse().ok(),
                     _ => None,
                 };
-                number.filter(|number| (least..=most).contains(number)).map_or_else(wrong, |n| Ok(Value::Integer(n)))
+                number
+                    .filter(|number| (least..=most).contains(number))
+                    .map_or_else(wrong, |n| Ok(ConfigValue::Integer(n)))
             }
-            (Kind::Number { least, most }, content) => {
+            (ValueKind::Number { least, most }, content) => {
                 let number = match content {
-                    Content::Integer(number) => Some(*number as f64),
-                    Content::Fraction(number) => Some(*number),
-                    Content::Untyped(text) => text.trim().parse().ok(),
+                    NodeContent::Integer(number) => Some(*number as f64),
+                    NodeContent::Fraction(number) => Some(*number),
+                    NodeContent::Untyped(text) => text.trim().parse().ok(),
                     _ => None,
                 };
-                number.filter(|number| (least..=most).contains(number)).map_or_else(wrong, |n| Ok(Value::Number(n)))
+                number
+                    .filter(|number| (least..=most).contains(number))
+                    .map_or_else(wrong, |n| Ok(ConfigValue::Number(n)))
             }
-            (Kind::Texts | Kind::Words(_) | Kind::Paths | Kind::Rules(_) | Kind::Origins, _) => {
-                match items(content, origin) {
-                    Some(items) => Ok(Value::List(self.items(kind, &items, &key))),
-                    None => wrong(),
-                }
-            }
-            (Kind::Hosts, Content::Text(text) | Content::Untyped(text)) if text.trim() == "none" => {
-                Ok(Value::List(Vec::new()))
-            }
-            // In a file, a single text is more likely a mistake than a list with one item.
-            (Kind::Hosts, Content::Text(_)) => wrong(),
-            (Kind::Hosts, _) => match items(content, origin) {
-                Some(items) => Ok(Value::List(self.items(kind, &items, &key))),
+            (
+                ValueKind::Texts | ValueKind::Words(_) | ValueKind::Paths | ValueKind::Rules(_) | ValueKind::Origins,
+                _,
+            ) => match items(content, origin) {
+                Some(items) => Ok(ConfigValue::List(self.items(kind, &items, &key))),
                 None => wrong(),
             },
-            (Kind::Selection, content) => {
+            (ValueKind::Hosts, NodeContent::Text(text) | NodeContent::Untyped(text)) if text.trim() == "none" => {
+                Ok(ConfigValue::List(Vec::new()))
+            }
+            // In a file, a single text is more likely a mistake than a list with one item.
+            (ValueKind::Hosts, NodeContent::Text(_)) => wrong(),
+            (ValueKind::Hosts, _) => match items(content, origin) {
+                Some(items) => Ok(ConfigValue::List(self.items(kind, &items, &key))),
+                None => wrong(),
+            },
+            (ValueKind::Selection, content) => {
                 let text = match content {
-                    Content::Text(text) | Content::Untyped(text) => text.clone(),
-                    Content::List(nodes) => {
+                    NodeContent::Text(text) | NodeContent::Untyped(text) => text.clone(),
+                    NodeContent::List(nodes) => {
                         let words: Vec<String> =
-                            self.items(Kind::Texts, nodes, &key).into_iter().map(|item| item.text).collect();
+                            self.items(ValueKind::Texts, nodes, &key).into_iter().map(|item| item.text).collect();
                         words.join(",")
                     }
                     _ => return wrong(),
                 };
                 ToolSelection::all().adjusted(&text).map_err(|error| format!("`{key}`: {error}"))?;
-                Ok(Value::Text(text))
+                Ok(ConfigValue::Text(text))
             }
-            (Kind::Map, Content::Table(members)) => Ok(Value::Map(self.map(members, &key))),
-            (Kind::Map, Content::Untyped(text)) => {
+            (ValueKind::Map, NodeContent::Table(members)) => Ok(ConfigValue::Map(self.map(members, &key))),
+            (ValueKind::Map, NodeContent::Untyped(text)) => {
                 let Ok(serde_json::Value::Object(object)) = serde_json::from_str(text) else {
                     return Err(format!("`{key}` must be a JSON object here, got {content}"));
                 };
                 let member = |(name, value): (String, serde_json::Value)| {
                     let content = match value {
-                        serde_json::Value::String(text) => Content::Text(text),
-                        _ => Content::Other("something else"),
+                        serde_json::Value::String(text) => NodeContent::Text(text),
+                        _ => NodeContent::Other("something else"),
                     };
                     Member { name, origin: origin.clone(), node: Node { content, origin: origin.clone() } }
                 };
-                Ok(Value::Map(self.map(&object.into_iter().map(member).collect::<Vec<_>>(), &key)))
+                Ok(ConfigValue::Map(self.map(&object.into_iter().map(member).collect::<Vec<_>>(), &key)))
             }
-            (Kind::Map, _) => wrong(),
-            (Kind::Json, Content::Table(members)) => Ok(Value::Json(self.json_members(members, &key))),
-            (Kind::Json, Content::Untyped(text)) => match serde_json::from_str(text) {
-                Ok(serde_json::Value::Object(members)) => Ok(Value::Json(members)),
+            (ValueKind::Map, _) => wrong(),
+            (ValueKind::Json, NodeContent::Table(members)) => Ok(ConfigValue::Json(self.json_members(members, &key))),
+            (ValueKind::Json, NodeContent::Untyped(text)) => match serde_json::from_str(text) {
+                Ok(serde_json::Value::Object(members)) => Ok(ConfigValue::Json(members)),
                 _ => Err(format!("`{key}` must be a JSON object here, got {content}")),
             },
-            (Kind::Json, _) => wrong(),
-            (Kind::Database, content) => {
+            (ValueKind::Json, _) => wrong(),
+            (ValueKind::Database, content) => {
                 let parse = |text| DatabaseUrl::parse(text, |path| self.base.absolute(path));
                 match text_of(content).map(parse) {
-                    Some(Ok(url)) => Ok(Value::Database(url)),
+                    Some(Ok(url)) => Ok(ConfigValue::Database(url)),
                     None | Some(Err(DatabaseUrlError::Malformed)) => wrong(),
                     Some(Err(error)) => Err(format!("`{key}`: {error}")),
                 }
@@ -225,17 +236,17 @@ impl Checker<'_> {
                         Some(reason) => Err(format!("`{key}`: {reason}")),
                         None => wrong(),
                     },
-                    |text| Ok(Value::Text(text)),
+                    |text| Ok(ConfigValue::Text(text)),
                 ),
                 None => wrong(),
             },
         }
     }
 
-    fn items(&mut self, kind: Kind, nodes: &[Node], key: &str) -> Vec<TextItem> {
+    fn items(&mut self, kind: ValueKind, nodes: &[Node], key: &str) -> Vec<TextItem> {
         let mut checked = Vec::with_capacity(nodes.len());
         for node in nodes {
-            if let (Kind::Rules(_), Content::DerivedRule { rule, entry }) = (kind, &node.content) {
+            if let (ValueKind::Rules(_), NodeContent::DerivedRule { rule, entry }) = (kind, &node.content) {
                 match self.item(kind, rule, &node.origin) {
                     Ok(text) => {
                         checked
@@ -245,7 +256,7 @@ impl Checker<'_> {
                 }
                 continue;
             }
-            if let (Kind::Rules(_), Content::Table(members)) = (kind, &node.content) {
+            if let (ValueKind::Rules(_), NodeContent::Table(members)) = (kind, &node.content) {
                 checked.extend(self.rule_with_examples(kind, members, &node.origin, key));
                 continue;
             }
@@ -262,21 +273,27 @@ impl Checker<'_> {
     }
 
     /// Parses `{ rule = "…", matches = […], not_matches = […] }`.
-    fn rule_with_examples(&mut self, kind: Kind, members: &[Member], origin: &Origin, key: &str) -> Option<TextItem> {
+    fn rule_with_examples(
+        &mut self,
+        kind: ValueKind,
+        members: &[Member],
+        origin: &Origin,
+        key: &str,
+    ) -> Option<TextItem> {
         const KEYS: [&str; 3] = ["rule", "matches", "not_matches"];
         let found = self.problems.len();
         let mut rule = None;
         let mut examples = Vec::new();
         for Member { name, origin, node } in members {
             match (name.as_str(), &node.content) {
-                ("rule", Content::Text(text)) => match self.item(kind, text, &node.origin) {
+                ("rule", NodeContent::Text(text)) => match self.item(kind, text, &node.origin) {
                     Ok(text) => rule = Some((text, node.origin.clone())),
                     Err(reason) => self.problem(&node.origin, format!("`{key}`: {reason}")),
                 },
-                ("matches" | "not_matches", Content::List(nodes)) => {
-                    let texts = self.items(Kind::Texts, nodes, &format!("{key}.{name}"));
+                ("matches" | "not_matches", NodeContent::List(nodes)) => {
+                    let texts = self.items(ValueKind::Texts, nodes, &format!("{key}.{name}"));
                     let matches = name == "matches";
-                    examples.extend(texts.into_iter().map(|TextItem { text, origin, .. }| Example {
+                    examples.extend(texts.into_iter().map(|TextItem { text, origin, .. }| RuleExample {
                         text,
                         origin,
                         matches,
@@ -300,56 +317,58 @@ impl Checker<'_> {
         rule.map(|(text, origin)| TextItem { text, origin, examples, entry: None })
     }
 
-    fn item(&self, kind: Kind, text: &str, origin: &Origin) -> Result<String, String> {
+    fn item(&self, kind: ValueKind, text: &str, origin: &Origin) -> Result<String, String> {
         match kind {
-            Kind::Rules(effect) => {
+            ValueKind::Rules(effect) => {
                 PermissionRule::parse(effect, text, origin.to_rule_origin(), &self.base.patterns())
                     .map_err(|error| format!("`{text}` is not a valid rule: {}", error.reason))?;
                 Ok(text.to_owned())
             }
-            Kind::Hosts => match (HostPatterns::parse([text]), never_reached(text)) {
+            ValueKind::Hosts => match (HostPatterns::parse([text]), never_reached(text)) {
                 (Err(error), _) => Err(error.to_string()),
                 (Ok(_), Some(reason)) => {
                     Err(format!("{text:?} could never be reached: {reason}, and commands reach public hosts alone"))
                 }
                 (Ok(_), None) => Ok(text.to_owned()),
             },
-            Kind::Origins if !is_origin(text) => Err(format!(
+            ValueKind::Origins if !is_origin(text) => Err(format!(
                 "{text:?} is not an origin as browsers send it, such as `https://app.example.com` or \
                  `http://localhost:*`"
             )),
-            Kind::Words(words) if !words.contains(&text) => {
+            ValueKind::Words(words) if !words.contains(&text) => {
                 Err(format!("`{text}` is not known here; known: {}", words.join(", ")))
             }
-            Kind::Paths => self.text(Kind::Path, text).map_err(|reason| reason.unwrap_or("a path is empty".into())),
-            _ => self.text(Kind::Text, text).map_err(|reason| reason.unwrap_or("a text is empty".into())),
+            ValueKind::Paths => {
+                self.text(ValueKind::Path, text).map_err(|reason| reason.unwrap_or("a path is empty".into()))
+            }
+            _ => self.text(ValueKind::Text, text).map_err(|reason| reason.unwrap_or("a text is empty".into())),
         }
     }
 
     /// Checks a text of a certain kind. `Err(None)` means that the text is not of that kind and there is no further
     /// explanation.
-    fn text(&self, kind: Kind, text: &str) -> Result<String, Option<String>> {
+    fn text(&self, kind: ValueKind, text: &str) -> Result<String, Option<String>> {
         if text.contains('\0') {
             return Err(Some("a text must not hold a NUL character".into()));
         }
         match kind {
             _ if text.is_empty() => Err(None),
-            Kind::Word(words) => words.contains(&text).then(|| text.to_owned()).ok_or(None),
-            Kind::Variable => match is_variable(text) {
+            ValueKind::Word(words) => words.contains(&text).then(|| text.to_owned()).ok_or(None),
+            ValueKind::Variable => match is_variable(text) {
                 true => Ok(text.to_owned()),
                 false => {
                     Err(Some(format!("it must be {}: letters, digits and `_`, not the secret itself", kind.describe())))
                 }
             },
-            Kind::Path => {
+            ValueKind::Path => {
                 let path = self.base.absolute(text).map_err(Some)?;
                 path.into_os_string().into_string().map_err(|_| Some("the path is not UTF-8".into()))
             }
-            Kind::Url if !text.contains("${") => match url::Url::parse(text) {
+            ValueKind::Url if !text.contains("${") => match url::Url::parse(text) {
                 Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(text.to_owned()),
                 Ok(_) | Err(_) => Err(None),
             },
-            Kind::Address => match text.parse::<SocketAddr>() {
+            ValueKind::Address => match text.parse::<SocketAddr>() {
                 Ok(address) => Ok(address.to_string()),
                 Err(_) => Err(None),
             },
@@ -374,13 +393,13 @@ impl Checker<'_> {
 
     fn json(&mut self, node: &Node, key: &str) -> Option<serde_json::Value> {
         match &node.content {
-            Content::Boolean(value) => Some((*value).into()),
-            Content::Integer(value) => Some((*value).into()),
-            Content::Text(text) | Content::Untyped(text) => Some(text.as_str().into()),
-            Content::List(nodes) => Some(nodes.iter().filter_map(|node| self.json(node, key)).collect()),
-            Content::Table(members) => Some(self.json_members(members, key).into()),
-            Content::Fraction(value) if value.is_finite() => Some((*value).into()),
-            other @ (Content::Fraction(_) | Content::DerivedRule { .. } | Content::Other(_)) => {
+            NodeContent::Boolean(value) => Some((*value).into()),
+            NodeContent::Integer(value) => Some((*value).into()),
+            NodeContent::Text(text) | NodeContent::Untyped(text) => Some(text.as_str().into()),
+            NodeContent::List(nodes) => Some(nodes.iter().filter_map(|node| self.json(node, key)).collect()),
+            NodeContent::Table(members) => Some(self.json_members(members, key).into()),
+            NodeContent::Fraction(value) if value.is_finite() => Some((*value).into()),
+            other @ (NodeContent::Fraction(_) | NodeContent::DerivedRule { .. } | NodeContent::Other(_)) => {
                 self.problem(&node.origin, format!("`{key}` must have a value that JSON can express, got {other}"));
                 None
             }
@@ -466,39 +485,39 @@ fn is_variable(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-fn text_of(content: &Content) -> Option<&str> {
+fn text_of(content: &NodeContent) -> Option<&str> {
     match content {
-        Content::Text(text) | Content::Untyped(text) => Some(text),
-        Content::Boolean(_)
-        | Content::Integer(_)
-        | Content::Fraction(_)
-        | Content::DerivedRule { .. }
-        | Content::List(_)
-        | Content::Table(_)
-        | Content::Other(_) => None,
+        NodeContent::Text(text) | NodeContent::Untyped(text) => Some(text),
+        NodeContent::Boolean(_)
+        | NodeContent::Integer(_)
+        | NodeContent::Fraction(_)
+        | NodeContent::DerivedRule { .. }
+        | NodeContent::List(_)
+        | NodeContent::Table(_)
+        | NodeContent::Other(_) => None,
     }
 }
 
 /// Returns the items of a list. Text from the environment is a JSON array, or items separated by commas; a comma within
 /// parentheses does not separate items.
-fn items(content: &Content, origin: &Origin) -> Option<Vec<Node>> {
+fn items(content: &NodeContent, origin: &Origin) -> Option<Vec<Node>> {
     match content {
-        Content::List(nodes) => Some(nodes.clone()),
-        Content::Untyped(text) => {
+        NodeContent::List(nodes) => Some(nodes.clone()),
+        NodeContent::Untyped(text) => {
             let texts: Vec<String> = match text.trim_start().starts_with('[') {
                 true => serde_json::from_str(text).ok()?,
                 false => split(text),
             };
-            let node = |text| Node { content: Content::Text(text), origin: origin.clone() };
+            let node = |text| Node { content: NodeContent::Text(text), origin: origin.clone() };
             Some(texts.into_iter().map(node).collect())
         }
-        Content::Boolean(_)
-        | Content::Integer(_)
-        | Content::Fraction(_)
-        | Content::DerivedRule { .. }
-        | Content::Text(_)
-        | Content::Table(_)
-        | Content::Other(_) => None,
+        NodeContent::Boolean(_)
+        | NodeContent::Integer(_)
+        | NodeContent::Fraction(_)
+        | NodeContent::DerivedRule { .. }
+        | NodeContent::Text(_)
+        | NodeContent::Table(_)
+        | NodeContent::Other(_) => None,
     }
 }
 

@@ -5,20 +5,20 @@ mod toml;
 mod yaml;
 
 use crate::config::tree::{
-    node::{Content, Node},
+    node::{Node, NodeContent},
     problem::Problem,
 };
 use std::{path::Path, sync::Arc};
 
 /// A format of configuration files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::config) enum Format {
+pub(in crate::config) enum ConfigFormat {
     Toml,
     Json,
     Yaml,
 }
 
-impl Format {
+impl ConfigFormat {
     /// File name extensions, in the order in which files are searched.
     pub(in crate::config) const ENDINGS: &[(&str, Self)] =
         &[("toml", Self::Toml), ("json", Self::Json), ("yaml", Self::Yaml), ("yml", Self::Yaml)];
@@ -41,7 +41,7 @@ impl Format {
             Self::Yaml => yaml::read(text, file),
         }?;
         match root.content {
-            Content::Table(_) => Ok(root),
+            NodeContent::Table(_) => Ok(root),
             other => Err(Problem::new(root.origin, format!("the file must hold a table of keys, got {other}"))),
         }
     }

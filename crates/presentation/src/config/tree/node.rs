@@ -10,13 +10,13 @@ pub(in crate::config) const MAX_DEPTH: usize = 32;
 /// A value and its origin.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::config) struct Node {
-    pub(in crate::config) content: Content,
+    pub(in crate::config) content: NodeContent,
     pub(in crate::config) origin: Origin,
 }
 
 /// A value as its format defines it.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::config) enum Content {
+pub(in crate::config) enum NodeContent {
     Boolean(bool),
     Integer(i64),
     Fraction(f64),
@@ -43,7 +43,7 @@ pub(in crate::config) struct Member {
     pub(in crate::config) node: Node,
 }
 
-impl Content {
+impl NodeContent {
     /// Returns the value as JSON, without origins.
     pub(in crate::config) fn to_json(&self) -> serde_json::Value {
         match self {
@@ -61,7 +61,7 @@ impl Content {
     }
 }
 
-impl fmt::Display for Content {
+impl fmt::Display for NodeContent {
     /// Describes the value for messages such as "got …".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -80,12 +80,12 @@ impl fmt::Display for Content {
 }
 
 /// Converts byte offsets to line numbers.
-pub(in crate::config) struct Lines {
+pub(in crate::config) struct LineIndex {
     file: Arc<Path>,
     starts: Vec<usize>,
 }
 
-impl Lines {
+impl LineIndex {
     pub(in crate::config) fn of(text: &str, file: &Arc<Path>) -> Self {
         let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
         Self { file: file.clone(), starts: std::iter::once(0).chain(breaks).collect() }

@@ -1,8 +1,8 @@
 //! Searches and reads configuration files.
 
 use crate::config::{
-    layers::{LayerKind, folders::Folders},
-    tree::{format::Format, origin::Origin, ownership::check_owned, problem::Problem},
+    layers::{LayerKind, folders::StandardFolders},
+    tree::{format::ConfigFormat, origin::Origin, ownership::check_owned, problem::Problem},
 };
 use std::{
     fs,
@@ -60,7 +60,7 @@ impl SourceFile {
     /// Reads the only file `STEM.toml`, `.json`, `.yaml` or `.yml` of the folder; `None` if there is none.
     fn in_folder(kind: LayerKind, folder: &Path, stem: &str) -> Result<Option<Self>, Problem> {
         let mut found: Option<Self> = None;
-        for (ending, _) in Format::ENDINGS {
+        for (ending, _) in ConfigFormat::ENDINGS {
             let path = folder.join(format!("{stem}.{ending}"));
             let Some(file) = Self::read(kind, &path)? else { continue };
             if let Some(first) = &found {
@@ -112,7 +112,10 @@ pub(in crate::config) fn project_of(file: &Path) -> &Path {
 
 /// Returns the existing files of administrator, user and project, and the errors. An unreadable user's file in the
 /// project is only a note: commands can write it, and must not be able to prevent a start.
-pub(in crate::config) fn discover(folders: &Folders, notes: &mut Vec<Problem>) -> (Vec<SourceFile>, Vec<Problem>) {
+pub(in crate::config) fn discover(
+    folders: &StandardFolders,
+    notes: &mut Vec<Problem>,
+) -> (Vec<SourceFile>, Vec<Problem>) {
     let mut files = Vec::new();
     let mut problems = Vec::new();
     let mut look = |kind, folder: &Path, stem| match SourceFile::in_folder(kind, folder, stem) {
@@ -148,7 +151,7 @@ pub(in crate::config) fn left_out(problem: Problem) -> Problem {
 }
 
 /// Returns `true` if a file of the project would be searched at this resolved path.
-pub(in crate::config) fn is_looked_for(folders: &Folders, path: &Path) -> bool {
+pub(in crate::config) fn is_looked_for(folders: &StandardFolders, path: &Path) -> bool {
     let is_named = path.file_stem().is_some_and(|stem| stem == STEM || stem == LOCAL_STEM);
     is_named && project_folders(folders).iter().any(|folder| path.parent() == Some(folder))
 }
@@ -156,7 +159,7 @@ pub(in crate::config) fn is_looked_for(folders: &Folders, path: &Path) -> bool {
 /// Returns the folders that may contain files of the project: from the start folder up to the root of its version
 /// control, or else up to the home folder. Outside of both, only the start folder, so that a file of another user in
 /// `/tmp` has no effect.
-pub(in crate::config) fn project_folders(folders: &Folders) -> Vec<PathBuf> {
+pub(in crate::config) fn project_folders(folders: &StandardFolders) -> Vec<PathBuf> {
     let upwards: Vec<&Path> = folders.start.ancestors().collect();
     let is_home = |folder: &&Path| folders.home.as_deref() == Some(*folder);
     let is_versioned =

@@ -6,7 +6,7 @@ use std::fmt;
 
 /// A checked value. Paths are absolute, and selections and addresses are well-formed.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub enum ConfigValue {
     /// `true` or `false`.
     Boolean(bool),
     /// A whole number within the bounds of its key.
@@ -33,14 +33,14 @@ pub struct TextItem {
     /// Origin of the text.
     pub origin: Origin,
     /// Examples that a rule must match, and that it must not match.
-    pub examples: Vec<Example>,
+    pub examples: Vec<RuleExample>,
     /// Entry in a file of another system from which a rule was derived.
     pub entry: Option<String>,
 }
 
 /// An example with which a rule is tested when it is loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Example {
+pub struct RuleExample {
     /// A command line, a path, a host, the name of a tool, or arguments, depending on the rule.
     pub text: String,
     /// Origin of the example.
@@ -56,7 +56,7 @@ impl TextItem {
     }
 }
 
-impl Value {
+impl ConfigValue {
     /// Returns the value as JSON, without origins.
     pub fn to_json(&self) -> serde_json::Value {
         match self {
@@ -116,7 +116,7 @@ impl Value {
     }
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for ConfigValue {
     /// Writes the value on one line, as in a TOML file.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

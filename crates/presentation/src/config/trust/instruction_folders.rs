@@ -4,17 +4,17 @@ use crate::config::{
     Config,
     layers::{
         LayerKind,
-        folders::{Folders, real},
+        folders::{StandardFolders, real},
     },
-    sections::client_roots::ClientRoots,
+    sections::client_roots::ClientRootChecker,
     tree::{ownership::check_owned, problem::Problem},
-    trust::{self, TrustedFiles},
+    trust::{self, TrustList},
 };
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
 };
-use toolstead_domain::{RootKind, WorkspaceRoots};
+use toolstead_domain::{RootPermission, WorkspaceRoots};
 
 /// Names of instruction files. The first one that exists in a folder is used.
 pub(crate) const INSTRUCTION_FILES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
@@ -24,14 +24,14 @@ const OF_CLAUDE_CODE: (&str, &str) = (".claude", "CLAUDE.md");
 /// Folders with instruction files, and the user's trust in them.
 #[derive(Debug, Clone)]
 pub(crate) struct InstructionFolders {
-    folders: Folders,
+    folders: StandardFolders,
     roots: WorkspaceRoots,
     disabled: Option<&'static str>,
 }
 
 /// Folder of the user with instruction files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct OwnFolder {
+pub(crate) struct UserInstructionFolder {
     /// Path, with symbolic links resolved.
     pub(crate) path: PathBuf,
     /// Names of the files to use, in order of precedence.
@@ -82,21 +82,22 @@ impl InstructionFolders {
 
     /// Returns the trusted folders. Blocks.
     pub(crate) fn trusted(&self) -> TrustedFolders {
-        TrustedFolders(TrustedFiles::load(&self.folders).0.instruction_folders().clone())
+        TrustedFolders(TrustList::load(&self.folders).0.instruction_folders().clone())
     }
 
     /// Returns the user's own folders, in order of precedence. A folder behind a link that other users can change is
     /// omitted. Blocks.
-    pub(crate) fn own(&self) -> Vec<OwnFolder> {
+    pub(crate) fn own(&self) -> Vec<UserInstructionFolder> {
         let config = self.folders.config.clone().map(|folder| (folder, &INSTRUCTION_FILES[..]));
         let (folder, name) = &OF_CLAUDE_CODE;
         let foreign = self.folders.home.as_ref().map(|home| (home.join(folder), std::slice::from_ref(name)));
         let own = config.into_iter().chain(foreign).filter_map(|(folder, names)| {
             let path = real(&folder);
             let is_followed = path == folder || check_owned(&folder, &path).is_ok();
-            let is_written_by_tools = self.roots.containing(&path).is_some_and(|(_, kind)| kind == RootKind::Write);
+            let is_written_by_tools =
+                self.roots.containing(&path).is_some_and(|(_, kind)| kind == RootPermission::Write);
             let needs_trust = is_written_by_tools && !self.roots.is_forbidden(&path);
-            is_followed.then_some(OwnFolder { path, names, needs_trust })
+            is_followed.then_some(UserInstructionFolder { path, names, needs_trust })
         });
         own.collect()
     }
@@ -106,7 +107,7 @@ impl InstructionFolders {
     /// # Errors
     /// The reason why the folder may not be trusted: it is the whole machine, a home folder, or holds one.
     pub(crate) fn judge(&self, folder: &Path) -> Result<PathBuf, String> {
-        ClientRoots::new(self.folders.clone()).judge(folder)
+        ClientRootChecker::new(self.folders.clone()).judge(folder)
     }
 
     /// Trusts the instruction files at and below a folder, or revokes the trust in all folders at and below it. Blocks.

@@ -7,13 +7,13 @@
 use crate::config::{
     Config,
     hooks::executable::{lines_within, run_by},
-    layers::{LayerKind, environment::Environment, folders::Folders},
+    layers::{LayerKind, environment::EnvironmentVariables, folders::StandardFolders},
     servers::{
         mcp_server::ConfiguredServer,
-        server_programs::{ProgramFile, ServerPrograms},
+        server_programs::{ProgramFile, WritableServerPrograms},
     },
-    tree::{check::Base, origin::Origin, problem::Problem},
-    trust::{self, TrustedFiles, program_digest},
+    tree::{check::PathBase, origin::Origin, problem::Problem},
+    trust::{self, TrustList, program_digest},
 };
 use std::{
     collections::BTreeMap,
@@ -37,8 +37,8 @@ use toolstead_infrastructure::{
 /// its current content, but not content that is put there later.
 pub(in crate::config) fn note_named(
     servers: &[ConfiguredServer],
-    folders: &Folders,
-    trusted: &TrustedFiles,
+    folders: &StandardFolders,
+    trusted: &TrustList,
 ) -> Result<(), Problem> {
     let unknown: Vec<_> = servers.iter().flat_map(|server| server.programs.unknown(trusted)).collect();
     match unknown.is_empty() || folders.data.is_none() {
@@ -85,8 +85,8 @@ impl Config {
 pub(in crate::config) fn of_servers(
     servers: &mut [ConfiguredServer],
     roots: &WorkspaceRoots,
-    folders: &Folders,
-    environment: &Environment,
+    folders: &StandardFolders,
+    environment: &EnvironmentVariables,
 ) -> Vec<(PathBuf, Origin)> {
     let written = written_by_tools(servers, roots);
     let is_written = |path: &Path| written.iter().any(|folder| path.starts_with(folder));
@@ -134,7 +134,7 @@ pub(in crate::config) fn of_servers(
             (Origin::File(path, _), LayerKind::Chosen) => Some(path.to_path_buf()),
             _ => None,
         };
-        server.programs = ServerPrograms { files, folders: Some(folders.clone()), config };
+        server.programs = WritableServerPrograms { files, folders: Some(folders.clone()), config };
         // A confined server can also write to its own folders, and must not replace a program of its own or of another
         // server.
         let is_closed =
@@ -153,7 +153,7 @@ pub(in crate::config) fn guarding_rules(
     let inside = files.iter().filter(|(path, _)| roots.write.iter().any(|root| path.starts_with(root)));
     let rule = |(path, origin): &(PathBuf, Origin)| {
         let text = format!("Write(/{})", path_pattern::literal(&path.to_string_lossy()));
-        let base = Base { folder: Path::new("/"), home: None }.patterns();
+        let base = PathBase { folder: Path::new("/"), home: None }.patterns();
         PermissionRule::parse(Effect::Deny, &text, origin.to_rule_origin(), &base).ok().map(Arc::new)
     };
     inside.filter_map(rule).collect()
@@ -163,7 +163,7 @@ pub(in crate::config) fn guarding_rules(
 pub(in crate::config) fn in_reach_of_tools(
     words: &[String],
     start: &Path,
-    environment: &Environment,
+    environment: &EnvironmentVariables,
     written: &[PathBuf],
 ) -> Option<PathBuf> {
     let (command, args) = words.split_first()?;
@@ -180,7 +180,7 @@ pub(in crate::config) fn in_reach_of_tools(
 pub fn out_of_reach_of_tools(
     servers: &[ConfiguredServer],
     roots: &WorkspaceRoots,
-    environment: &Environment,
+    environment: &EnvironmentVariables,
 ) -> BTreeMap<String, String> {
     let mut variables = child_environment::base(|name| environment.get(name).map(str::to_owned));
     let written = written_by_tools(servers, roots);
@@ -212,7 +212,7 @@ pub(in crate::config) fn written_by_tools(servers: &[ConfiguredServer], roots: &
 fn worked_on_by(
     server: &ConfiguredServer,
     roots: &WorkspaceRoots,
-    folders: &Folders,
+    folders: &StandardFolders,
     common: &BTreeMap<String, String>,
 ) -> Vec<PathBuf> {
     let Ok(McpTransport::Stdio(launched)) = &server.transport else { return Vec::new() };

@@ -10,7 +10,7 @@ use crate::config::{
     },
 };
 use serde_json::Value;
-use toolstead_domain::{Formats, Tool, ToolInputSchema, ToolOverlay};
+use toolstead_domain::{FormatValidation, Tool, ToolInputSchema, ToolOverlay};
 use toolstead_infrastructure::mcp::client::config::ToolNaming;
 
 /// Checks the overlays of all views against these tools. Tools of MCP servers are not checked here, because their
@@ -73,7 +73,7 @@ fn tool_with_name<'t>(view: &ConfiguredView, tool: &str, shown: &str, tools: &'t
 
 /// Returns the reason why the tool does not accept a fixed value.
 fn unfit_value(overlay: &ToolOverlay, tool: &Tool) -> Option<String> {
-    let schema = ToolInputSchema::compile(tool.input_schema(), Formats::Asserted).ok()?;
+    let schema = ToolInputSchema::compile(tool.input_schema(), FormatValidation::Asserted).ok()?;
     let fixed = Value::Object(overlay.fixed.clone());
     let toolstead_domain::ArgumentValidationError::Invalid(invalid) = schema.validate(&fixed).err()? else {
         return None;

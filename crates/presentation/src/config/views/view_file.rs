@@ -5,9 +5,9 @@ use crate::config::{
     layers::folders::{ExistingFile, real, write_private, write_with_mode},
     rule_files::chosen_file,
     tree::{
-        check::{Base, check},
-        format::Format,
-        node::{Content, Node},
+        check::{PathBase, check},
+        format::ConfigFormat,
+        node::{Node, NodeContent},
         origin::Origin,
         problem::Problem,
         source_file::read_with_place,
@@ -34,7 +34,7 @@ pub enum ViewFileFormat {
 
 /// Result of an import.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ImportedViews {
+pub struct ViewImportResult {
     /// Configuration file that was changed.
     pub path: PathBuf,
     /// Names of the added views.
@@ -65,7 +65,7 @@ pub fn import(
     file: &Path,
     replaces: bool,
     reload: impl FnOnce() -> Result<(), String>,
-) -> Result<ImportedViews, Problem> {
+) -> Result<ViewImportResult, Problem> {
     let views = read_views(config, &config.folders.start.join(file))?;
     let path = real(&chosen_file(config, "copy the views into it by hand")?);
     let wrong = |message: String| Problem::new(Origin::file(path.clone()), message);
@@ -95,7 +95,7 @@ pub fn import(
         }
         return Err(Problem::new(Origin::file(file), format!("its views cannot be used: {reason}")));
     }
-    Ok(ImportedViews { path, names: views.into_iter().map(|(name, _)| name).collect() })
+    Ok(ViewImportResult { path, names: views.into_iter().map(|(name, _)| name).collect() })
 }
 
 /// Name of a view with its keys.
@@ -104,7 +104,7 @@ type NamedView = (String, Map<String, Value>);
 /// Reads the views of a file.
 fn read_views(config: &Config, file: &Path) -> Result<Vec<NamedView>, Problem> {
     let wrong = |message: String| Problem::new(Origin::file(file), message);
-    let format = Format::of(file);
+    let format = ConfigFormat::of(file);
     let format =
         format.ok_or_else(|| wrong("the name of the file must end in `.toml`, `.json`, `.yaml` or `.yml`".into()))?;
     let (bytes, _) = read_with_place(file).map_err(|error| wrong(format!("cannot be read: {error}")))?;
@@ -112,7 +112,7 @@ fn read_views(config: &Config, file: &Path) -> Result<Vec<NamedView>, Problem> {
     let root = format.read(&text, &Arc::from(file))?;
     only_views(&root)?;
     let folder = file.parent().unwrap_or(Path::new("/"));
-    let (entries, problems) = check(&root, Base { folder, home: config.folders.home.as_deref() });
+    let (entries, problems) = check(&root, PathBase { folder, home: config.folders.home.as_deref() });
     if let Some(problem) = problems.into_iter().next() {
         return Err(problem);
     }
@@ -139,7 +139,7 @@ fn read_views(config: &Config, file: &Path) -> Result<Vec<NamedView>, Problem> {
 
 /// Checks that the file has no other section than `views`.
 fn only_views(root: &Node) -> Result<(), Problem> {
-    let Content::Table(members) = &root.content else { return Ok(()) };
+    let NodeContent::Table(members) = &root.content else { return Ok(()) };
     match members.iter().find(|member| member.name != "views") {
         Some(other) => {
             let message = format!("`{}` is not a part of a view: only the section `views` is imported", other.name);

@@ -12,15 +12,15 @@ use toolstead_domain::Principal;
 /// Fixed set of tokens, each of which authenticates one principal.
 #[derive(Debug)]
 pub struct BearerTokens {
-    holders: Vec<Holder>,
+    holders: Vec<TokenEntry>,
 }
 
-struct Holder {
+struct TokenEntry {
     secret: Box<[u8]>,
     principal: Principal,
 }
 
-impl fmt::Debug for Holder {
+impl fmt::Debug for TokenEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Holder").field("principal", &self.principal).finish_non_exhaustive()
     }
@@ -29,7 +29,7 @@ impl fmt::Debug for Holder {
 impl BearerTokens {
     /// Creates the set. Tokens with an empty secret are ignored.
     pub fn new(tokens: &[BearerToken]) -> Self {
-        let holder = |token: &BearerToken| Holder {
+        let holder = |token: &BearerToken| TokenEntry {
             secret: token.secret.as_bytes().into(),
             principal: Principal::token(&token.name),
         };

@@ -7,7 +7,7 @@ use super::{
     response::{Body, json_in_place, live_events, whole_events},
 };
 use crate::mcp_server::{
-    answer::{Answer, AnswerKind},
+    answer::{HttpStatusClass, SerializedResponse},
     client_caller::ClientCaller,
 };
 use bytes::Bytes;
@@ -32,15 +32,15 @@ pub(super) enum DisconnectBehavior {
 }
 
 /// Future of the answer to a request.
-pub(super) struct Work {
-    future: Option<BoxFuture<'static, Option<Answer>>>,
+pub(super) struct AnswerFuture {
+    future: Option<BoxFuture<'static, Option<SerializedResponse>>>,
     on_disconnect: DisconnectBehavior,
 }
 
-impl Work {
+impl AnswerFuture {
     #[inline]
     pub(super) fn new(
-        future: impl Future<Output = Option<Answer>> + Send + 'static,
+        future: impl Future<Output = Option<SerializedResponse>> + Send + 'static,
         on_disconnect: DisconnectBehavior,
     ) -> Self {
         let future = Box::into_pin(Box::write(Box::new_uninit(), future));
@@ -48,8 +48,8 @@ impl Work {
     }
 }
 
-impl Future for Work {
-    type Output = Option<Answer>;
+impl Future for AnswerFuture {
+    type Output = Option<SerializedResponse>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let Some(future) = &mut self.future else { return Poll::Ready(None) };
@@ -59,7 +59,7 @@ impl Future for Work {
     }
 }
 
-impl Drop for Work {
+impl Drop for AnswerFuture {
     /// Moves work that must continue to a task of its own. The task is started only here, so that most calls need none.
     fn drop(&mut self) {
         if let (DisconnectBehavior::RunsOn, Some(future), Ok(runtime)) =
@@ -70,7 +70,7 @@ impl Drop for Work {
     }
 }
 
-impl Work {
+impl AnswerFuture {
     /// Moves the work to a task of its own. A response body is polled only while its client reads, and neither deadline
     /// nor cancellation may depend on that.
     fn start(mut self) -> CallTask {
@@ -82,12 +82,12 @@ impl Work {
 
 /// Work in a task, which runs whether it is awaited or not.
 struct CallTask {
-    running: JoinHandle<Option<Answer>>,
+    running: JoinHandle<Option<SerializedResponse>>,
     on_disconnect: DisconnectBehavior,
 }
 
 impl Future for CallTask {
-    type Output = Option<Answer>;
+    type Output = Option<SerializedResponse>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         // Without a panic or a shutdown of the runtime, the task always returns an answer.
@@ -105,10 +105,10 @@ impl Drop for CallTask {
 
 /// Running call, with the properties that determine its response.
 pub(super) struct RunningCall {
-    pub(super) work: Work,
+    pub(super) work: AnswerFuture,
     pub(super) caller: Arc<ClientCaller>,
     pub(super) context: RequestContext,
-    pub(super) status: fn(AnswerKind) -> StatusCode,
+    pub(super) status: fn(HttpStatusClass) -> StatusCode,
 }
 
 impl RunningCall {
@@ -134,10 +134,10 @@ impl RunningCall {
 
 /// Returns the response to a request with this answer.
 pub(super) fn answered(
-    answer: Option<Answer>,
+    answer: Option<SerializedResponse>,
     mut messages: Vec<Vec<u8>>,
     context: RequestContext,
-    status: fn(AnswerKind) -> StatusCode,
+    status: fn(HttpStatusClass) -> StatusCode,
 ) -> Response<Body> {
     let RequestContext { headers, accept, .. } = context;
     let Some(answer) = answer else {
@@ -201,7 +201,7 @@ mod tests {
     async fn is_run(abandoned: DisconnectBehavior) -> bool {
         let (finish, finished) = oneshot::channel();
         let (go, wait) = oneshot::channel::<()>();
-        let mut work = Work::new(
+        let mut work = AnswerFuture::new(
             async move {
                 wait.await.unwrap();
                 finish.send(()).unwrap();

@@ -27,7 +27,7 @@ pub(super) struct Connections {
     places: Arc<Semaphore>,
     /// Maximum number of connections that have presented none.
     max_strangers: usize,
-    register: Mutex<Register>,
+    register: Mutex<ConnectionTable>,
 }
 
 /// Open connection. Dropping it frees its place.
@@ -44,7 +44,7 @@ pub(super) struct Connection {
 
 /// Request to end a connection. A later variant ends it sooner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum End {
+pub(super) enum CloseTiming {
     /// Closed by its client only.
     Open,
     AfterResponse,
@@ -60,27 +60,27 @@ struct EndSignal {
 }
 
 #[derive(Debug, Default)]
-struct Register {
+struct ConnectionTable {
     /// Connections that have presented no token, the oldest of each peer first.
     by_peer: HashMap<IpAddr, BTreeMap<u64, Arc<EndSignal>>>,
     strangers: usize,
     open: HashMap<u64, Arc<EndSignal>>,
     accepted: u64,
     /// Set once all connections are to end, including later ones.
-    end: Option<End>,
+    end: Option<CloseTiming>,
 }
 
 impl EndSignal {
-    fn give(&self, end: End) {
+    fn give(&self, end: CloseTiming) {
         self.end.fetch_max(end as u8, Ordering::AcqRel);
         self.task.wake();
     }
 
-    fn get(&self) -> End {
+    fn get(&self) -> CloseTiming {
         match self.end.load(Ordering::Acquire) {
-            0 => End::Open,
-            1 => End::AfterResponse,
-            _ => End::AtOnce,
+            0 => CloseTiming::Open,
+            1 => CloseTiming::AfterResponse,
+            _ => CloseTiming::AtOnce,
         }
     }
 }
@@ -112,7 +112,7 @@ impl Connections {
     }
 
     /// Ends all connections, including later ones.
-    pub(super) fn end(&self, end: End) {
+    pub(super) fn end(&self, end: CloseTiming) {
         let mut register = self.lock();
         register.end = register.end.max(Some(end));
         for signal in register.open.values() {
@@ -120,7 +120,7 @@ impl Connections {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Register> {
+    fn lock(&self) -> MutexGuard<'_, ConnectionTable> {
         // No code panics while the lock is held.
         self.register.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -148,7 +148,7 @@ impl Connection {
     }
 
     /// Returns the time at which the connection is to end. Wakes the task of `context` when that changes.
-    pub(super) fn poll_end(&self, context: &Context<'_>) -> End {
+    pub(super) fn poll_end(&self, context: &Context<'_>) -> CloseTiming {
         self.signal.task.register(context.waker());
         self.signal.get()
     }
@@ -162,7 +162,7 @@ impl Drop for Connection {
     }
 }
 
-impl Register {
+impl ConnectionTable {
     fn add(&mut self, peer: IpAddr, signal: &Arc<EndSignal>) -> u64 {
         self.accepted += 1;
         if let Some(end) = self.end {
@@ -192,7 +192,7 @@ impl Register {
         let Some((held, std::cmp::Reverse(number), peer)) = most else { return };
         if let Some(signal) = self.remove_stranger(peer, number) {
             tracing::debug!(%peer, held, "closed a connection that sent no token: too many are open");
-            signal.give(End::AtOnce);
+            signal.give(CloseTiming::AtOnce);
         }
     }
 }
@@ -223,7 +223,7 @@ mod tests {
     }
 
     fn is_over(connection: &Connection) -> bool {
-        connection.signal.get() == End::AtOnce
+        connection.signal.get() == CloseTiming::AtOnce
     }
 
     #[track_caller]
@@ -286,13 +286,13 @@ mod tests {
         let connections = connections(2);
         let open = from(&connections, ONE);
         let (wakes, waker) = counted_waker();
-        assert_eq!(open.poll_end(&Context::from_waker(&waker)), End::Open);
-        connections.end(End::AfterResponse);
-        assert_eq!((wakes.load(Ordering::Relaxed), open.signal.get()), (1, End::AfterResponse));
-        connections.end(End::AtOnce);
-        connections.end(End::AfterResponse);
-        assert_eq!(open.poll_end(&Context::from_waker(&waker)), End::AtOnce);
-        assert_eq!(from(&connections, OTHER).signal.get(), End::AtOnce);
+        assert_eq!(open.poll_end(&Context::from_waker(&waker)), CloseTiming::Open);
+        connections.end(CloseTiming::AfterResponse);
+        assert_eq!((wakes.load(Ordering::Relaxed), open.signal.get()), (1, CloseTiming::AfterResponse));
+        connections.end(CloseTiming::AtOnce);
+        connections.end(CloseTiming::AfterResponse);
+        assert_eq!(open.poll_end(&Context::from_waker(&waker)), CloseTiming::AtOnce);
+        assert_eq!(from(&connections, OTHER).signal.get(), CloseTiming::AtOnce);
     }
 
     /// Returns a waker with the number of its wake-ups.

@@ -9,8 +9,8 @@ use super::{
     connections::Connection,
     cross_origin,
     event_feed::event_feed,
-    gate::Gate,
-    mirrored_headers::MirroredHeaders,
+    gate::RequestAdmission,
+    mirrored_headers::MirroredHeaderValidator,
     negotiation::{Accept, is_json},
     refusal_log::RefusalLog,
     request_body::{self, RequestBody},
@@ -42,11 +42,11 @@ use tokio::{
     time::{Interval, MissedTickBehavior, interval},
 };
 use tokio_util::sync::CancellationToken;
-use toolstead_domain::{Generation, ProtocolVersion, ProviderState, error_kind::ErrorKind};
+use toolstead_domain::{ProtocolGeneration, ProtocolVersion, ProviderState, error_kind::ErrorKind};
 use toolstead_infrastructure::mcp::wire::{
     client_message::{ClientMessage, ToolCallParams},
     headers,
-    message::{Id, MalformedMessage, Message, RpcError, error_response},
+    message::{MalformedMessage, RequestId, RpcError, RpcMessage, error_response},
 };
 
 /// Maximum interval between checks for idle sessions.
@@ -56,8 +56,8 @@ const BETWEEN_SWEEPS: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(super) struct Endpoint {
     pub(super) server: McpServer,
-    gate: Gate,
-    mirrored: MirroredHeaders,
+    gate: RequestAdmission,
+    mirrored: MirroredHeaderValidator,
     sessions: Sessions,
     stateless: Arc<StatelessSessions>,
     settings: HttpSettings,
@@ -71,9 +71,9 @@ pub(super) struct Endpoint {
 
 /// Handle of the endpoint per connection. A request clones only this handle, so connections share no reference count.
 #[derive(Debug)]
-pub(super) struct EndpointHandle(Arc<Endpoint>);
+pub(super) struct ConnectionEndpoint(Arc<Endpoint>);
 
-impl Deref for EndpointHandle {
+impl Deref for ConnectionEndpoint {
     type Target = Endpoint;
 
     fn deref(&self) -> &Endpoint {
@@ -82,7 +82,7 @@ impl Deref for EndpointHandle {
 }
 
 /// Permit to run a request. Dropping it admits another one.
-struct RequestPermit(Arc<EndpointHandle>);
+struct RequestPermit(Arc<ConnectionEndpoint>);
 
 impl Deref for RequestPermit {
     type Target = Endpoint;
@@ -100,12 +100,12 @@ impl Drop for RequestPermit {
 
 /// Request of either generation, with the members that both share.
 struct RpcRequest {
-    id: Id,
-    content: Content,
+    id: RequestId,
+    content: RequestContent,
     meta: RequestMeta,
 }
 
-enum Content {
+enum RequestContent {
     ToolCall { tool: String, arguments: Value, rest: Vec<(String, Value)> },
     Other { method: String, params: Map<String, Value> },
 }
@@ -118,7 +118,7 @@ enum Reply {
     Call(RunningCall),
 }
 
-impl Content {
+impl RequestContent {
     fn method(&self) -> &str {
         match self {
             Self::ToolCall { .. } => "tools/call",
@@ -145,8 +145,8 @@ impl Endpoint {
             })
         };
         Self {
-            gate: Gate::new(&settings, port),
-            mirrored: MirroredHeaders::new(server.app.registry.clone()),
+            gate: RequestAdmission::new(&settings, port),
+            mirrored: MirroredHeaderValidator::new(server.app.registry.clone()),
             sessions: Sessions::new(&settings, ending.clone(), ended()),
             stateless: StatelessSessions::new(&settings, ended()),
             running: AtomicUsize::new(0),
@@ -209,7 +209,7 @@ impl Endpoint {
 
     /// Returns `true` if a request is refused because the server shuts down. A retry that answers the questions of a
     /// parked call is accepted while the call is open.
-    fn refuses(&self, request: &Content) -> bool {
+    fn refuses(&self, request: &RequestContent) -> bool {
         self.is_draining() && (!request.is_retry() || self.server.app.open_calls.is_ended())
     }
 
@@ -271,32 +271,37 @@ impl Endpoint {
     fn serve_other_method(&self, method: &Method, context: &RequestContext) -> Response<Body> {
         match (method, generation_of_header(&context.headers)) {
             (_, Err(refusal)) => refusal,
-            (&Method::GET, Ok(Generation::Legacy)) => self.open_stream(context),
-            (&Method::DELETE, Ok(Generation::Legacy)) => self.end_session(context),
-            (&Method::GET | &Method::DELETE, Ok(Generation::Modern)) => method_not_allowed("POST"),
+            (&Method::GET, Ok(ProtocolGeneration::Legacy)) => self.open_stream(context),
+            (&Method::DELETE, Ok(ProtocolGeneration::Legacy)) => self.end_session(context),
+            (&Method::GET | &Method::DELETE, Ok(ProtocolGeneration::Modern)) => method_not_allowed("POST"),
             _ => method_not_allowed("GET, POST, DELETE"),
         }
     }
 
     fn notification(&self, context: &RequestContext, method: &str, params: &Map<String, Value>) -> Response<Body> {
         match generation_of_header(&context.headers) {
-            Ok(Generation::Legacy) => self.legacy_notification(context, method, params),
+            Ok(ProtocolGeneration::Legacy) => self.legacy_notification(context, method, params),
             // 2026-07-28 has no notifications to a server over HTTP. Those of extensions are ignored.
-            Ok(Generation::Modern) => accepted(),
+            Ok(ProtocolGeneration::Modern) => accepted(),
             Err(refusal) => refusal,
         }
     }
 
-    fn client_response(&self, context: &RequestContext, id: &Id, outcome: Result<Value, RpcError>) -> Response<Body> {
+    fn client_response(
+        &self,
+        context: &RequestContext,
+        id: &RequestId,
+        outcome: Result<Value, RpcError>,
+    ) -> Response<Body> {
         match generation_of_header(&context.headers) {
-            Ok(Generation::Legacy) => self.legacy_response(context, id, outcome),
-            Ok(Generation::Modern) => text(StatusCode::BAD_REQUEST, "clients of 2026-07-28 send no responses"),
+            Ok(ProtocolGeneration::Legacy) => self.legacy_response(context, id, outcome),
+            Ok(ProtocolGeneration::Modern) => text(StatusCode::BAD_REQUEST, "clients of 2026-07-28 send no responses"),
             Err(refusal) => refusal,
         }
     }
 }
 
-impl EndpointHandle {
+impl ConnectionEndpoint {
     pub(super) fn new(endpoint: Arc<Endpoint>) -> Self {
         Self(endpoint)
     }
@@ -385,17 +390,19 @@ impl EndpointHandle {
 
     fn reply(self: &Arc<Self>, context: RequestContext, parsed: Result<ClientMessage, MalformedMessage>) -> Reply {
         let (id, content, meta) = match parsed {
-            Ok(ClientMessage::ToolCall { id, params: ToolCallParams { tool, arguments, meta, rest } }) => {
-                (id, Content::ToolCall { tool, arguments, rest }, Ok(meta.map(RequestMeta::of).unwrap_or_default()))
-            }
-            Ok(ClientMessage::Other(Message::Request { id, method, mut params })) => {
+            Ok(ClientMessage::ToolCall { id, params: ToolCallParams { tool, arguments, meta, rest } }) => (
+                id,
+                RequestContent::ToolCall { tool, arguments, rest },
+                Ok(meta.map(RequestMeta::of).unwrap_or_default()),
+            ),
+            Ok(ClientMessage::Other(RpcMessage::Request { id, method, mut params })) => {
                 let meta = RequestMeta::take(&mut params);
-                (id, Content::Other { method, params }, meta)
+                (id, RequestContent::Other { method, params }, meta)
             }
-            Ok(ClientMessage::Other(Message::Notification { method, params })) => {
+            Ok(ClientMessage::Other(RpcMessage::Notification { method, params })) => {
                 return Reply::Now(self.notification(&context, &method, &params));
             }
-            Ok(ClientMessage::Other(Message::Response { id, outcome })) => {
+            Ok(ClientMessage::Other(RpcMessage::Response { id, outcome })) => {
                 return Reply::Now(self.client_response(&context, &id, outcome));
             }
             Err(wrong) => return Reply::Now(malformed(&wrong)),
@@ -413,8 +420,8 @@ impl EndpointHandle {
         };
         let request = RpcRequest { id, content, meta };
         match generation_of(&context.headers, &request) {
-            Ok(Generation::Legacy) => permit.legacy_request(context, request),
-            Ok(Generation::Modern) => permit.modern_request(context, request),
+            Ok(ProtocolGeneration::Legacy) => permit.legacy_request(context, request),
+            Ok(ProtocolGeneration::Modern) => permit.modern_request(context, request),
             Err(error) => Reply::Now(refused(&request.id, &error)),
         }
     }
@@ -427,8 +434,8 @@ impl EndpointHandle {
 }
 
 /// Returns the generation of a message other than a request: that of its header, or the older one without a header.
-fn generation_of_header(headers: &HeaderMap) -> Result<Generation, Response<Body>> {
-    let Some(value) = headers.get(&headers::PROTOCOL_VERSION) else { return Ok(Generation::Legacy) };
+fn generation_of_header(headers: &HeaderMap) -> Result<ProtocolGeneration, Response<Body>> {
+    let Some(value) = headers.get(&headers::PROTOCOL_VERSION) else { return Ok(ProtocolGeneration::Legacy) };
     let version = value.to_str().ok().and_then(ProtocolVersion::parse);
     let version = version.ok_or_else(|| text(StatusCode::BAD_REQUEST, "this `MCP-Protocol-Version` is unknown"))?;
     Ok(version.generation())
@@ -436,19 +443,19 @@ fn generation_of_header(headers: &HeaderMap) -> Result<Generation, Response<Body
 
 /// Returns the generation of a request (MCP 2026-07-28, basic/versioning, "Backward Compatibility"): that of the
 /// version in the request, else that of the header, else the modern one for its specific methods, else the older one.
-fn generation_of(headers: &HeaderMap, request: &RpcRequest) -> Result<Generation, RpcError> {
+fn generation_of(headers: &HeaderMap, request: &RpcRequest) -> Result<ProtocolGeneration, RpcError> {
     let header = headers.get(&headers::PROTOCOL_VERSION).map(|value| value.to_str().unwrap_or("?"));
     let header = header.map(|text| (text, ProtocolVersion::parse(text)));
-    let is_modern = |version: ProtocolVersion| version.generation() == Generation::Modern;
+    let is_modern = |version: ProtocolVersion| version.generation() == ProtocolGeneration::Modern;
     let named = request.meta.named_version().map(ProtocolVersion::parse);
     match (named, header) {
-        (Some(named), _) if named.is_none_or(is_modern) => Ok(Generation::Modern),
-        (_, Some((_, Some(version)))) if is_modern(version) => Ok(Generation::Modern),
+        (Some(named), _) if named.is_none_or(is_modern) => Ok(ProtocolGeneration::Modern),
+        (_, Some((_, Some(version)))) if is_modern(version) => Ok(ProtocolGeneration::Modern),
         (_, Some((text, None))) => Err(unsupported_version(text)),
         (None, _) if matches!(request.content.method(), "server/discover" | "subscriptions/listen") => {
-            Ok(Generation::Modern)
+            Ok(ProtocolGeneration::Modern)
         }
-        _ => Ok(Generation::Legacy),
+        _ => Ok(ProtocolGeneration::Legacy),
     }
 }
 
@@ -470,7 +477,7 @@ fn malformed(wrong: &MalformedMessage) -> Response<Body> {
 }
 
 /// Returns 400 with the error.
-fn refused(id: &Id, error: &RpcError) -> Response<Body> {
+fn refused(id: &RequestId, error: &RpcError) -> Response<Body> {
     json(StatusCode::BAD_REQUEST, error_response(Some(id), error))
 }
 

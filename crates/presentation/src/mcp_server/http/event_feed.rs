@@ -2,7 +2,7 @@
 
 use super::{
     call_response::pulse,
-    event_stream::{ALIVE, Events, body},
+    event_stream::{ALIVE, EventStreamBody, body},
 };
 use bytes::Bytes;
 use futures::stream;
@@ -13,18 +13,18 @@ use toolstead_application::{EventSubscription, ReceivedEvent};
 use toolstead_infrastructure::http::sse::write_event;
 
 /// Returns a stream of future events, one JSON object each, until `end` is cancelled.
-pub(super) fn event_feed(events: EventSubscription, keep_alive: Duration, end: CancellationToken) -> Events {
-    let feed = Feed { events, alive: pulse(keep_alive), end };
-    body(stream::unfold(feed, Feed::next))
+pub(super) fn event_feed(events: EventSubscription, keep_alive: Duration, end: CancellationToken) -> EventStreamBody {
+    let feed = EventFeed { events, alive: pulse(keep_alive), end };
+    body(stream::unfold(feed, EventFeed::next))
 }
 
-struct Feed {
+struct EventFeed {
     events: EventSubscription,
     alive: Interval,
     end: CancellationToken,
 }
 
-impl Feed {
+impl EventFeed {
     async fn next(mut self) -> Option<(Bytes, Self)> {
         let heard = tokio::select! {
             biased;

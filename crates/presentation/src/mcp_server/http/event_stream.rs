@@ -8,7 +8,7 @@ use std::convert::Infallible;
 use toolstead_infrastructure::http::sse::{KEEP_ALIVE, write_event};
 
 /// Body that sends events as they occur.
-pub(super) type Events = StreamBody<BoxStream<'static, Result<Frame<Bytes>, Infallible>>>;
+pub(super) type EventStreamBody = StreamBody<BoxStream<'static, Result<Frame<Bytes>, Infallible>>>;
 
 /// Comment that shows that the stream is alive. Clients skip it.
 pub(super) const ALIVE: Bytes = Bytes::from_static(KEEP_ALIVE);
@@ -23,6 +23,6 @@ pub(super) fn events<'a>(messages: impl IntoIterator<Item = &'a Vec<u8>>) -> Byt
 }
 
 /// Creates a body of these pieces.
-pub(super) fn body(pieces: impl Stream<Item = Bytes> + Send + 'static) -> Events {
+pub(super) fn body(pieces: impl Stream<Item = Bytes> + Send + 'static) -> EventStreamBody {
     StreamBody::new(pieces.map(|piece| Ok(Frame::data(piece))).boxed())
 }

@@ -44,7 +44,7 @@ impl HeadDeadline {
 
     fn set(&self, deadline: Instant) -> Pin<Box<dyn Sleep>> {
         *self.lock() = Some(deadline);
-        Box::pin(Never)
+        Box::pin(EndlessSleep)
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
@@ -72,9 +72,9 @@ impl Timer for HeadDeadline {
 }
 
 /// Sleep without an end for hyper: the connection itself ends at the deadline. Its box allocates nothing.
-struct Never;
+struct EndlessSleep;
 
-impl Future for Never {
+impl Future for EndlessSleep {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
@@ -82,7 +82,7 @@ impl Future for Never {
     }
 }
 
-impl Sleep for Never {}
+impl Sleep for EndlessSleep {}
 
 #[cfg(test)]
 mod tests {

@@ -18,19 +18,19 @@ use toolstead_infrastructure::mcp::wire::{
 
 /// Comparison of headers with bodies. The mirrored parameters of a tool are read from its schema once.
 #[derive(Debug)]
-pub(super) struct MirroredHeaders {
+pub(super) struct MirroredHeaderValidator {
     registry: Arc<ToolRegistry>,
-    known: Mutex<HeaderCache>,
+    known: Mutex<ParamHeaderCache>,
 }
 
 /// Mirrored parameters of the tools of one snapshot.
 #[derive(Debug, Default)]
-struct HeaderCache {
+struct ParamHeaderCache {
     version: u64,
     by_tool: HashMap<String, Arc<ParamHeaders>>,
 }
 
-impl MirroredHeaders {
+impl MirroredHeaderValidator {
     pub(super) fn new(registry: Arc<ToolRegistry>) -> Self {
         Self { registry, known: Mutex::default() }
     }
@@ -87,7 +87,7 @@ impl MirroredHeaders {
         let tool = snapshot.resolve(name).ok()?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.version != snapshot.version() {
-            *known = HeaderCache { version: snapshot.version(), ..HeaderCache::default() };
+            *known = ParamHeaderCache { version: snapshot.version(), ..ParamHeaderCache::default() };
         }
         let canonical = tool.tool.name().as_str();
         let mirrored = match known.by_tool.get(canonical) {

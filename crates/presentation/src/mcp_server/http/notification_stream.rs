@@ -2,7 +2,7 @@
 
 use super::{
     call_response::pulse,
-    event_stream::{ALIVE, Events, body, events},
+    event_stream::{ALIVE, EventStreamBody, body, events},
     sessions::SessionInUse,
 };
 use crate::mcp_server::{notification_feed::NotificationFeed, subscription::Subscription};
@@ -44,7 +44,7 @@ impl NotificationStream {
     }
 
     /// Returns the stream, which ends when `end` is cancelled.
-    pub(super) fn until(self, end: CancellationToken) -> Events {
+    pub(super) fn until(self, end: CancellationToken) -> EventStreamBody {
         let state = StreamState { stream: self, end, over: false };
         body(stream::unfold(state, StreamState::next))
     }

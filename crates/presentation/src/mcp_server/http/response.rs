@@ -1,12 +1,12 @@
 //! HTTP responses.
 
-use super::event_stream::Events;
+use super::event_stream::EventStreamBody;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body_util::{Either, Full};
 
 /// Whole text, or stream of events.
-pub(super) type Body = Either<Full<Bytes>, Events>;
+pub(super) type Body = Either<Full<Bytes>, EventStreamBody>;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -61,7 +61,7 @@ pub(super) fn whole_events(events: Bytes) -> Response<Body> {
 }
 
 /// Returns a stream that sends events as they occur.
-pub(super) fn live_events(events: Events) -> Response<Body> {
+pub(super) fn live_events(events: EventStreamBody) -> Response<Body> {
     let mut response = Response::new(Either::Right(events));
     response.headers_mut().insert(header::CONTENT_TYPE, EVENT_STREAM);
     unbuffered(response)

@@ -5,8 +5,8 @@ use super::{
     settings::HttpSettings,
 };
 use crate::mcp_server::{
-    call_tool::Client, in_flight::InFlight, log_threshold::LogThreshold, notification_feed::Interests,
-    questions::Questions, watches::Watches,
+    call_tool::Client, in_flight::InFlightRequests, log_threshold::LogThreshold, notification_feed::Interests,
+    questions::PendingQuestions, watches::Watches,
 };
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use ring::rand::{SecureRandom, SystemRandom};
@@ -46,18 +46,18 @@ pub(super) struct HttpSession {
     /// View that the path of the first request names.
     view: Option<Arc<View>>,
     pub(super) threshold: LogThreshold,
-    pub(super) in_flight: Arc<InFlight>,
-    pub(super) questions: Arc<Questions>,
+    pub(super) in_flight: Arc<InFlightRequests>,
+    pub(super) questions: Arc<PendingQuestions>,
     pub(super) watches: Arc<Watches>,
     /// Limits the running requests of the session.
     pub(super) turns: Semaphore,
     /// Cancelled when the session ends.
     closed: CancellationToken,
-    state: Mutex<State>,
+    state: Mutex<HttpSessionState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct HttpSessionState {
     profile: Arc<ClientProfile>,
     /// Ends the most recently opened stream of notifications.
     stream: Option<CancellationToken>,
@@ -104,7 +104,7 @@ impl Sessions {
         let mut bytes = [0; ID_BYTES];
         self.random.fill(&mut bytes).map_err(|_| NotOpened::NoRandomness)?;
         let id: Arc<str> = URL_SAFE_NO_PAD.encode(bytes).into();
-        let state = State { profile: Arc::new(profile), stream: None, users: 0, last_used: now };
+        let state = HttpSessionState { profile: Arc::new(profile), stream: None, users: 0, last_used: now };
         let session = Arc::new(HttpSession {
             id: id.clone(),
             principal,
@@ -260,7 +260,7 @@ impl HttpSession {
         stream
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, HttpSessionState> {
         // No code panics while the lock is held.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -285,7 +285,7 @@ impl Drop for SessionInUse {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toolstead_infrastructure::mcp::wire::message::Id;
+    use toolstead_infrastructure::mcp::wire::message::RequestId;
 
     const IDLE: Duration = Duration::from_secs(60);
 
@@ -305,7 +305,7 @@ mod tests {
         let session = sessions.open(ours.clone(), None, profile(), Instant::now()).unwrap();
         assert!(session.id.len() * 6 >= 128 && session.id.bytes().all(|byte| byte.is_ascii_graphic()));
         assert!(sessions.find(&session.id, &theirs, None).is_none() && !sessions.close(&session.id, &theirs, None));
-        let running = sessions.find(&session.id, &ours, None).unwrap().in_flight.begin_beside(Id::Number(1));
+        let running = sessions.find(&session.id, &ours, None).unwrap().in_flight.begin_beside(RequestId::Number(1));
         let stream = session.open_stream();
         assert!(sessions.close(&session.id, &ours, None) && !sessions.close(&session.id, &ours, None));
         assert!(sessions.find(&session.id, &ours, None).is_none() && stream.is_cancelled());

@@ -15,9 +15,9 @@ use tokio::{
 };
 
 #[derive(Debug, Clone)]
-pub(super) struct SharedStream(Arc<Mutex<TcpStream>>);
+pub(super) struct SharedTcpStream(Arc<Mutex<TcpStream>>);
 
-impl SharedStream {
+impl SharedTcpStream {
     pub(super) fn new(stream: TcpStream) -> Self {
         Self(Arc::new(Mutex::new(stream)))
     }
@@ -35,13 +35,13 @@ impl SharedStream {
     }
 }
 
-impl AsyncRead for SharedStream {
+impl AsyncRead for SharedTcpStream {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut *self.lock()).poll_read(context, buffer)
     }
 }
 
-impl AsyncWrite for SharedStream {
+impl AsyncWrite for SharedTcpStream {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut *self.lock()).poll_write(context, bytes)
     }
@@ -80,8 +80,8 @@ mod tests {
     async fn a_client_has_left_once_it_closes_and_not_while_it_sends() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        let mut stream = SharedStream::new(listener.accept().await.unwrap().0);
-        let has_left = |stream: SharedStream| poll_fn(move |context| Poll::Ready(stream.poll_left(context)));
+        let mut stream = SharedTcpStream::new(listener.accept().await.unwrap().0);
+        let has_left = |stream: SharedTcpStream| poll_fn(move |context| Poll::Ready(stream.poll_left(context)));
         assert!(!has_left(stream.clone()).await);
         client.write_all(b"ab").await.unwrap();
         let mut first = [0; 1];

@@ -23,14 +23,14 @@ const SHORT_NAME: usize = 32;
 
 /// Open sessions, limited in number.
 pub(super) struct StatelessSessions {
-    by_client: Mutex<HashMap<ClientName, SessionEntry>>,
+    by_client: Mutex<HashMap<StatelessSessionKey, SessionEntry>>,
     limit: usize,
     idle: Duration,
     ended: SessionEndCallback,
 }
 
 /// Key of a session: the principal and the name of the session.
-type ClientName = (Principal, SessionName);
+type StatelessSessionKey = (Principal, SessionName);
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum SessionName {
@@ -65,9 +65,9 @@ struct SessionEntry {
 
 /// Session in use, which cannot expire.
 #[derive(Debug)]
-pub(super) struct StatelessSession {
+pub(super) struct StatelessSessionGuard {
     pub(super) id: Arc<str>,
-    client: ClientName,
+    client: StatelessSessionKey,
     sessions: Arc<StatelessSessions>,
 }
 
@@ -86,7 +86,7 @@ impl StatelessSessions {
         holder: &AuthenticatedClient,
         client: &str,
         now: Instant,
-    ) -> StatelessSession {
+    ) -> StatelessSessionGuard {
         let name = match &holder.session {
             Some(name) => SessionName::Given(name.clone()),
             None => SessionName::of(client),
@@ -96,7 +96,7 @@ impl StatelessSessions {
         let mut by_client = self.lock();
         if let Some(kept) = by_client.get_mut(&client).filter(|kept| !self.is_over(kept, now)) {
             kept.users += 1;
-            return StatelessSession { id: kept.id.clone(), client, sessions: self.clone() };
+            return StatelessSessionGuard { id: kept.id.clone(), client, sessions: self.clone() };
         }
         self.end_idle(&mut by_client, now);
         if by_client.len() >= self.limit && !by_client.contains_key(&client) {
@@ -123,7 +123,7 @@ impl StatelessSessions {
         };
         let kept = by_client.entry(client.clone()).or_insert_with(begin);
         kept.users += 1;
-        StatelessSession { id: kept.id.clone(), client, sessions: self.clone() }
+        StatelessSessionGuard { id: kept.id.clone(), client, sessions: self.clone() }
     }
 
     /// Ends idle sessions.
@@ -131,7 +131,7 @@ impl StatelessSessions {
         self.end_idle(&mut self.lock(), now);
     }
 
-    fn end_idle(&self, by_client: &mut HashMap<ClientName, SessionEntry>, now: Instant) {
+    fn end_idle(&self, by_client: &mut HashMap<StatelessSessionKey, SessionEntry>, now: Instant) {
         by_client.retain(|(principal, _), kept| {
             let is_over = self.is_over(kept, now);
             if is_over {
@@ -151,14 +151,14 @@ impl StatelessSessions {
         self.lock().len()
     }
 
-    fn leave(&self, client: &ClientName, now: Instant) {
+    fn leave(&self, client: &StatelessSessionKey, now: Instant) {
         if let Some(kept) = self.lock().get_mut(client) {
             kept.users -= 1;
             kept.last_used = now;
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<ClientName, SessionEntry>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<StatelessSessionKey, SessionEntry>> {
         // No code panics while the lock is held.
         self.by_client.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -170,7 +170,7 @@ impl fmt::Debug for StatelessSessions {
     }
 }
 
-impl Drop for StatelessSession {
+impl Drop for StatelessSessionGuard {
     fn drop(&mut self) {
         self.sessions.leave(&self.client, Instant::now());
     }
@@ -200,7 +200,7 @@ mod tests {
             Self { sessions, ended, start: Instant::now() }
         }
 
-        fn enter(&self, token: &str, client: &str, after: Duration) -> StatelessSession {
+        fn enter(&self, token: &str, client: &str, after: Duration) -> StatelessSessionGuard {
             self.sessions.enter(&AuthenticatedClient::new(Principal::token(token)), client, self.start + after)
         }
 

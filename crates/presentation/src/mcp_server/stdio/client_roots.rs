@@ -3,14 +3,14 @@
 //! The application is built once they are known. A folder that is new on this machine is used only after the user has
 //! approved it. Until then calls wait, and lists are answered without it.
 
-use super::server_handle::Stage;
+use super::server_handle::ServerReadiness;
 use crate::{
     app::App,
     mcp_server::{
         McpServer,
         client_caller::{ClientCaller, NotificationTarget},
         log_threshold::LogThreshold,
-        questions::Questions,
+        questions::PendingQuestions,
         server_identity::ServerIdentity,
     },
 };
@@ -22,7 +22,7 @@ use tokio::{
     time::timeout,
 };
 use toolstead_application::CancelSignal;
-use toolstead_domain::{Caller, Capability, ClientProfile, InputRequest, InputResponse};
+use toolstead_domain::{Caller, ClientCapability, ClientProfile, InputRequest, InputResponse};
 use toolstead_infrastructure::mcp::wire::lines::LineSender;
 use url::Url;
 
@@ -38,9 +38,9 @@ const NO: &str = "no";
 
 /// Builds the application once its roots are known.
 #[async_trait(?Send)]
-pub trait AppHost {
+pub trait AppLauncher {
     /// Sorts the folders of a client into trusted and new ones. Omits repetitions and folders that may not be roots.
-    async fn sort(&self, folders: Vec<PathBuf>) -> SortedFolders;
+    async fn sort(&self, folders: Vec<PathBuf>) -> FoldersByTrust;
 
     /// Stores the user's approval of a folder.
     async fn trust(&self, folder: PathBuf);
@@ -58,7 +58,7 @@ pub trait AppHost {
 
 /// Resolved folders, in the order of the client.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct SortedFolders {
+pub struct FoldersByTrust {
     /// Folders that the user approved.
     pub trusted: Vec<PathBuf>,
     /// Folders that the user has not approved yet.
@@ -80,7 +80,7 @@ pub(super) enum RootsEvent {
 #[derive(Debug)]
 pub(super) struct RootsEventSender {
     pub(super) events: mpsc::Sender<RootsEvent>,
-    pub(super) stages: watch::Sender<Stage>,
+    pub(super) stages: watch::Sender<ServerReadiness>,
 }
 
 impl RootsEventSender {
@@ -95,16 +95,16 @@ impl RootsEventSender {
 }
 
 /// Follows the folders of one client.
-pub(super) struct ClientRoots<'a> {
-    pub(super) workplace: &'a dyn AppHost,
+pub(super) struct ClientRootsWatcher<'a> {
+    pub(super) workplace: &'a dyn AppLauncher,
     pub(super) identity: ServerIdentity,
     /// Name of the view that is served; `None`: all tools.
     pub(super) view: Option<String>,
     /// Maximum time that the first list waits for servers.
     pub(super) first_list_waits: Duration,
-    pub(super) stages: watch::Sender<Stage>,
+    pub(super) stages: watch::Sender<ServerReadiness>,
     pub(super) lines: LineSender,
-    pub(super) questions: Arc<Questions>,
+    pub(super) questions: Arc<PendingQuestions>,
     /// Maximum time for the user to answer.
     pub(super) patience: Duration,
 }
@@ -119,15 +119,15 @@ struct RootsState {
 }
 
 /// Events of the connection, in order.
-struct RootsEvents {
+struct RootsEventReceiver {
     events: mpsc::Receiver<RootsEvent>,
     next: Option<RootsEvent>,
 }
 
 /// Error: the application could not be built.
-struct NotOpened;
+struct AppBuildError;
 
-impl RootsEvents {
+impl RootsEventReceiver {
     async fn next(&mut self) -> Option<RootsEvent> {
         match self.next.take() {
             Some(next) => Some(next),
@@ -148,10 +148,10 @@ impl RootsEvents {
     }
 }
 
-impl ClientRoots<'_> {
+impl ClientRootsWatcher<'_> {
     /// Runs until the connection ends or the application cannot be built.
     pub(super) async fn follow(self, events: mpsc::Receiver<RootsEvent>) {
-        let mut events = RootsEvents { events, next: None };
+        let mut events = RootsEventReceiver { events, next: None };
         let mut known = RootsState::default();
         while let Some(occasion) = events.next().await {
             let opened = match occasion {
@@ -173,8 +173,8 @@ impl ClientRoots<'_> {
         &self,
         client: &Arc<ClientProfile>,
         known: &mut RootsState,
-        events: &mut RootsEvents,
-    ) -> Result<(), NotOpened> {
+        events: &mut RootsEventReceiver,
+    ) -> Result<(), AppBuildError> {
         let caller = ClientCaller::new(
             None,
             LogThreshold::Request(None),
@@ -191,9 +191,9 @@ impl ClientRoots<'_> {
                 Vec::new()
             }
         };
-        let SortedFolders { trusted, mut new } = self.workplace.sort(named).await;
+        let FoldersByTrust { trusted, mut new } = self.workplace.sort(named).await;
         new.retain(|folder| !known.declined.contains(folder));
-        let can_ask = Capability::Elicitation.is_declared(&client.capabilities);
+        let can_ask = ClientCapability::Elicitation.is_declared(&client.capabilities);
         if !new.is_empty() && !can_ask {
             let listed: Vec<String> = new.iter().map(|folder| folder.display().to_string()).collect();
             let listed = listed.join(", ");
@@ -216,7 +216,7 @@ impl ClientRoots<'_> {
     }
 
     /// Replaces the application by one with these roots.
-    async fn open(&self, roots: Vec<PathBuf>, known: &mut RootsState, is_asking: bool) -> Result<(), NotOpened> {
+    async fn open(&self, roots: Vec<PathBuf>, known: &mut RootsState, is_asking: bool) -> Result<(), AppBuildError> {
         if known.open.as_ref() == Some(&roots) {
             self.stages.send_modify(|stage| stage.is_asking = is_asking);
             return Ok(());
@@ -228,11 +228,11 @@ impl ClientRoots<'_> {
             self.workplace.close_all().await;
         }
         known.open = None;
-        let app = self.workplace.open(roots.clone()).await.ok_or(NotOpened)?;
+        let app = self.workplace.open(roots.clone()).await.ok_or(AppBuildError)?;
         known.open = Some(roots);
         let server =
             Arc::new(McpServer::new(app, self.identity.clone(), self.first_list_waits).with_view(self.view.as_deref()));
-        self.stages.send_replace(Stage { server: Some(server), is_asking });
+        self.stages.send_replace(ServerReadiness { server: Some(server), is_asking });
         self.workplace.retire().await;
         Ok(())
     }

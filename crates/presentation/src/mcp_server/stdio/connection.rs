@@ -3,18 +3,18 @@
 use super::{
     StdioSettings,
     client_roots::{RootsEvent, RootsEventSender},
-    server_handle::{ResubscribingFeed, ServerHandle},
+    server_handle::{CurrentServer, ResubscribingFeed},
 };
 use crate::mcp_server::{
-    answer::Answer,
+    answer::SerializedResponse,
     call_request::CallRequest,
     call_tool::Client,
     client_caller::{ClientCaller, NotificationTarget},
-    in_flight::{InFlight, Running},
+    in_flight::{InFlightRequests, RunningRequest},
     log_threshold::LogThreshold,
     notification_feed::{Interests, NotificationFeed},
     protocol_error::{invalid_request, method_not_found, of_session, overloaded},
-    questions::Questions,
+    questions::PendingQuestions,
     request_meta::{RequestMeta, log_level},
     server_identity::ServerIdentity,
     subscription::Subscription,
@@ -28,14 +28,14 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolstead_domain::{
-    CancelReason, Capability, ClientProfile, Generation, ProtocolVersion, Scope, Session, SessionState,
+    CancelReason, ClientCapability, ClientProfile, ProtocolGeneration, ProtocolVersion, Scope, Session, SessionState,
     error_kind::ErrorKind,
 };
 use toolstead_infrastructure::mcp::wire::{
     client_message::parse_message,
     cut_message::CutMessage,
     lines::{LineSender, LinesClosed, MAX_MESSAGE_BYTES},
-    message::{Id, Message, RpcError, error_response},
+    message::{RequestId, RpcError, RpcMessage, error_response},
 };
 use uuid::Uuid;
 
@@ -48,19 +48,19 @@ const LEAST_BYTES: usize = 4 << 10;
 
 /// The state of one connection.
 pub(super) struct Connection {
-    server_handle: ServerHandle,
+    server_handle: CurrentServer,
     identity: ServerIdentity,
     /// Receiver of events about the client's folders, if the application depends on them.
     folders: Option<RootsEventSender>,
     lines: LineSender,
     session: Session,
     /// Generation of the client; `None` until its first request that shows it.
-    generation: Option<Generation>,
+    generation: Option<ProtocolGeneration>,
     /// Profile of the client, set by `initialize`.
     profile: Arc<ClientProfile>,
     threshold: LogThreshold,
-    in_flight: Arc<InFlight>,
-    questions: Arc<Questions>,
+    in_flight: Arc<InFlightRequests>,
+    questions: Arc<PendingQuestions>,
     /// Resources that a client with a session watches.
     watches: Arc<Watches>,
     turns: Arc<Semaphore>,
@@ -75,13 +75,13 @@ pub(super) struct Connection {
 }
 
 /// A request between its arrival and its answer, with its place in the queue.
-struct Pending {
-    running: Running,
+struct PendingRequest {
+    running: RunningRequest,
     _room: OwnedSemaphorePermit,
 }
 
 impl Connection {
-    pub(super) fn new(server_handle: ServerHandle, settings: &StdioSettings, lines: LineSender) -> Self {
+    pub(super) fn new(server_handle: CurrentServer, settings: &StdioSettings, lines: LineSender) -> Self {
         Self {
             server_handle,
             identity: settings.identity.clone(),
@@ -105,7 +105,7 @@ impl Connection {
 
     /// Sends events about the client's folders to `folders`. Returns the questions that are asked through this
     /// connection.
-    pub(super) fn with_roots_events(mut self, folders: RootsEventSender) -> (Self, Arc<Questions>) {
+    pub(super) fn with_roots_events(mut self, folders: RootsEventSender) -> (Self, Arc<PendingQuestions>) {
         self.folders = Some(folders);
         let questions = self.questions.clone();
         (self, questions)
@@ -133,7 +133,7 @@ impl Connection {
     }
 
     fn names_folders(&self) -> bool {
-        Capability::Roots.is_declared(&self.profile.capabilities)
+        ClientCapability::Roots.is_declared(&self.profile.capabilities)
     }
 
     /// Handles one line. Requests that take time continue in the background.
@@ -145,12 +145,12 @@ impl Connection {
             return Ok(());
         }
         match parse_message(bytes) {
-            Ok(Message::Request { id, method, params }) => self.request(id, method, params, bytes.len()).await,
-            Ok(Message::Notification { method, params }) => {
+            Ok(RpcMessage::Request { id, method, params }) => self.request(id, method, params, bytes.len()).await,
+            Ok(RpcMessage::Notification { method, params }) => {
                 self.notification(&method, &params);
                 Ok(())
             }
-            Ok(Message::Response { id, outcome }) => {
+            Ok(RpcMessage::Response { id, outcome }) => {
                 self.questions.answer(&id, outcome);
                 Ok(())
             }
@@ -199,7 +199,7 @@ impl Connection {
                 self.send_roots_event(RootsEvent::RootsChanged(self.profile.clone()));
             }
             "notifications/cancelled" => {
-                if let Some(id) = params.get("requestId").and_then(Id::from_value) {
+                if let Some(id) = params.get("requestId").and_then(RequestId::from_value) {
                     self.in_flight.cancel(&id);
                 }
             }
@@ -209,7 +209,7 @@ impl Connection {
 
     async fn request(
         &mut self,
-        id: Id,
+        id: RequestId,
         method: String,
         mut params: Map<String, Value>,
         bytes: usize,
@@ -218,8 +218,8 @@ impl Connection {
             Err(error) => Err(error),
             Ok(meta) => match (self.generation_of(&method, &meta), meta.traced(|_| None)) {
                 (Err(error), _) => Err(error),
-                (Ok(Generation::Legacy), meta) => self.legacy_request(&id, &method, params, meta, bytes),
-                (Ok(Generation::Modern), meta) => self.modern_request(&id, &method, params, meta, bytes),
+                (Ok(ProtocolGeneration::Legacy), meta) => self.legacy_request(&id, &method, params, meta, bytes),
+                (Ok(ProtocolGeneration::Modern), meta) => self.modern_request(&id, &method, params, meta, bytes),
             },
         };
         match answered {
@@ -231,51 +231,55 @@ impl Connection {
 
     /// Returns the generation by whose rules the request is served. A connection stays with the generation of its first
     /// request (MCP 2026-07-28, basic/versioning, "Backward Compatibility").
-    fn generation_of(&self, method: &str, meta: &RequestMeta) -> Result<Generation, RpcError> {
+    fn generation_of(&self, method: &str, meta: &RequestMeta) -> Result<ProtocolGeneration, RpcError> {
         let named = meta.named_version().map(|text| (text, ProtocolVersion::parse(text)));
         match (self.generation, named) {
             (None, Some((_, Some(version)))) if method != "server/discover" => Ok(version.generation()),
-            (None, Some(_)) => Ok(Generation::Modern),
-            (None, None) if matches!(method, "server/discover" | "subscriptions/listen") => Ok(Generation::Modern),
-            (None, None) => Ok(Generation::Legacy),
-            (Some(Generation::Legacy), Some((text, version)))
-                if version.is_none_or(|version| version.generation() == Generation::Modern) =>
+            (None, Some(_)) => Ok(ProtocolGeneration::Modern),
+            (None, None) if matches!(method, "server/discover" | "subscriptions/listen") => {
+                Ok(ProtocolGeneration::Modern)
+            }
+            (None, None) => Ok(ProtocolGeneration::Legacy),
+            (Some(ProtocolGeneration::Legacy), Some((text, version)))
+                if version.is_none_or(|version| version.generation() == ProtocolGeneration::Modern) =>
             {
                 Err(mixed(format!("with `initialize`, so requests of {text} need a connection of their own")))
             }
-            (Some(Generation::Legacy), _) => Ok(Generation::Legacy),
-            (Some(Generation::Modern), None) if method == "initialize" => {
+            (Some(ProtocolGeneration::Legacy), _) => Ok(ProtocolGeneration::Legacy),
+            (Some(ProtocolGeneration::Modern), None) if method == "initialize" => {
                 Err(mixed(format!("in {}, so `initialize` needs a connection of its own", ProtocolVersion::NEWEST)))
             }
-            (Some(Generation::Modern), Some((text, Some(version)))) if version.generation() == Generation::Legacy => {
+            (Some(ProtocolGeneration::Modern), Some((text, Some(version))))
+                if version.generation() == ProtocolGeneration::Legacy =>
+            {
                 Err(mixed(format!(
                     "in {}, so requests of {text} need a connection of their own",
                     ProtocolVersion::NEWEST
                 )))
             }
-            (Some(Generation::Modern), _) => Ok(Generation::Modern),
+            (Some(ProtocolGeneration::Modern), _) => Ok(ProtocolGeneration::Modern),
         }
     }
 
     fn legacy_request(
         &mut self,
-        id: &Id,
+        id: &RequestId,
         method: &str,
         mut params: Map<String, Value>,
         meta: RequestMeta,
         bytes: usize,
-    ) -> Result<Option<Answer>, RpcError> {
+    ) -> Result<Option<SerializedResponse>, RpcError> {
         match method {
             "initialize" => {
                 let mut session = self.session.clone();
                 session.initialize().map_err(of_session)?;
                 let (answer, profile) = self.identity.initialize(id, &mut params, self.guidance())?;
                 self.session = session;
-                self.generation = Some(Generation::Legacy);
+                self.generation = Some(ProtocolGeneration::Legacy);
                 self.profile = Arc::new(profile);
                 return Ok(Some(answer));
             }
-            "ping" => return Ok(Some(Answer::result(id, &json!({})))),
+            "ping" => return Ok(Some(SerializedResponse::result(id, &json!({})))),
             _ => {}
         }
         self.session.check_ready().map_err(of_session)?;
@@ -284,7 +288,7 @@ impl Connection {
                 let level = log_level(params.get("level").unwrap_or(&Value::Null))?;
                 self.threshold.set(level);
                 self.profile = Arc::new(ClientProfile { log_level: Some(level), ..(*self.profile).clone() });
-                Ok(Some(Answer::result(id, &json!({}))))
+                Ok(Some(SerializedResponse::result(id, &json!({}))))
             }
             "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list" => {
                 self.list(id, method, params, self.profile.clone(), bytes)
@@ -299,12 +303,12 @@ impl Connection {
 
     fn modern_request(
         &mut self,
-        id: &Id,
+        id: &RequestId,
         method: &str,
         params: Map<String, Value>,
         mut meta: RequestMeta,
         bytes: usize,
-    ) -> Result<Option<Answer>, RpcError> {
+    ) -> Result<Option<SerializedResponse>, RpcError> {
         let profile = meta.take_profile()?;
         if method == "server/discover" {
             return Ok(Some(self.identity.discover(id, self.guidance())));
@@ -312,7 +316,7 @@ impl Connection {
         if method == "ping" {
             return Err(method_not_found(method));
         }
-        if self.generation.replace(Generation::Modern).is_none() {
+        if self.generation.replace(ProtocolGeneration::Modern).is_none() {
             self.send_roots_event(RootsEvent::WithoutRoots);
         }
         match method {
@@ -332,12 +336,12 @@ impl Connection {
 
     fn list(
         &self,
-        id: &Id,
+        id: &RequestId,
         method: &str,
         params: Map<String, Value>,
         profile: Arc<ClientProfile>,
         bytes: usize,
-    ) -> Result<Option<Answer>, RpcError> {
+    ) -> Result<Option<SerializedResponse>, RpcError> {
         let (served, turns) = (self.server_handle.clone(), self.turns.clone());
         let (own_id, method, client) = (id.clone(), method.to_owned(), Client { scope: self.scope(), profile });
         self.answer_in_background(id, bytes, async move {
@@ -351,11 +355,11 @@ impl Connection {
     /// Answers a request in the background, unless the client cancels it first. Returns no immediate answer.
     fn answer_in_background(
         &self,
-        id: &Id,
+        id: &RequestId,
         bytes: usize,
-        answer: impl Future<Output = Option<Answer>> + Send + 'static,
-    ) -> Result<Option<Answer>, RpcError> {
-        let Pending { running, _room } = self.begin(id, bytes)?;
+        answer: impl Future<Output = Option<SerializedResponse>> + Send + 'static,
+    ) -> Result<Option<SerializedResponse>, RpcError> {
+        let PendingRequest { running, _room } = self.begin(id, bytes)?;
         let lines = self.lines.clone();
         self.lists.spawn(async move {
             let _room = _room;
@@ -374,14 +378,14 @@ impl Connection {
     #[expect(clippy::too_many_arguments, reason = "a request, taken apart")]
     fn call(
         &self,
-        id: &Id,
+        id: &RequestId,
         method: &str,
         mut params: Map<String, Value>,
         meta: RequestMeta,
         profile: Arc<ClientProfile>,
         threshold: LogThreshold,
         bytes: usize,
-    ) -> Result<Option<Answer>, RpcError> {
+    ) -> Result<Option<SerializedResponse>, RpcError> {
         let request = CallRequest::parse(method, &mut params, meta.rest)?;
         let pending = self.begin(id, bytes)?;
         let caller = ClientCaller::new(
@@ -391,14 +395,14 @@ impl Connection {
             NotificationTarget::Lines(self.lines.clone()),
         );
         let caller = Arc::new(match self.generation {
-            Some(Generation::Legacy) => caller.with_questions(self.questions.clone(), profile.clone()),
-            Some(Generation::Modern) | None => caller.with_retry_answers(),
+            Some(ProtocolGeneration::Legacy) => caller.with_questions(self.questions.clone(), profile.clone()),
+            Some(ProtocolGeneration::Modern) | None => caller.with_retry_answers(),
         });
         let client = Client { scope: self.scope(), profile };
         let (served, lines, turns) = (self.server_handle.clone(), self.lines.clone(), self.turns.clone());
         let cancel = pending.running.cancel.clone();
         self.tasks.spawn(async move {
-            let Pending { running, _room } = pending;
+            let PendingRequest { running, _room } = pending;
             let server = tokio::select! {
                 server = served.wait_until_callable() => server,
                 _ = cancel.cancelled() => served.now(),
@@ -424,11 +428,11 @@ impl Connection {
 
     fn watch(
         &self,
-        id: &Id,
+        id: &RequestId,
         method: &str,
         params: Map<String, Value>,
         bytes: usize,
-    ) -> Result<Option<Answer>, RpcError> {
+    ) -> Result<Option<SerializedResponse>, RpcError> {
         let (served, turns, watches) = (self.server_handle.clone(), self.turns.clone(), self.watches.clone());
         let (own_id, method, client) = (id.clone(), method.to_owned(), self.client());
         self.answer_in_background(id, bytes, async move {
@@ -439,7 +443,12 @@ impl Connection {
         })
     }
 
-    fn listen(&self, id: &Id, params: &Map<String, Value>, client: Client) -> Result<Option<Answer>, RpcError> {
+    fn listen(
+        &self,
+        id: &RequestId,
+        params: &Map<String, Value>,
+        client: Client,
+    ) -> Result<Option<SerializedResponse>, RpcError> {
         let mut subscription = Subscription::parse(id.clone(), params)?;
         let place = self.subscriptions.clone().try_acquire_owned();
         let place = place.map_err(|_| overloaded(format!("{MAX_SUBSCRIPTIONS} subscriptions are open already")))?;
@@ -499,12 +508,12 @@ impl Connection {
     }
 
     /// Registers a request. Rejects it if the limit of waiting bytes is reached.
-    fn begin(&self, id: &Id, bytes: usize) -> Result<Pending, RpcError> {
+    fn begin(&self, id: &RequestId, bytes: usize) -> Result<PendingRequest, RpcError> {
         let bytes = u32::try_from(bytes.max(LEAST_BYTES)).unwrap_or(u32::MAX);
         let room = self.room.clone().try_acquire_many_owned(bytes).map_err(|_| {
             overloaded("too many requests wait on this connection: send more when some of them are answered")
         })?;
-        Ok(Pending { running: self.in_flight.begin(id.clone())?, _room: room })
+        Ok(PendingRequest { running: self.in_flight.begin(id.clone())?, _room: room })
     }
 
     /// Reports that the input has ended, so the client will not answer any question.

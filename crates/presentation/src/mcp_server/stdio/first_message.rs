@@ -7,7 +7,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, Chain};
 use tokio_util::sync::CancellationToken;
 use toolstead_infrastructure::mcp::{
     client::connection::question_kind,
-    wire::{message::Message, meta::CLIENT_CAPABILITIES},
+    wire::{message::RpcMessage, meta::CLIENT_CAPABILITIES},
 };
 
 /// Maximum size of the first message in bytes.
@@ -49,7 +49,7 @@ fn first_line(read: &[u8]) -> Option<&[u8]> {
 
 /// Returns the capabilities that the message declares: in `initialize` up to 2025-11-25, in every request since.
 fn declared(line: &[u8]) -> Option<Map<String, Value>> {
-    let Ok(Message::Request { method, mut params, .. }) = Message::parse(line) else { return None };
+    let Ok(RpcMessage::Request { method, mut params, .. }) = RpcMessage::parse(line) else { return None };
     let declared = match method.as_str() {
         "initialize" => params.remove("capabilities").unwrap_or_else(|| Map::new().into()),
         _ => params.get_mut("_meta")?.get_mut(CLIENT_CAPABILITIES)?.take(),

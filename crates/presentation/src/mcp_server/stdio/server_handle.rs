@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 /// Current state of the application.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Stage {
+pub(super) struct ServerReadiness {
     /// `None` until the application is running.
     pub(super) server: Option<Arc<McpServer>>,
     /// `true` while calls wait because the user is being asked for the approval of folders.
@@ -19,16 +19,16 @@ pub(super) struct Stage {
 
 /// Handle of a connection's application. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(super) struct ServerHandle(watch::Receiver<Stage>);
+pub(super) struct CurrentServer(watch::Receiver<ServerReadiness>);
 
-impl ServerHandle {
+impl CurrentServer {
     /// Creates the handle of an application that is running and is never replaced.
     pub(super) fn fixed(server: Arc<McpServer>) -> Self {
-        Self(watch::Sender::new(Stage { server: Some(server), is_asking: false }).subscribe())
+        Self(watch::Sender::new(ServerReadiness { server: Some(server), is_asking: false }).subscribe())
     }
 
     /// Creates a handle that follows the states of the sender.
-    pub(super) fn from_stages(stages: &watch::Sender<Stage>) -> Self {
+    pub(super) fn from_stages(stages: &watch::Sender<ServerReadiness>) -> Self {
         Self(stages.subscribe())
     }
 
@@ -53,7 +53,7 @@ impl ServerHandle {
         self.once(|stage| stage.server.as_ref().is_some_and(|server| !Arc::ptr_eq(server, known))).await
     }
 
-    async fn once(&self, is_so: impl FnMut(&Stage) -> bool) -> Option<Arc<McpServer>> {
+    async fn once(&self, is_so: impl FnMut(&ServerReadiness) -> bool) -> Option<Arc<McpServer>> {
         let mut stages = self.0.clone();
         stages.wait_for(is_so).await.ok()?.server.clone()
     }
@@ -62,14 +62,14 @@ impl ServerHandle {
 /// Notifications of the application for one client, across replacements of the application.
 #[derive(Debug)]
 pub(super) struct ResubscribingFeed {
-    served: ServerHandle,
+    served: CurrentServer,
     interests: Interests,
     of: Option<(Arc<McpServer>, NotificationFeed)>,
 }
 
 impl ResubscribingFeed {
     /// Subscribes to all further notifications.
-    pub(super) fn new(served: ServerHandle, interests: Interests) -> Self {
+    pub(super) fn new(served: CurrentServer, interests: Interests) -> Self {
         let of = served.now().map(|server| {
             let feed = NotificationFeed::new(&server.app, &interests.in_view_of(&server));
             (server, feed)

@@ -3,18 +3,18 @@
 use super::client_adaptation::host_of;
 use crate::execute_tool::{
     ports::ExecuteToolPorts,
-    record::{Record, digest},
+    record::{CallRecord, digest},
 };
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
 use toolstead_domain::{
-    CallId, CancelReason, Clock, ExecutionLog, InputRequest, InputResponse, Labels, NotAnswered, Outcome, RequestKind,
-    ToolCall, ToolExecution, error_kind::ErrorKind,
+    CallId, CancelReason, Clock, ExecutionLog, ExecutionOutcome, InputRequest, InputResponse, Labels, NotAnswered,
+    RequestKind, ToolCall, ToolExecution, error_kind::ErrorKind,
 };
 use uuid::Uuid;
 
 /// Writer of the audit records of questions, including withdrawn ones.
-pub(in crate::execute_tool::question_channel) struct QuestionRecords {
+pub(in crate::execute_tool::question_channel) struct QuestionRecorder {
     log: Arc<dyn ExecutionLog>,
     clock: Arc<dyn Clock>,
     /// Final records that are not stored yet.
@@ -22,7 +22,7 @@ pub(in crate::execute_tool::question_channel) struct QuestionRecords {
     writing: tokio::sync::Mutex<()>,
 }
 
-impl QuestionRecords {
+impl QuestionRecorder {
     pub(super) fn new(ports: &ExecuteToolPorts) -> Self {
         Self {
             log: ports.log.clone(),
@@ -53,7 +53,7 @@ impl QuestionRecords {
 /// arguments` allows, and only the host of a page's URL.
 pub(super) fn question_record(
     call: &ToolCall,
-    record: &Record,
+    record: &CallRecord,
     request: &InputRequest,
     clock: &dyn Clock,
 ) -> ToolExecution {
@@ -78,7 +78,7 @@ pub(super) fn question_record(
         decision: None,
         started: clock.now(),
         ended: None,
-        outcome: Outcome::InputRequired,
+        outcome: ExecutionOutcome::InputRequired,
         result_bytes: 0,
         result_digest: None,
         metadata: Value::Null,
@@ -124,19 +124,19 @@ impl QuestionEnd {
         Self { word, detail, end }
     }
 
-    fn outcome(self, detail: String) -> Outcome {
+    fn outcome(self, detail: String) -> ExecutionOutcome {
         match self.end {
-            QuestionOutcome::Answered => Outcome::Succeeded,
-            QuestionOutcome::Refused(kind) => Outcome::Refused(kind, detail),
-            QuestionOutcome::Failed(kind) => Outcome::Failed(kind, detail),
-            QuestionOutcome::Cancelled => Outcome::Cancelled(CancelReason::Client),
+            QuestionOutcome::Answered => ExecutionOutcome::Succeeded,
+            QuestionOutcome::Refused(kind) => ExecutionOutcome::Refused(kind, detail),
+            QuestionOutcome::Failed(kind) => ExecutionOutcome::Failed(kind, detail),
+            QuestionOutcome::Cancelled => ExecutionOutcome::Cancelled(CancelReason::Client),
         }
     }
 }
 
 /// Audit record of an open question. Dropping it records that the question was withdrawn.
 pub(super) struct OpenQuestionRecord {
-    rows: Arc<QuestionRecords>,
+    rows: Arc<QuestionRecorder>,
     row: Option<ToolExecution>,
 }
 
@@ -145,7 +145,7 @@ impl OpenQuestionRecord {
     ///
     /// # Errors
     /// [`NotAnswered::NotRecorded`]. Such a question is not asked.
-    pub(super) async fn open(rows: Arc<QuestionRecords>, row: ToolExecution) -> Result<Self, NotAnswered> {
+    pub(super) async fn open(rows: Arc<QuestionRecorder>, row: ToolExecution) -> Result<Self, NotAnswered> {
         let open = Self { rows: rows.clone(), row: Some(row.clone()) };
         rows.log.record(row).await.map_err(|error| {
             tracing::error!(error = &error as &dyn std::error::Error, "a question is not recorded");
@@ -161,7 +161,7 @@ impl OpenQuestionRecord {
         self.rows.settle().await;
     }
 
-    fn ended(&mut self, outcome: Outcome, word: &str) {
+    fn ended(&mut self, outcome: ExecutionOutcome, word: &str) {
         if let Some(row) = self.row.take() {
             let (ended, metadata) = (Some(self.rows.clock.now()), json!({"answer": word}));
             self.rows.leave(ToolExecution { outcome, ended, metadata, ..row });
@@ -171,6 +171,6 @@ impl OpenQuestionRecord {
 
 impl Drop for OpenQuestionRecord {
     fn drop(&mut self) {
-        self.ended(Outcome::Cancelled(CancelReason::Client), "taken back");
+        self.ended(ExecutionOutcome::Cancelled(CancelReason::Client), "taken back");
     }
 }

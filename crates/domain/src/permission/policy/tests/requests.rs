@@ -19,20 +19,20 @@ fn namesake(own: &str) -> Tool {
     Tool::new(ToolName::for_plain_upstream(own), Map::new(), Category::Mcp, source)
 }
 
-fn decided(mode: Mode, rules: &[(Effect, &str)], tool: &Tool, touches: &str) -> Decision {
+fn decided(mode: PermissionMode, rules: &[(Effect, &str)], tool: &Tool, touches: &str) -> Decision {
     policy(mode, rules).decide(tool, &Map::new(), &accesses(touches))
 }
 
 #[track_caller]
 fn check_request(rules: &[(Effect, &str)], touches: &str, expected: Verdict) {
     let kind = accesses(touches)[0].kind();
-    let decision = decided(Mode::Default, rules, &stand_in(kind), touches);
+    let decision = decided(PermissionMode::Default, rules, &stand_in(kind), touches);
     assert_eq!(decision.verdict, expected, "{rules:?} {touches}: {}", decision.reason());
 }
 
 #[track_caller]
 fn check_namesake(rules: &[(Effect, &str)], name: &str, expected: Verdict) {
-    let decision = decided(Mode::Default, rules, &namesake(name), "up");
+    let decision = decided(PermissionMode::Default, rules, &namesake(name), "up");
     assert_eq!(decision.verdict, expected, "{rules:?} {name}: {}", decision.reason());
 }
 
@@ -131,11 +131,11 @@ fn a_server_is_closed_wholly_by_what_denies_all_of_its_requests() {
         ("mcp__git", true, true),
         ("mcp__git__get_prompt", false, true),
     ] {
-        let policy = policy(Mode::Default, &[(D, rule)]);
+        let policy = policy(PermissionMode::Default, &[(D, rule)]);
         let is_closed = |kind| policy.refusal_of_every_call(&stand_in(kind)).is_some();
         assert_eq!((is_closed(AccessKind::Resource), is_closed(AccessKind::Prompt)), (resources, prompts), "{rule}");
     }
-    let policy = policy(Mode::Default, &[(D, "Resource(git:*)"), (D, "Prompt")]);
+    let policy = policy(PermissionMode::Default, &[(D, "Resource(git:*)"), (D, "Prompt")]);
     for name in ["read_resource", "get_prompt"] {
         assert!(policy.refusal_of_every_call(&namesake(name)).is_none(), "{name}");
     }
@@ -147,15 +147,19 @@ fn requests_to_this_program_are_allowed_in_every_mode_and_closed_by_rules() {
     for source in [ToolSource::BuiltIn, provider] {
         let name = ToolName::for_plain_upstream("read_resource");
         let own = Tool::new(name, Map::new(), Category::Utility, source).standing_for(AccessKind::Resource);
-        for mode in Mode::ALL {
+        for mode in PermissionMode::ALL {
             assert_eq!(decided(*mode, &[], &own, "resource a://x").verdict, Allow, "{mode:?}");
         }
-        assert_eq!(decided(Mode::Bypass, &[(D, "Resource(git:a:*)")], &own, "resource a://x").verdict, Deny);
-        assert_eq!(decided(Mode::Default, &[(Q, "Resource")], &own, "resource a://x").verdict, Ask);
+        assert_eq!(decided(PermissionMode::Bypass, &[(D, "Resource(git:a:*)")], &own, "resource a://x").verdict, Deny);
+        assert_eq!(decided(PermissionMode::Default, &[(Q, "Resource")], &own, "resource a://x").verdict, Ask);
     }
     let of_server = stand_in(AccessKind::Resource);
-    for (mode, expected) in [(Mode::Plan, Deny), (Mode::DontAsk, Deny), (Mode::AcceptEdits, Ask), (Mode::Bypass, Allow)]
-    {
+    for (mode, expected) in [
+        (PermissionMode::Plan, Deny),
+        (PermissionMode::DontAsk, Deny),
+        (PermissionMode::AcceptEdits, Ask),
+        (PermissionMode::Bypass, Allow),
+    ] {
         assert_eq!(decided(mode, &[], &of_server, "resource a://x").verdict, expected, "{mode:?}");
     }
 }
@@ -171,7 +175,8 @@ fn a_refused_request_suggests_a_rule_for_this_one_and_names_the_rule_that_is_onl
     ] {
         assert_eq!(narrowest_rule(&accesses(touches)[0], "t").as_deref(), suggested, "{touches}");
     }
-    let decision = decided(Mode::Default, &[(A, "read_resource")], &stand_in(AccessKind::Resource), "resource a://x");
+    let decision =
+        decided(PermissionMode::Default, &[(A, "read_resource")], &stand_in(AccessKind::Resource), "resource a://x");
     assert!(matches!(&decision.decisive.near_miss, Some(NearMiss::OfTools(rule)) if rule.text == "read_resource"));
     assert_eq!(decision.suggestions("mcp__git__read_resource"), ["Resource(git:a://x)"]);
 }

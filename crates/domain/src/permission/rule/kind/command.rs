@@ -4,8 +4,8 @@ use super::{RuleKind, RuleKindResult};
 use crate::{
     access::{Access, CommandAccess},
     permission::{
-        command_pattern::{CommandPattern, PatternWords, Purpose},
-        path_pattern::PatternBase,
+        command_pattern::{CommandPattern, PatternPurpose, PatternWords},
+        path_pattern::PatternContext,
         rule::{Effect, RuleSubject},
     },
     workspace_roots::WorkspaceRoots,
@@ -15,10 +15,10 @@ use std::sync::Arc;
 #[derive(Debug)]
 struct CommandRule(CommandPattern);
 
-pub(super) fn parse(text: &str, effect: Effect, base: &PatternBase) -> RuleKindResult {
+pub(super) fn parse(text: &str, effect: Effect, base: &PatternContext) -> RuleKindResult {
     let purpose = match effect {
-        Effect::Allow => Purpose::Covering { transparent_programs: base.transparent_programs },
-        Effect::Ask | Effect::Deny => Purpose::Catching,
+        Effect::Allow => PatternPurpose::Covering { transparent_programs: base.transparent_programs },
+        Effect::Ask | Effect::Deny => PatternPurpose::Catching,
     };
     Ok(Arc::new(CommandRule(CommandPattern::parse(text, purpose)?)))
 }

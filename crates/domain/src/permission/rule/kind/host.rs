@@ -5,7 +5,7 @@ use crate::{
     access::Access,
     permission::{
         host_pattern::host_matches,
-        path_pattern::PatternBase,
+        path_pattern::PatternContext,
         rule::{Effect, RuleSubject},
     },
     workspace_roots::WorkspaceRoots,
@@ -16,7 +16,7 @@ use std::{net::Ipv4Addr, sync::Arc};
 #[derive(Debug)]
 struct DomainRule(String);
 
-pub(super) fn parse(text: &str, _: Effect, _: &PatternBase) -> RuleKindResult {
+pub(super) fn parse(text: &str, _: Effect, _: &PatternContext) -> RuleKindResult {
     let host = text.strip_prefix("domain:").map(str::trim).filter(|host| !host.is_empty());
     domain(host.ok_or("write `WebFetch(domain:example.com)` or `WebFetch(domain:*.example.com)`")?)
 }

@@ -4,7 +4,7 @@ use super::{RuleKind, RuleKindResult};
 use crate::{
     access::Access,
     permission::{
-        path_pattern::PatternBase,
+        path_pattern::PatternContext,
         rule::{Effect, RuleSubject},
     },
     tool_selection::{patterns_meet, wildcard_match},
@@ -16,7 +16,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 struct NameRule(String);
 
-pub(super) fn parse(text: &str, _: Effect, _: &PatternBase) -> RuleKindResult {
+pub(super) fn parse(text: &str, _: Effect, _: &PatternContext) -> RuleKindResult {
     let allowed = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '*' | ':' | '/');
     match !text.is_empty() && text.chars().all(allowed) {
         true => Ok(Arc::new(NameRule(text.into()))),

@@ -4,7 +4,7 @@ use super::{RuleKind, RuleKindResult};
 use crate::{
     access::{Access, PathAccess},
     permission::{
-        path_pattern::{PathPattern, PatternAnchoring, PatternBase},
+        path_pattern::{PathPattern, PatternAnchoring, PatternContext},
         rule::{Effect, RuleSubject},
     },
     workspace_roots::WorkspaceRoots,
@@ -14,7 +14,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 struct PathRule(PathPattern);
 
-pub(super) fn parse(text: &str, effect: Effect, base: &PatternBase) -> RuleKindResult {
+pub(super) fn parse(text: &str, effect: Effect, base: &PatternContext) -> RuleKindResult {
     let reach = match effect {
         Effect::Allow => PatternAnchoring::Anchored,
         Effect::Ask | Effect::Deny => PatternAnchoring::AnyDepth,

@@ -4,7 +4,7 @@ use super::{RuleKind, RuleKindResult};
 use crate::{
     access::Access,
     permission::{
-        path_pattern::PatternBase,
+        path_pattern::PatternContext,
         rule::{Effect, RuleSubject},
     },
     server_name::ServerName,
@@ -19,20 +19,20 @@ const LONGEST_TEMPLATE: usize = 8_192;
 
 /// Patterns of the name of a server and of what is requested from it, with `*` for any characters.
 #[derive(Debug)]
-struct RequestRule {
+struct ResourceOrPromptRule {
     subject: RuleSubject,
     server: String,
     name: String,
 }
 
-pub(super) fn parse_resource(text: &str, effect: Effect, _: &PatternBase) -> RuleKindResult {
+pub(super) fn parse_resource(text: &str, effect: Effect, _: &PatternContext) -> RuleKindResult {
     if text.split_once(':').is_some_and(|(_, rest)| rest.starts_with("//")) {
         return Err(format!("the server's name is missing: write `Resource(SERVER:{text})`"));
     }
     parse(RuleSubject::Resource, text, effect)
 }
 
-pub(super) fn parse_prompt(text: &str, effect: Effect, _: &PatternBase) -> RuleKindResult {
+pub(super) fn parse_prompt(text: &str, effect: Effect, _: &PatternContext) -> RuleKindResult {
     parse(RuleSubject::Prompt, text, effect)
 }
 
@@ -54,10 +54,10 @@ fn parse(subject: RuleSubject, text: &str, effect: Effect) -> RuleKindResult {
     if effect == Effect::Allow && server.contains('*') {
         return Err(format!("an allow rule must name the server without `*`: write `{form}`"));
     }
-    Ok(Arc::new(RequestRule { subject, server: server.into(), name: name.into() }))
+    Ok(Arc::new(ResourceOrPromptRule { subject, server: server.into(), name: name.into() }))
 }
 
-impl RequestRule {
+impl ResourceOrPromptRule {
     /// Returns the name or URI that the access requests, if this rule applies to such a request to its server.
     fn requested<'a>(&self, access: &'a Access) -> Option<&'a str> {
         let (subject, server, name) = match access {
@@ -78,7 +78,7 @@ impl RequestRule {
     }
 }
 
-impl RuleKind for RequestRule {
+impl RuleKind for ResourceOrPromptRule {
     fn subject(&self) -> RuleSubject {
         self.subject
     }

@@ -5,7 +5,7 @@ use super::{
     ways_out::{notes, notes_until},
 };
 use crate::{
-    browser::{browsers::Owner, tests::server},
+    browser::{browsers::BrowserOwner, tests::server},
     egress::testing::FakeNetwork,
 };
 use serde_json::json;
@@ -111,7 +111,7 @@ async fn a_page_that_runs_without_end_holds_no_call_and_no_close() {
     let late = tools.call("browser_click", stop).await.unwrap_err();
     assert!(late.kind == ErrorKind::Timeout && late.text().contains("It may be done all the same"), "{late:?}");
     // One call hangs in the page, and another one ends the browser under it.
-    let owner = Owner { principal: Principal::local(), session: "test".into() };
+    let owner = BrowserOwner { principal: Principal::local(), session: "test".into() };
     let ended = browsers.end_of(&owner).unwrap();
     let both =
         async { tokio::join!(tools.call("browser_get_page", json!({})), tools.call("browser_close", json!({}))) };
@@ -138,7 +138,7 @@ async fn nothing_is_left_of_a_browser_that_broke_off() {
     let folder = tempfile::tempdir().unwrap();
     let (tools, browsers) = tools_on(network(STUCK).await, folder.path(), IDLE);
     tools.call("browser_navigate", json!({"url": "http://shop.example/"})).await.unwrap();
-    let owner = Owner { principal: Principal::local(), session: "test".into() };
+    let owner = BrowserOwner { principal: Principal::local(), session: "test".into() };
     browsers.end_of(&owner).unwrap().close();
     nothing_is_left(folder.path()).await;
     assert_eq!(tools.call("browser_close", json!({})).await.unwrap().joined_text(), "No browser was open.");
@@ -165,8 +165,8 @@ async fn a_page_that_floods_its_browser_is_told_in_short_and_ends() {
     let facts = crowd.structured_content().unwrap();
     assert!(facts["notes"].as_array().unwrap().len() <= 31 && facts["tabs"].as_u64().unwrap() <= 16, "{facts}");
     assert!(crowd.joined_text().len() < 40_000, "{}", crowd.joined_text().len());
-    let owner = Owner { principal: Principal::local(), session: "test".into() };
-    let frames = |session: &crate::browser::session::Session| {
+    let owner = BrowserOwner { principal: Principal::local(), session: "test".into() };
+    let frames = |session: &crate::browser::session::BrowserSession| {
         session.state().tabs.values().map(|tab| tab.frames.len()).max().unwrap_or_default()
     };
     if !facts["notes"].to_string().contains("16 are already open") {

@@ -61,7 +61,7 @@ pub(super) struct OfferedToolServer<'a> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, untagged)]
-enum Request {
+enum OfferedToolRequest {
     Call {
         call: String,
         #[serde(default)]
@@ -180,11 +180,11 @@ impl<'a> OfferedToolServer<'a> {
         };
         drop(line);
         match request {
-            Request::List { list } => {
+            OfferedToolRequest::List { list } => {
                 let place = self.lists.acquire().await.ok();
                 (self.list_tools(&list), place)
             }
-            Request::Call { call, arguments } => {
+            OfferedToolRequest::Call { call, arguments } => {
                 let place = self.calls.acquire().await.ok();
                 if self.unanswered.load(Ordering::Relaxed) >= MOST_UNANSWERED {
                     return (refused(&unanswered_failure()), place);
@@ -249,7 +249,7 @@ fn unanswered_failure() -> ToolFailure {
     failure.next("Run it again when an approver is available, or have its calls allowed by a rule.")
 }
 
-fn request(line: &[u8]) -> Result<Request, ToolFailure> {
+fn request(line: &[u8]) -> Result<OfferedToolRequest, ToolFailure> {
     let wrong = |message: String| ToolFailure::new(ErrorKind::InvalidInput, message);
     if has_too_many_values(line) {
         return Err(wrong("the request has too many values: send fewer at once".into()));
@@ -276,7 +276,7 @@ fn refused(failure: &ToolFailure) -> Vec<u8> {
 }
 
 fn line_of(answer: &impl Serialize) -> Vec<u8> {
-    let mut line = Line(Vec::new());
+    let mut line = AnswerBuffer(Vec::new());
     if serde_json::to_writer(&mut line, answer).is_err() {
         let message = format!("the result has more than {MAX_ANSWER_BYTES} bytes: request less at once");
         return refused(&ToolFailure::new(ErrorKind::TooLarge, message));
@@ -286,9 +286,9 @@ fn line_of(answer: &impl Serialize) -> Vec<u8> {
 }
 
 /// A buffer for an answer, with a size limit.
-struct Line(Vec<u8>);
+struct AnswerBuffer(Vec<u8>);
 
-impl io::Write for Line {
+impl io::Write for AnswerBuffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.0.len() + bytes.len() > MAX_ANSWER_BYTES {
             return Err(io::ErrorKind::FileTooLarge.into());

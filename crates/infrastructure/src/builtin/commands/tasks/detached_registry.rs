@@ -1,5 +1,5 @@
 //! Detached tasks of sessions that continue in other processes. The process that started a task owns it; later
-//! processes follow it by its socket, or read its record ([`DetachedTasks`]).
+//! processes follow it by its socket, or read its record ([`DetachedTaskFolder`]).
 //!
 //! Both describe a task by the same frames: a line of JSON each, followed by bytes for some of them.
 
@@ -10,17 +10,17 @@ use self::{
     frame::{Frame, Frames, TaskDescription, send},
     task_owner::{append_frames, keep},
 };
-use super::{Kind, Task, TaskId};
+use super::{Task, TaskId, TaskKind};
 use crate::{
     builtin::{
         commands::{
             capture::Capture,
-            command::{Command, CommandControl, CommandEnd, OnceFlag, RemoteChannels},
+            command::{CommandControl, CommandEnd, CommandHandle, CommandOwnerChannels, OnceFlag},
             programs::CommandSettings,
         },
         files::read_state::SessionKey,
     },
-    sandbox::detached::{DetachedTasks, NewDetachedTask},
+    sandbox::detached::{DetachedTaskFolder, DetachedTaskListener},
 };
 use futures::future::join_all;
 use std::{
@@ -50,7 +50,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// Detached tasks of this process and of others.
 #[derive(Debug)]
 pub(super) struct DetachedRegistry {
-    place: DetachedTasks,
+    place: DetachedTaskFolder,
     /// `true` if this process may own detached tasks.
     pub(super) outlives: bool,
     owned: Mutex<JoinSet<()>>,
@@ -83,7 +83,7 @@ struct ReceivedState {
 }
 
 impl DetachedRegistry {
-    pub(super) fn new(place: DetachedTasks, outlives: bool) -> Self {
+    pub(super) fn new(place: DetachedTaskFolder, outlives: bool) -> Self {
         Self { place, outlives, owned: Mutex::default() }
     }
 
@@ -92,12 +92,12 @@ impl DetachedRegistry {
     }
 
     /// Reserves a number for a task.
-    pub(super) fn begin(&self) -> Result<NewDetachedTask, ToolFailure> {
+    pub(super) fn begin(&self) -> Result<DetachedTaskListener, ToolFailure> {
         self.place.begin().map_err(record_failure)
     }
 
     /// Takes ownership of a task until it has ended.
-    pub(super) fn keep(&self, task: &Arc<Task>, begun: NewDetachedTask) -> Result<(), ToolFailure> {
+    pub(super) fn keep(&self, task: &Arc<Task>, begun: DetachedTaskListener) -> Result<(), ToolFailure> {
         let number = begun.number;
         let keeping = keep(self.place.clone(), task.clone(), begun).map_err(|error| {
             self.place.close(number);
@@ -171,7 +171,7 @@ fn record_failure(error: io::Error) -> ToolFailure {
 
 /// Finds one task: by its socket while it runs, otherwise by its record.
 async fn find_task(
-    place: &DetachedTasks,
+    place: &DetachedTaskFolder,
     number: u64,
     settings: &CommandSettings,
     now: Timestamp,
@@ -183,8 +183,8 @@ async fn find_task(
     let capture = Arc::new(Capture::new(settings.spool_folder.clone(), settings.kept_bytes));
     let age = u64::try_from(now.0.saturating_sub(portrait.started_at)).unwrap_or(0);
     let started = Instant::now().checked_sub(Duration::from_micros(age)).unwrap_or_else(Instant::now);
-    let (command, channels) = Command::remote(capture.clone(), portrait.process, started, portrait.takes_input);
-    let RemoteChannels { ended, orders, texts } = channels;
+    let (command, channels) = CommandHandle::remote(capture.clone(), portrait.process, started, portrait.takes_input);
+    let CommandOwnerChannels { ended, orders, texts } = channels;
     let mut heard = ReceivedState { capture, ended, cursor: 0, end_reported: false };
     let live = match connect_to_owner(place, number, &secret, &mut heard).await {
         Ok(stream) => Some(stream),
@@ -208,7 +208,7 @@ async fn find_task(
     }
     Ok(Some(Task {
         id: TaskId(number),
-        kind: Kind::Shell,
+        kind: TaskKind::Shell,
         owner: SessionKey { principal: portrait.principal(), session: portrait.session },
         is_detached: true,
         text: portrait.text,
@@ -222,14 +222,14 @@ async fn find_task(
 }
 
 /// Returns `true` if the owner is certainly gone: its socket does not exist, or refuses connections.
-fn has_lost_owner(place: &DetachedTasks, number: u64) -> bool {
+fn has_lost_owner(place: &DetachedTaskFolder, number: u64) -> bool {
     let gone = |error: io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused);
     place.connect(number).is_err_and(gone)
 }
 
 /// Connects to the owner, and receives everything that was printed so far.
 async fn connect_to_owner(
-    place: &DetachedTasks,
+    place: &DetachedTaskFolder,
     number: u64,
     secret: &str,
     heard: &mut ReceivedState,
@@ -271,7 +271,7 @@ impl ReceivedState {
     }
 
     /// Reads the rest of the record. A task whose record has no end is lost.
-    async fn rest_of<R: AsyncRead + Unpin>(&mut self, record: &mut Frames<R>, place: &DetachedTasks, number: u64) {
+    async fn rest_of<R: AsyncRead + Unpin>(&mut self, record: &mut Frames<R>, place: &DetachedTaskFolder, number: u64) {
         // A truncated record ends at its last whole frame.
         while let Ok(Some((frame, bytes))) = record.next().await {
             self.apply(frame, bytes).await;
@@ -291,7 +291,7 @@ impl ReceivedState {
 async fn follow(
     mut heard: ReceivedState,
     mut frames: Frames<tokio::net::unix::OwnedReadHalf>,
-    place: DetachedTasks,
+    place: DetachedTaskFolder,
     number: u64,
 ) {
     while let Ok(Some((frame, bytes))) = frames.next().await {

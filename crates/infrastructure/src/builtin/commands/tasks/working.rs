@@ -1,10 +1,10 @@
 //! Work that is not a command, as tasks: agents are listed, awaited and stopped like commands.
 
-use super::{Kind, NewTask, Tasks};
+use super::{NewTask, TaskKind, Tasks};
 use crate::builtin::{
     commands::{
-        capture::{Capture, Stream},
-        command::{Command, CommandControl, CommandEnd, EndCause, RemoteChannels},
+        capture::{Capture, OutputStream},
+        command::{CommandControl, CommandEnd, CommandHandle, CommandOwnerChannels, EndCause},
         programs::CommandSettings,
     },
     files::read_state::SessionKey,
@@ -14,7 +14,7 @@ use futures::FutureExt;
 use std::{fmt, panic::AssertUnwindSafe, sync::Arc, time::Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use toolstead_domain::{
-    Clock, EventSink, Principal, TaskEnd, TaskOutput, TaskWork, ToolFailure,
+    Clock, EventSink, Principal, TaskEnd, TaskOutputSink, TaskWork, ToolFailure,
     error_kind::ErrorKind,
     ports::tasks::{self},
 };
@@ -47,10 +47,10 @@ impl tasks::Tasks for WorkAsTasks {
         self.check_room(&task.principal, &task.session)?;
         let capture = Arc::new(Capture::new(self.settings.spool_folder.clone(), self.settings.kept_bytes));
         let started = Instant::now();
-        let (command, elsewhere) = Command::remote(capture.clone(), 0, started, false);
+        let (command, elsewhere) = CommandHandle::remote(capture.clone(), 0, started, false);
         let owner = SessionKey { principal: task.principal.clone(), session: task.session.to_string() };
         let new = NewTask {
-            kind: Kind::Agent,
+            kind: TaskKind::Agent,
             owner,
             is_detached: false,
             text: task.title,
@@ -66,11 +66,11 @@ impl tasks::Tasks for WorkAsTasks {
 }
 
 /// Runs the work until it ends or is stopped, and captures its output.
-async fn run_work(work: Box<dyn TaskWork>, channels: RemoteChannels, capture: Arc<Capture>, started: Instant) {
-    let RemoteChannels { ended, mut orders, texts: _texts } = channels;
+async fn run_work(work: Box<dyn TaskWork>, channels: CommandOwnerChannels, capture: Arc<Capture>, started: Instant) {
+    let CommandOwnerChannels { ended, mut orders, texts: _texts } = channels;
     let (words, mut said) = unbounded_channel();
     let end = {
-        let mut working = Box::pin(AssertUnwindSafe(work.run(Arc::new(TextSender(words)))).catch_unwind());
+        let mut working = Box::pin(AssertUnwindSafe(work.run(Arc::new(TaskOutputSender(words)))).catch_unwind());
         loop {
             tokio::select! {
                 biased;
@@ -103,16 +103,16 @@ async fn capture_rest(capture: &Arc<Capture>, said: &mut UnboundedReceiver<Strin
 
 async fn capture_text(capture: &Arc<Capture>, text: String) {
     if !capture.is_on_disk(text.len()) {
-        return capture.append(Stream::Stdout, text.as_bytes());
+        return capture.append(OutputStream::Stdout, text.as_bytes());
     }
     let capture = capture.clone();
     // Fails only during shutdown of the runtime.
-    let _ = tokio::task::spawn_blocking(move || capture.append(Stream::Stdout, text.as_bytes())).await;
+    let _ = tokio::task::spawn_blocking(move || capture.append(OutputStream::Stdout, text.as_bytes())).await;
 }
 
-struct TextSender(UnboundedSender<String>);
+struct TaskOutputSender(UnboundedSender<String>);
 
-impl TaskOutput for TextSender {
+impl TaskOutputSink for TaskOutputSender {
     fn write(&self, text: &str) {
         // Fails once the task has ended.
         let _ = self.0.send(text.to_owned());
@@ -121,7 +121,7 @@ impl TaskOutput for TextSender {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::Status, *};
+    use super::{super::TaskStatus, *};
     use crate::system_clock::SystemClock;
     use tokio::sync::oneshot;
     use toolstead_domain::{NoEvents, Tasks as _};
@@ -131,7 +131,7 @@ mod tests {
 
     #[async_trait]
     impl TaskWork for Says {
-        async fn run(self: Box<Self>, output: Arc<dyn TaskOutput>) -> TaskEnd {
+        async fn run(self: Box<Self>, output: Arc<dyn TaskOutputSink>) -> TaskEnd {
             // Dropped with this future.
             let _gone = self.1;
             output.write("a word\n");
@@ -163,8 +163,8 @@ mod tests {
     async fn work_is_known_as_a_task_to_its_session_with_what_it_said() {
         let tasks = Arc::new(Tasks::default());
         for (end, status, outcome) in [
-            (TaskEnd::Succeeded, Status::Succeeded, "is done after"),
-            (TaskEnd::Failed, Status::Failed, "failed after"),
+            (TaskEnd::Succeeded, TaskStatus::Succeeded, "is done after"),
+            (TaskEnd::Failed, TaskStatus::Failed, "failed after"),
         ] {
             let id = as_tasks(&tasks).begin(new_task(), Box::new(Says(Some(end), None))).await.unwrap();
             let task = tasks.find(&viewer("s"), &id).unwrap();
@@ -191,7 +191,7 @@ mod tests {
             }
             assert!(is_gone.await.is_err(), "the future is dropped");
             task.command.ended().await;
-            assert_eq!(task.status(), Status::Cancelled);
+            assert_eq!(task.status(), TaskStatus::Cancelled);
         }
     }
 }

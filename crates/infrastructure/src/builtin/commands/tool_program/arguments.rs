@@ -1,6 +1,6 @@
 //! The arguments of `tool`: a name, and the arguments of the call as JSON or as fields.
 
-use super::ExitFailure;
+use super::ToolProgramError;
 use serde_json::{Map, Value};
 use toolstead_domain::tool_input_schema::nearest_name;
 
@@ -24,13 +24,13 @@ pub(super) enum ArgumentSource<'a> {
     Fields(&'a [String]),
 }
 
-pub(super) fn parse_command(words: &[String]) -> Result<ToolCommand<'_>, ExitFailure> {
+pub(super) fn parse_command(words: &[String]) -> Result<ToolCommand<'_>, ToolProgramError> {
     let (name, rest) = match words {
-        [] => return Err(ExitFailure::usage("the tool name is missing; see `tool --list` and `tool --help`")),
+        [] => return Err(ToolProgramError::usage("the tool name is missing; see `tool --list` and `tool --help`")),
         [one] if one == "--help" || one == "-h" => return Ok(ToolCommand::Usage),
         [one] if one == "--list" => return Ok(ToolCommand::List),
         [name, ..] if name.starts_with('-') => {
-            return Err(ExitFailure::usage(format!(
+            return Err(ToolProgramError::usage(format!(
                 "`{name}` is not a tool: the name comes first, as in `tool NAME --field value`"
             )));
         }
@@ -46,16 +46,18 @@ pub(super) fn parse_command(words: &[String]) -> Result<ToolCommand<'_>, ExitFai
         }
         [first, ..] => {
             let message = format!("`{first}` is neither a JSON object nor a field");
-            return Err(ExitFailure::usage(format!("{message}: write '{{\"field\": \"value\"}}' or --field value")));
+            return Err(ToolProgramError::usage(format!(
+                "{message}: write '{{\"field\": \"value\"}}' or --field value"
+            )));
         }
     })
 }
 
-pub(super) fn object(text: &str) -> Result<Value, ExitFailure> {
+pub(super) fn object(text: &str) -> Result<Value, ToolProgramError> {
     match serde_json::from_str(text) {
         Ok(object @ Value::Object(_)) => Ok(object),
-        Ok(_) => Err(ExitFailure::usage("the arguments are not a JSON object: write '{\"field\": \"value\"}'")),
-        Err(error) => Err(ExitFailure::usage(format!("the arguments are not JSON: {error}"))),
+        Ok(_) => Err(ToolProgramError::usage("the arguments are not a JSON object: write '{\"field\": \"value\"}'")),
+        Err(error) => Err(ToolProgramError::usage(format!("the arguments are not JSON: {error}"))),
     }
 }
 
@@ -63,13 +65,13 @@ pub(super) fn object(text: &str) -> Result<Value, ExitFailure> {
 pub(super) fn fields(
     words: &[String],
     schema: &Value,
-    input: &mut dyn FnMut() -> Result<String, ExitFailure>,
-) -> Result<Value, ExitFailure> {
+    input: &mut dyn FnMut() -> Result<String, ToolProgramError>,
+) -> Result<Value, ToolProgramError> {
     let mut object = Map::new();
     let mut words = words.iter().peekable();
     while let Some(word) = words.next() {
         let Some(field) = word.strip_prefix("--").filter(|field| !field.is_empty()) else {
-            return Err(ExitFailure::usage(format!(
+            return Err(ToolProgramError::usage(format!(
                 "`{word}` has no field: write --field value, and lists as --field a --field b"
             )));
         };
@@ -82,7 +84,7 @@ pub(super) fn fields(
         let text = match given {
             Some(given) => given,
             None if is_flag => words.next_if(|next| *next == "true" || *next == "false").map_or("true", String::as_str),
-            None => words.next().ok_or_else(|| ExitFailure::usage(format!("--{field} has no value")))?,
+            None => words.next().ok_or_else(|| ToolProgramError::usage(format!("--{field} has no value")))?,
         };
         let read =
             if text == "-" && (kinds.has("string") || kinds.items_have("string")) { Some(input()?) } else { None };
@@ -104,38 +106,38 @@ pub(super) fn fields(
     Ok(Value::Object(object))
 }
 
-fn twice(field: &str) -> ExitFailure {
-    ExitFailure::usage(format!("--{field} is given twice, but takes one value"))
+fn twice(field: &str) -> ToolProgramError {
+    ToolProgramError::usage(format!("--{field} is given twice, but takes one value"))
 }
 
 /// Finds a field, and returns its name in the schema and its types.
-fn known<'a>(field: &str, schema: &'a Value) -> Result<(String, Kinds<'a>), ExitFailure> {
+fn known<'a>(field: &str, schema: &'a Value) -> Result<(String, FieldTypes<'a>), ToolProgramError> {
     let properties = schema.get("properties").and_then(Value::as_object);
     let names = || properties.into_iter().flatten().map(|(name, _)| name.as_str());
     let folded = field.replace('-', "_");
     let is_meant = |name: &&str| *name == field || *name == folded;
     if let Some(name) = names().find(is_meant) {
-        return Ok((name.into(), Kinds::of(&schema["properties"][name], schema)));
+        return Ok((name.into(), FieldTypes::of(&schema["properties"][name], schema)));
     }
     if schema.get("additionalProperties") == Some(&Value::Bool(false)) {
         let known: Vec<String> = names().map(|name| format!("--{name}")).collect();
         let meant = nearest_name(&folded, names()).map_or(".".into(), |name| format!("; did you mean --{name}?"));
-        return Err(ExitFailure::usage(format!(
+        return Err(ToolProgramError::usage(format!(
             "there is no field --{field}{meant} The tool takes {}",
             known.join(", ")
         )));
     }
-    Ok((field.into(), Kinds { names: Vec::new(), items: None, root: schema }))
+    Ok((field.into(), FieldTypes { names: Vec::new(), items: None, root: schema }))
 }
 
 /// Types that a field may have; none if its schema does not specify any.
-struct Kinds<'a> {
+struct FieldTypes<'a> {
     names: Vec<&'a str>,
     items: Option<&'a Value>,
     root: &'a Value,
 }
 
-impl<'a> Kinds<'a> {
+impl<'a> FieldTypes<'a> {
     fn of(schema: &'a Value, root: &'a Value) -> Self {
         let mut kinds = Self { names: Vec::new(), items: None, root };
         kinds.add(schema, MAX_REFERENCES);
@@ -170,8 +172,8 @@ impl<'a> Kinds<'a> {
         self.names.contains(&kind)
     }
 
-    fn items(&self) -> Kinds<'a> {
-        Kinds::of(self.items.unwrap_or(&Value::Null), self.root)
+    fn items(&self) -> FieldTypes<'a> {
+        FieldTypes::of(self.items.unwrap_or(&Value::Null), self.root)
     }
 
     fn items_have(&self, kind: &str) -> bool {
@@ -191,7 +193,7 @@ fn kind_of(value: &Value) -> &'static str {
 }
 
 /// Parses a text as a value of these types. It remains a text wherever a text is allowed.
-fn value(field: &str, text: &str, kinds: &Kinds<'_>) -> Result<Value, ExitFailure> {
+fn value(field: &str, text: &str, kinds: &FieldTypes<'_>) -> Result<Value, ToolProgramError> {
     let parsed = serde_json::from_str::<Value>(text).ok().filter(|value| {
         let kind = kind_of(value);
         let fits = kinds.has(kind) || (kind == "number" && kinds.has("integer"));
@@ -200,7 +202,7 @@ fn value(field: &str, text: &str, kinds: &Kinds<'_>) -> Result<Value, ExitFailur
     match parsed {
         Some(value) => Ok(value),
         None if kinds.has("string") || kinds.names.is_empty() => Ok(text.into()),
-        None => Err(ExitFailure::usage(format!("--{field} takes {}, not `{text}`", kinds.names.join(" or ")))),
+        None => Err(ToolProgramError::usage(format!("--{field} takes {}, not `{text}`", kinds.names.join(" or ")))),
     }
 }
 
@@ -254,7 +256,7 @@ mod tests {
         let made = fields(&words(line), &schema, &mut || Ok("from input\n".into()));
         match (made, expected) {
             (Ok(made), Ok(expected)) => assert_eq!(made, expected, "{line:?}"),
-            (Err(ExitFailure { code, message }), Err(part)) => {
+            (Err(ToolProgramError { code, message }), Err(part)) => {
                 assert!(code == 2 && message.contains(part), "{line:?}: {message}");
             }
             (made, expected) => panic!("{line:?}: {made:?}, and not {expected:?}"),

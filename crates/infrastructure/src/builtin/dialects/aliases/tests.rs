@@ -3,7 +3,7 @@
 use super::*;
 use crate::builtin;
 use serde_json::{Value, json};
-use toolstead_domain::{Formats, ToolInputSchema, coercion::coerce};
+use toolstead_domain::{FormatValidation, ToolInputSchema, coercion::coerce};
 
 #[track_caller]
 fn check(alias: &str, given: Value, tool: &str, expected: Value) {
@@ -12,7 +12,7 @@ fn check(alias: &str, given: Value, tool: &str, expected: Value) {
     alias.rewrite(&mut arguments).unwrap();
     assert_eq!(Value::Object(arguments), expected);
     let definition = builtin::tests::definition(tool);
-    let schema = ToolInputSchema::compile(definition.input_schema(), Formats::Asserted).unwrap();
+    let schema = ToolInputSchema::compile(definition.input_schema(), FormatValidation::Asserted).unwrap();
     schema.validate(&expected).unwrap();
 }
 
@@ -135,7 +135,7 @@ fn searches_for_jobs_of_every_spelling_become_valid_ones() {
         coerce(definition.input_schema(), &mut arguments);
         let expected = json!({"keyword": "rust", "limit": 25, (ours): [meant]});
         assert_eq!(Value::Object(arguments), expected, "{theirs}: {word}");
-        let schema = ToolInputSchema::compile(definition.input_schema(), Formats::Asserted).unwrap();
+        let schema = ToolInputSchema::compile(definition.input_schema(), FormatValidation::Asserted).unwrap();
         schema.validate(&expected).unwrap();
     }
 }

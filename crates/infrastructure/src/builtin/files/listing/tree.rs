@@ -2,7 +2,7 @@
 
 use crate::{
     builtin::{
-        files::listing::{ItemType, Sort},
+        files::listing::{ListedEntryType, Sort},
         text::wording::{counted, on_one_line, rfc3339},
     },
     sandbox::workspace::{facts::FileFacts, unmistakable},
@@ -22,7 +22,7 @@ const KINDS: usize = 3;
 #[derive(Debug, Clone)]
 pub(super) struct VisitedEntry {
     pub(super) below: PathBuf,
-    pub(super) kind: ItemType,
+    pub(super) kind: ListedEntryType,
     pub(super) facts: Option<FileFacts>,
     pub(super) target: Option<PathBuf>,
 }
@@ -35,7 +35,7 @@ pub(super) struct DisplayLimits {
 }
 
 /// All visited entries. The first node is the listed folder.
-pub(super) struct Tree {
+pub(super) struct EntryTree {
     nodes: Vec<Node>,
     is_long: bool,
 }
@@ -67,7 +67,7 @@ impl VisitedEntry {
     }
 }
 
-impl Tree {
+impl EntryTree {
     /// Builds the tree from the visited entries, each folder before its contents.
     pub(super) fn of(entries: impl Iterator<Item = VisitedEntry>, sort: Sort, is_long: bool) -> Self {
         let mut nodes = vec![Node { entry: None, children: Vec::new(), depth: 0 }];
@@ -75,7 +75,7 @@ impl Tree {
         for entry in entries {
             let Some(&folder) = entry.below.parent().and_then(|folder| folders.get(folder)) else { continue };
             let node = nodes.len();
-            if entry.kind == ItemType::Directory {
+            if entry.kind == ListedEntryType::Directory {
                 folders.insert(entry.below.clone(), node);
             }
             let depth = nodes[folder].depth + 1;
@@ -106,17 +106,17 @@ impl Tree {
     pub(super) fn render(&self, room: DisplayLimits) -> RenderedTree<'_> {
         let counts = self.open(room);
         let mut shown = RenderedTree { text: String::new(), entries: Vec::new(), is_cut: false };
-        let mut next = vec![Step::Inside(0)];
+        let mut next = vec![RenderStep::Inside(0)];
         while let Some(step) = next.pop() {
             let node = match step {
-                Step::Rest(folder) => {
+                RenderStep::Rest(folder) => {
                     let hidden = self.nodes[folder].children.iter().skip(counts[folder]).copied();
                     let indent = self.indent(self.nodes[folder].depth + 1);
                     shown.text.push_str(&format!("{indent}… and {}\n", self.summary(hidden)));
                     shown.is_cut = true;
                     continue;
                 }
-                Step::Entry(node) => {
+                RenderStep::Entry(node) => {
                     let Some(entry) = &self.nodes[node].entry else { continue };
                     shown.text.push_str(&self.line(node, entry));
                     shown.entries.push(entry);
@@ -128,13 +128,13 @@ impl Tree {
                     shown.text.push('\n');
                     node
                 }
-                Step::Inside(node) => node,
+                RenderStep::Inside(node) => node,
             };
             let children = &self.nodes[node].children;
             if (counts[node] > 0 || node == 0) && counts[node] < children.len() {
-                next.push(Step::Rest(node));
+                next.push(RenderStep::Rest(node));
             }
-            next.extend(children.iter().take(counts[node]).rev().map(|child| Step::Entry(*child)));
+            next.extend(children.iter().take(counts[node]).rev().map(|child| RenderStep::Entry(*child)));
         }
         shown
     }
@@ -175,7 +175,7 @@ impl Tree {
         let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
         while let Some(node) = waiting.pop() {
             let Some(entry) = &self.nodes[node].entry else { continue };
-            if entry.kind == ItemType::Directory {
+            if entry.kind == ListedEntryType::Directory {
                 folders += 1;
             } else {
                 files += 1;
@@ -220,7 +220,7 @@ impl Tree {
         line.push_str(&on_one_line(&name));
         match (&entry.target, entry.kind) {
             (Some(target), _) => line.push_str(&format!(" -> {}", on_one_line(&target.to_string_lossy()))),
-            (None, ItemType::Directory) => line.push('/'),
+            (None, ListedEntryType::Directory) => line.push('/'),
             (None, _) => {}
         }
         line
@@ -228,7 +228,7 @@ impl Tree {
 }
 
 /// Next step in the text of a tree.
-enum Step {
+enum RenderStep {
     Entry(usize),
     Inside(usize),
     /// Summary of the entries of a folder that are not shown.

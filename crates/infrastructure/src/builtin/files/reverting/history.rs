@@ -8,7 +8,7 @@ const MIN_DIGITS: usize = 8;
 
 /// Changes of a session, newest first.
 #[derive(Debug)]
-pub(super) struct History {
+pub(super) struct ChangeHistory {
     pub(super) entries: Vec<JournalEntry>,
     /// Entries of other sessions that these entries revert, directly or through others.
     pub(super) foreign_entries: Vec<JournalEntry>,
@@ -16,14 +16,14 @@ pub(super) struct History {
 
 /// Name of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum CallName {
+pub(super) enum CallReference {
     /// Its whole id.
     Whole(CallId),
     /// First or last digits of its id.
     Part(String),
 }
 
-impl CallName {
+impl CallReference {
     /// Parses an id with or without hyphens; `None` if the text is not an id, or is too short.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let digits: String = text.trim().chars().filter(|c| *c != '-').collect::<String>().to_ascii_lowercase();
@@ -38,7 +38,7 @@ impl CallName {
     }
 }
 
-impl History {
+impl ChangeHistory {
     /// Returns the calls that are undone, each with the call that undid it.
     pub(super) fn undone(&self) -> HashMap<CallId, CallId> {
         undone(&self.entries)
@@ -108,7 +108,7 @@ mod tests {
             |(index, word): (usize, &str)| entry(index as u32 + 1, word.strip_prefix('-').map(|n| n.parse().unwrap()));
         let mut entries: Vec<JournalEntry> = story.split_whitespace().enumerate().map(entry).collect();
         entries.reverse();
-        let history = History { entries, foreign_entries: Vec::new() };
+        let history = ChangeHistory { entries, foreign_entries: Vec::new() };
         let found = |entry: Option<&JournalEntry>| entry.map(|entry| entry.call);
         assert_eq!(found(history.last_change()), last_change.map(samples::call_id), "{story}");
         assert_eq!(found(history.last_undo()), last_undo.map(samples::call_id), "{story}");
@@ -133,13 +133,13 @@ mod tests {
     #[test]
     fn a_call_is_named_by_its_id_or_enough_of_its_beginning_or_end() {
         let id = samples::call_id(1);
-        assert_eq!(CallName::parse(&id.to_string()), Some(CallName::Whole(id)));
-        assert_eq!(CallName::parse(&id.0.simple().to_string()), Some(CallName::Whole(id)));
-        assert_eq!(CallName::parse(" 0199-01FF "), Some(CallName::Part("019901ff".into())));
+        assert_eq!(CallReference::parse(&id.to_string()), Some(CallReference::Whole(id)));
+        assert_eq!(CallReference::parse(&id.0.simple().to_string()), Some(CallReference::Whole(id)));
+        assert_eq!(CallReference::parse(" 0199-01FF "), Some(CallReference::Part("019901ff".into())));
         for bad in ["", "019901f", "last", &"0".repeat(33), "0199011g"] {
-            assert_eq!(CallName::parse(bad), None, "{bad}");
+            assert_eq!(CallReference::parse(bad), None, "{bad}");
         }
-        let history = History { entries: vec![entry(2, None), entry(1, None)], foreign_entries: Vec::new() };
+        let history = ChangeHistory { entries: vec![entry(2, None), entry(1, None)], foreign_entries: Vec::new() };
         assert_eq!(history.named("0199").len(), 2);
         assert_eq!(history.named(&id.0.simple().to_string()[..12]).len(), 1);
         assert_eq!(history.named(&id.0.simple().to_string()[24..]), [&history.entries[1]]);

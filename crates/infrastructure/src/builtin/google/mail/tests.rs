@@ -5,8 +5,8 @@ use crate::{
         self,
         tool_kit::testing::{TestRun, test_environment},
     },
-    sandbox::workspace::{FolderNames, Workspace},
-    services::settings::Services,
+    sandbox::workspace::{FolderAliases, Workspace},
+    services::settings::ServiceSettings,
     web::testing::{ReceivedRequest, Reply, TestServer},
 };
 use base64::{
@@ -36,9 +36,9 @@ impl Mail {
         let folder = tempfile::tempdir().unwrap();
         let server = TestServer::plain(answers).await;
         let roots = WorkspaceRoots { write: vec![folder.path().to_path_buf()], ..Default::default() };
-        let services = Services { gmail: Ok(server.url("/")), ..Services::default() };
+        let services = ServiceSettings { gmail: Ok(server.url("/")), ..ServiceSettings::default() };
         let credentials = FakeCredentials::none().holding(&Principal::local(), "gmail", "t1");
-        let world = test_environment(Workspace::open(&roots, FolderNames::default()).unwrap())
+        let world = test_environment(Workspace::open(&roots, FolderAliases::default()).unwrap())
             .with_services(Arc::new(services))
             .with_credentials(Arc::new(credentials));
         let policy = PermissionPolicy { roots, ..Default::default() };
@@ -273,7 +273,8 @@ async fn what_is_missing_is_the_reason_why_mail_is_unavailable() {
     for tool in ["gmail_search", "gmail_read", "gmail_send"] {
         assert_eq!(unavailable(tool), "this program has no such service");
     }
-    let services = Services { gmail: Ok("https://gmail.example".parse().unwrap()), ..Services::default() };
+    let services =
+        ServiceSettings { gmail: Ok("https://gmail.example".parse().unwrap()), ..ServiceSettings::default() };
     let world =
         test_environment(Workspace::closed()).with_services(Arc::new(services)).with_credentials(Arc::new(NoAccounts));
     let journal = Arc::new(InMemoryChangeJournal::new());

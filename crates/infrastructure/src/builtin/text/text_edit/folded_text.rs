@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// Selection of folds. Every fold preserves each token that is not blank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Folds {
+pub(super) struct FoldOptions {
     /// A lone carriage return becomes a line feed.
     pub(super) returns: bool,
     /// Spaces and tabs at the ends of lines are removed.
@@ -43,7 +43,7 @@ pub(crate) fn plain_character(character: char) -> char {
 }
 
 impl FoldedText {
-    pub(super) fn of(original: &str, folds: Folds) -> Self {
+    pub(super) fn of(original: &str, folds: FoldOptions) -> Self {
         let mut folded = Self { text: String::with_capacity(original.len()), jumps: Vec::new() };
         // Start of blanks that may be at the end of a line.
         let mut blanks_from = None;
@@ -72,7 +72,7 @@ impl FoldedText {
         folded
     }
 
-    fn take_over(&mut self, blanks: &str, from: usize, folds: Folds) {
+    fn take_over(&mut self, blanks: &str, from: usize, folds: FoldOptions) {
         for (at, character) in blanks.char_indices() {
             let becomes = if folds.typography { plain_character(character) } else { character };
             self.take(from + at, character, becomes);
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const ALL: Folds = Folds { returns: true, trailing_blanks: true, typography: true };
+    const ALL: FoldOptions = FoldOptions { returns: true, trailing_blanks: true, typography: true };
 
     #[test]
     fn folding_takes_away_what_is_not_a_token() {

@@ -5,7 +5,7 @@ use std::{borrow::Cow, ops::Range};
 
 /// A text with every `\r\n` as `\n`; in a text whose lines end in `\r`, each `\r` becomes `\n`. Positions are in bytes.
 #[derive(Debug)]
-pub(super) struct LineView<'a> {
+pub(super) struct LineFeedView<'a> {
     original: &'a str,
     text: Cow<'a, str>,
     /// Positions in `text` of the line feeds whose carriage returns are left out, ascending.
@@ -15,7 +15,7 @@ pub(super) struct LineView<'a> {
     is_exact: bool,
 }
 
-impl<'a> LineView<'a> {
+impl<'a> LineFeedView<'a> {
     pub(super) fn of(original: &'a str) -> Self {
         let ends_in_returns = ends_in_returns(original);
         if ends_in_returns || !original.contains("\r\n") {
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn ranges_of_the_view_are_found_again() {
-        let view = LineView::of("a\r\nb\nc\r\n");
+        let view = LineFeedView::of("a\r\nb\nc\r\n");
         assert_eq!(view.text(), "a\nb\nc\n");
         let original = |range| &view.original()[view.in_original(range)];
         assert_eq!(original(0..1), "a");
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn new_lines_end_as_their_neighbours_do() {
         let check = |original: &str, range: Range<usize>, expected: &str| {
-            assert_eq!(LineView::of(original).with_endings_of(&range, "x\ny"), expected, "{original:?}");
+            assert_eq!(LineFeedView::of(original).with_endings_of(&range, "x\ny"), expected, "{original:?}");
         };
         check("a\r\nb\n", 0..0, "x\r\ny");
         check("a\r\nb\n", 3..3, "x\ny");

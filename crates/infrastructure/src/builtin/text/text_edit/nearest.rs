@@ -2,7 +2,7 @@
 
 use crate::builtin::text::{
     snippet::surroundings,
-    text_edit::{MatchMode, TextEdit, folded_text::plain_character},
+    text_edit::{PatternSyntax, TextEdit, folded_text::plain_character},
     wording::counted,
 };
 use std::{collections::HashSet, ops::Range};
@@ -25,12 +25,12 @@ pub(super) fn no_match(
 ) -> ToolFailure {
     let failure = |message: String| ToolFailure::new(ErrorKind::NoMatch, message);
     match edit.mode {
-        MatchMode::Literal => {}
-        MatchMode::RegexByLine => {
+        PatternSyntax::Literal => {}
+        PatternSyntax::RegexByLine => {
             return failure(format!("the regular expression matches no line of `{path}`"))
                 .next("Nothing was changed; it is matched against each line by itself, unless `multiline` is set.");
         }
-        MatchMode::RegexAcrossLines => {
+        PatternSyntax::RegexAcrossLines => {
             return failure(format!("the regular expression matches nothing in `{path}`"))
                 .next("Nothing was changed; `.` matches no line break, unless (?s) is put before it.");
         }

@@ -8,7 +8,7 @@ use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 
 /// A replacement whose groups all exist.
 #[derive(Debug)]
-pub(super) struct Replacement<'t>(Vec<Piece<'t>>);
+pub(super) struct ReplacementTemplate<'t>(Vec<Piece<'t>>);
 
 #[derive(Debug)]
 enum Piece<'t> {
@@ -17,7 +17,7 @@ enum Piece<'t> {
     Group(usize),
 }
 
-impl<'t> Replacement<'t> {
+impl<'t> ReplacementTemplate<'t> {
     /// Parses a replacement: `$` and digits are a group, `${name}` is one by its name or number, `$$` is a dollar sign,
     /// and so is any other `$`.
     ///
@@ -99,7 +99,7 @@ mod tests {
 
     fn replaced(text: &str, pattern: &str, new: &str) -> Result<String, String> {
         let regex = Regex::new(pattern).unwrap();
-        let replacement = Replacement::of(new, &regex).map_err(|failure| failure.text())?;
+        let replacement = ReplacementTemplate::of(new, &regex).map_err(|failure| failure.text())?;
         Ok(regex.replace_all(text, |captures: &Captures<'_>| replacement.expanded(captures)).into_owned())
     }
 

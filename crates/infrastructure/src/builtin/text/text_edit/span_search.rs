@@ -2,10 +2,10 @@
 
 use crate::builtin::text::{
     text_edit::{
-        MatchCount, MatchMode, TextEdit, check_deadline,
+        MatchCount, PatternSyntax, TextEdit, check_deadline,
         edit_span::{EditSpan, MAX_PLACES},
         nearest,
-        replacement::Replacement,
+        replacement::ReplacementTemplate,
         tolerant_search,
         tolerant_search::ToleratedDifference,
         too_large,
@@ -47,17 +47,17 @@ pub(super) fn find(
         (old, new) = (old.replace('\r', "\n"), new.replace('\r', "\n"));
     }
     let places = match edit.mode {
-        MatchMode::Literal => literally(text, region.clone(), edit, &old, &new),
-        MatchMode::RegexByLine | MatchMode::RegexAcrossLines => {
+        PatternSyntax::Literal => literally(text, region.clone(), edit, &old, &new),
+        PatternSyntax::RegexByLine | PatternSyntax::RegexAcrossLines => {
             let regex = regex(edit)?;
-            let new = Replacement::of(&new, &regex)?;
-            let search = ByRegex { regex, new, places: Vec::new(), new_bytes: 0, limit, stop, path };
+            let new = ReplacementTemplate::of(&new, &regex)?;
+            let search = RegexSearch { regex, new, places: Vec::new(), new_bytes: 0, limit, stop, path };
             search.places_in(text, region.clone(), edit.mode)?
         }
     };
     let mut found = FoundSpans { places: not_too_many(places, path)?, help: None };
     if found.places.is_empty()
-        && edit.mode == MatchMode::Literal
+        && edit.mode == PatternSyntax::Literal
         && let Some(helped) =
             tolerant_search::find_tolerantly(text, region.clone(), &old, &new, &|| check_deadline(stop, path))?
     {
@@ -138,16 +138,16 @@ fn literally(text: &str, region: Range<usize>, edit: &TextEdit<'_>, old: &str, n
 }
 
 fn regex(edit: &TextEdit<'_>) -> Result<Regex, ToolFailure> {
-    let across = edit.mode == MatchMode::RegexAcrossLines;
+    let across = edit.mode == PatternSyntax::RegexAcrossLines;
     RegexBuilder::new(edit.old).size_limit(MAX_REGEX_BYTES).multi_line(across).build().map_err(|error| {
         ToolFailure::new(ErrorKind::InvalidInput, format!("`old_text` is not a valid regular expression: {error}"))
             .next("Set `regex` to false to search for the literal text.")
     })
 }
 
-struct ByRegex<'n> {
+struct RegexSearch<'n> {
     regex: Regex,
-    new: Replacement<'n>,
+    new: ReplacementTemplate<'n>,
     places: Vec<EditSpan>,
     new_bytes: u64,
     limit: u64,
@@ -155,9 +155,14 @@ struct ByRegex<'n> {
     path: &'n str,
 }
 
-impl ByRegex<'_> {
-    fn places_in(mut self, text: &str, region: Range<usize>, mode: MatchMode) -> Result<Vec<EditSpan>, ToolFailure> {
-        if mode == MatchMode::RegexAcrossLines {
+impl RegexSearch<'_> {
+    fn places_in(
+        mut self,
+        text: &str,
+        region: Range<usize>,
+        mode: PatternSyntax,
+    ) -> Result<Vec<EditSpan>, ToolFailure> {
+        if mode == PatternSyntax::RegexAcrossLines {
             self.search(&text[region.clone()], region.start)?;
             return Ok(self.places);
         }

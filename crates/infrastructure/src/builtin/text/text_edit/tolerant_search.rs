@@ -4,7 +4,7 @@
 
 use crate::builtin::text::text_edit::{
     edit_span::{EditSpan, MAX_PLACES},
-    folded_text::{FoldedText, Folds},
+    folded_text::{FoldOptions, FoldedText},
 };
 use std::{collections::HashMap, ops::Range, rc::Rc};
 use toolstead_domain::ToolFailure;
@@ -70,11 +70,11 @@ pub(super) fn find_tolerantly(
     new: &str,
     in_time: &dyn Fn() -> Result<(), ToolFailure>,
 ) -> Result<Option<TolerantMatches>, ToolFailure> {
-    let nothing = Folds { returns: false, trailing_blanks: false, typography: false };
+    let nothing = FoldOptions { returns: false, trailing_blanks: false, typography: false };
     let folds = [
-        (ToleratedDifference::LineEndings, Folds { returns: true, ..nothing }),
-        (ToleratedDifference::TrailingBlanks, Folds { returns: true, trailing_blanks: true, ..nothing }),
-        (ToleratedDifference::Typography, Folds { returns: true, trailing_blanks: true, typography: true }),
+        (ToleratedDifference::LineEndings, FoldOptions { returns: true, ..nothing }),
+        (ToleratedDifference::TrailingBlanks, FoldOptions { returns: true, trailing_blanks: true, ..nothing }),
+        (ToleratedDifference::Typography, FoldOptions { returns: true, trailing_blanks: true, typography: true }),
     ];
     for (help, folds) in folds {
         in_time()?;
@@ -92,7 +92,7 @@ pub(super) fn find_tolerantly(
     Ok((!places.is_empty()).then_some(TolerantMatches { places, help: ToleratedDifference::Escapes }))
 }
 
-fn folded_places(text: &str, region: Range<usize>, old: &str, new: &str, folds: Folds) -> Vec<EditSpan> {
+fn folded_places(text: &str, region: Range<usize>, old: &str, new: &str, folds: FoldOptions) -> Vec<EditSpan> {
     let wanted = FoldedText::of(old, folds).text;
     if wanted.trim().is_empty() {
         return Vec::new();

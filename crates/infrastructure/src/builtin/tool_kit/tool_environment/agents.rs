@@ -1,6 +1,6 @@
 //! The part of the environment that agents use.
 
-use crate::builtin::agents::{image_answer_cache::ImageAnswerCache, plans_in_memory::PlansInMemory};
+use crate::builtin::agents::{image_answer_cache::ImageAnswerCache, plans_in_memory::InMemoryTodoStore};
 use std::{fmt, sync::Arc};
 use toolstead_domain::{AgentCatalogue, Models, NoAgents, NoModels, QuestionStore, TodoStore};
 
@@ -19,7 +19,7 @@ impl Default for AgentEnvironment {
         Self {
             catalogue: Arc::new(NoAgents),
             models: Arc::new(NoModels),
-            todos: Arc::new(PlansInMemory::default()),
+            todos: Arc::new(InMemoryTodoStore::default()),
             questions: None,
             image_answers: Arc::default(),
         }

@@ -1,26 +1,26 @@
 //! The part of the environment that runs programs.
 
 use crate::{
-    builtin::commands::{programs::Programs, tasks::Tasks},
-    sandbox::helper::Helpers,
+    builtin::commands::{programs::ProgramLauncher, tasks::Tasks},
+    sandbox::helper::HelperLauncher,
 };
 use std::{fmt, sync::Arc};
 
 /// Environment of commands and helper processes.
 #[derive(Clone, Default)]
 pub struct ProcessEnvironment {
-    pub(super) helpers: Arc<Helpers>,
-    pub(super) programs: Arc<Programs>,
+    pub(super) helpers: Arc<HelperLauncher>,
+    pub(super) programs: Arc<ProgramLauncher>,
     pub(super) tasks: Arc<Tasks>,
 }
 
 impl ProcessEnvironment {
     /// Returns the helper processes that read documents.
-    pub(in crate::builtin) fn helpers(&self) -> &Helpers {
+    pub(in crate::builtin) fn helpers(&self) -> &HelperLauncher {
         &self.helpers
     }
 
-    pub(in crate::builtin) fn programs(&self) -> &Arc<Programs> {
+    pub(in crate::builtin) fn programs(&self) -> &Arc<ProgramLauncher> {
         &self.programs
     }
 

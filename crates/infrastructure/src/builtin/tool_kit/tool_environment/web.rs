@@ -4,8 +4,8 @@ use crate::{
     browser::browsers::Browsers,
     builtin::web::page_cache::PageCache,
     egress::{connector::SystemNetwork, host::HostPatterns},
-    services::settings::Services,
-    web::{robots::Robots, web_client::WebClient},
+    services::settings::ServiceSettings,
+    web::{robots::RobotsCache, web_client::WebClient},
 };
 use std::{fmt, sync::Arc};
 use toolstead_domain::{Credentials, NoAccounts, WebSearch};
@@ -14,9 +14,9 @@ use toolstead_domain::{Credentials, NoAccounts, WebSearch};
 #[derive(Clone)]
 pub struct WebEnvironment {
     pub(super) page_cache: Arc<PageCache>,
-    pub(super) robots: Option<Arc<Robots>>,
+    pub(super) robots: Option<Arc<RobotsCache>>,
     pub(super) client: WebClient,
-    pub(super) services: Arc<Services>,
+    pub(super) services: Arc<ServiceSettings>,
     pub(super) web_search: Option<Arc<dyn WebSearch>>,
     pub(super) credentials: Arc<dyn Credentials>,
     pub(super) browsers: Arc<Browsers>,
@@ -43,7 +43,7 @@ impl WebEnvironment {
     }
 
     /// Returns the `robots.txt` rules of sites, if they are checked.
-    pub(in crate::builtin) fn robots(&self) -> Option<&Robots> {
+    pub(in crate::builtin) fn robots(&self) -> Option<&RobotsCache> {
         self.robots.as_deref()
     }
 
@@ -53,7 +53,7 @@ impl WebEnvironment {
     }
 
     /// Returns the configured services.
-    pub fn services(&self) -> &Services {
+    pub fn services(&self) -> &ServiceSettings {
         &self.services
     }
 

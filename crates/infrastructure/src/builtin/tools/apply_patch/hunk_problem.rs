@@ -3,9 +3,9 @@
 use crate::builtin::{
     text::{snippet::surroundings, wording::counted},
     tools::apply_patch::{
-        matching::{HunkProblem, LineTolerance, Lookup},
+        matching::{HunkFinder, HunkProblem, LineTolerance},
         parser::{Hunk, HunkLine},
-        text_lines::Line,
+        text_lines::TextLine,
     },
 };
 use std::collections::HashMap;
@@ -31,7 +31,7 @@ pub(super) fn kind(misfit: &HunkProblem) -> ErrorKind {
 }
 
 /// Describes the problem and the next step, in a few lines.
-pub(super) fn described(misfit: &HunkProblem, hunk: &Hunk, lines: &[Line<'_>], lookup: &Lookup<'_>) -> String {
+pub(super) fn described(misfit: &HunkProblem, hunk: &Hunk, lines: &[TextLine<'_>], lookup: &HunkFinder<'_>) -> String {
     let texts: Vec<&str> = lines.iter().map(|line| line.text).collect();
     let height = hunk.old_lines().count().max(1);
     match misfit {
@@ -96,7 +96,7 @@ pub(super) fn described(misfit: &HunkProblem, hunk: &Hunk, lines: &[Line<'_>], l
 
 /// Returns the index of the place that shares most lines with the hunk, and the offset of the first line that differs.
 /// Returns `None` if no line is similar.
-fn nearest(old: &[&str], lines: &[Line<'_>]) -> Option<(usize, Option<usize>)> {
+fn nearest(old: &[&str], lines: &[TextLine<'_>]) -> Option<(usize, Option<usize>)> {
     let mut places: HashMap<_, Vec<usize>> = HashMap::new();
     for (at, line) in lines.iter().enumerate() {
         let places = places.entry(LineTolerance::Indent.key(line.text)).or_default();
@@ -123,13 +123,13 @@ fn nearest(old: &[&str], lines: &[Line<'_>]) -> Option<(usize, Option<usize>)> {
 }
 
 /// Returns the index of the line that shares most words with the longest of the wanted lines, if it has half of them.
-fn most_common_line(wanted: &[&str], lines: &[Line<'_>]) -> Option<usize> {
+fn most_common_line(wanted: &[&str], lines: &[TextLine<'_>]) -> Option<usize> {
     let words = |line: &str| -> Vec<String> {
         let words = line.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
         words.take(50).map(str::to_owned).collect()
     };
     let wanted = wanted.iter().map(|line| words(line)).max_by_key(Vec::len).filter(|words| !words.is_empty())?;
-    let common = |line: &Line<'_>| {
+    let common = |line: &TextLine<'_>| {
         let words = words(line.text);
         wanted.iter().filter(|word| words.contains(word)).count()
     };

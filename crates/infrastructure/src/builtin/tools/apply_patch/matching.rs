@@ -8,7 +8,7 @@
 use crate::{
     builtin::{
         text::text_edit::plain_character,
-        tools::apply_patch::{parser::Hunk, text_lines::Line},
+        tools::apply_patch::{parser::Hunk, text_lines::TextLine},
     },
     sandbox::workspace::stop::StopCondition,
 };
@@ -66,17 +66,17 @@ pub(super) struct HunkPlacement {
     /// Index of its first line in the file, from 0.
     pub(super) first: usize,
     pub(super) tolerance: LineTolerance,
-    pub(super) shift: Shift,
+    pub(super) shift: IndentShift,
 }
 
 /// Common indentation of a hunk's lines in the patch (`from`) and in the file (`to`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Shift {
+pub(super) struct IndentShift {
     from: String,
     to: String,
 }
 
-impl Shift {
+impl IndentShift {
     /// Returns a line of the hunk with the indentation of the file.
     pub(super) fn applied<'l>(&self, line: &'l str) -> Cow<'l, str> {
         match line.strip_prefix(&*self.from) {
@@ -109,21 +109,21 @@ pub(super) enum HunkProblem {
 
 /// The lines of a file, with indices for finding hunks.
 #[derive(Debug)]
-pub(super) struct Lookup<'a> {
-    lines: &'a [Line<'a>],
+pub(super) struct HunkFinder<'a> {
+    lines: &'a [TextLine<'a>],
     stop: &'a StopCondition,
-    indices: [OnceCell<Index<'a>>; 5],
+    indices: [OnceCell<InternedLines<'a>>; 5],
 }
 
 /// Lines as numbers: equal lines have equal numbers.
 #[derive(Debug)]
-struct Index<'a> {
+struct InternedLines<'a> {
     numbers: Vec<u32>,
     by_line: HashMap<Cow<'a, str>, u32>,
 }
 
-impl<'a> Lookup<'a> {
-    pub(super) fn of(lines: &'a [Line<'a>], stop: &'a StopCondition) -> Self {
+impl<'a> HunkFinder<'a> {
+    pub(super) fn of(lines: &'a [TextLine<'a>], stop: &'a StopCondition) -> Self {
         Self { lines, stop, indices: Default::default() }
     }
 
@@ -216,7 +216,7 @@ impl<'a> Lookup<'a> {
         if first < from {
             return Err(HunkProblem::OutOfOrder(first));
         }
-        Ok(HunkPlacement { first, tolerance: LineTolerance::Exact, shift: Shift::default() })
+        Ok(HunkPlacement { first, tolerance: LineTolerance::Exact, shift: IndentShift::default() })
     }
 
     /// Returns the indices of the lines that the innermost anchor may refer to: ascending, and never empty. Returns
@@ -251,7 +251,7 @@ impl<'a> Lookup<'a> {
             }
         }
         let key = LineTolerance::Indent.key(anchor);
-        let begins = |line: &Line<'_>| !key.is_empty() && LineTolerance::Indent.key(line.text).starts_with(&*key);
+        let begins = |line: &TextLine<'_>| !key.is_empty() && LineTolerance::Indent.key(line.text).starts_with(&*key);
         (0..self.lines.len()).filter(|at| begins(&self.lines[*at])).collect()
     }
 
@@ -266,7 +266,7 @@ impl<'a> Lookup<'a> {
         if looseness < LineTolerance::Indent {
             return Ok(found
                 .into_iter()
-                .map(|first| HunkPlacement { first, tolerance: looseness, shift: Shift::default() })
+                .map(|first| HunkPlacement { first, tolerance: looseness, shift: IndentShift::default() })
                 .collect());
         }
         if found.len() > MAX_CANDIDATES || found.len().saturating_mul(old.len()) > MAX_COMPARED {
@@ -284,7 +284,7 @@ impl<'a> Lookup<'a> {
     }
 
     /// Returns the difference in indentation between the hunk and the file; `None` if the lines do not share one.
-    fn shift(&self, old: &[&str], first: usize) -> Option<Shift> {
+    fn shift(&self, old: &[&str], first: usize) -> Option<IndentShift> {
         let pairs = self.lines[first..].iter().zip(old).filter(|(_, old)| !old.trim().is_empty());
         let pairs: Vec<(&str, &str)> = pairs.map(|(line, old)| (indent_of(line.text), indent_of(old))).collect();
         let to = pairs.iter().map(|(there, _)| *there).min_by_key(|indent| indent.len()).unwrap_or_default();
@@ -293,10 +293,10 @@ impl<'a> Lookup<'a> {
             let (there, here) = (there.strip_prefix(to), here.strip_prefix(from));
             there.is_some() && there == here
         };
-        pairs.iter().all(same).then(|| Shift { from: from.to_owned(), to: to.to_owned() })
+        pairs.iter().all(same).then(|| IndentShift { from: from.to_owned(), to: to.to_owned() })
     }
 
-    fn index(&self, looseness: LineTolerance) -> &Index<'a> {
+    fn index(&self, looseness: LineTolerance) -> &InternedLines<'a> {
         self.indices[looseness as usize].get_or_init(|| {
             let mut by_line: HashMap<Cow<'a, str>, u32> = HashMap::new();
             let numbers = self.lines.iter().map(|line| {
@@ -304,7 +304,7 @@ impl<'a> Lookup<'a> {
                 *by_line.entry(looseness.key(line.carried)).or_insert(next)
             });
             let numbers = numbers.collect();
-            Index { numbers, by_line }
+            InternedLines { numbers, by_line }
         })
     }
 }

@@ -20,12 +20,12 @@ pub(super) struct FilePatch {
     /// `true` makes the file executable, `false` removes that; `None` leaves the mode as it is, or as usual for new
     /// files.
     pub(super) executable: Option<bool>,
-    pub(super) action: Action,
+    pub(super) action: PatchAction,
 }
 
 /// Kind of change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Action {
+pub(super) enum PatchAction {
     /// Creation of a file with this content.
     Add(String),
     /// Deletion. If there are hunks, the file is deleted only if they remove all of its content.
@@ -110,7 +110,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<FilePatch>, PatchError> {
         let what = format!("a patch has at most {MAX_PATCH_BYTES} bytes, and this one has {}", text.len());
         return Err(PatchError::new(1, what));
     }
-    let mut lines = Lines::of(text);
+    let mut lines = PatchLines::of(text);
     let files = match lines.peek() {
         Some(first) if first.trim_end() == envelope::BEGIN => envelope::parse(&mut lines)?,
         Some(first) if unified::begins(first) => unified::parse(&mut lines)?,
@@ -133,7 +133,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<FilePatch>, PatchError> {
 /// The lines of a patch with their numbers, without line feeds and without the wrappers that models put around a patch.
 /// If the first line ends in a carriage return, the patch itself uses such line endings: they are removed everywhere,
 /// and the patch does not specify the line endings of the files.
-struct Lines<'a> {
+struct PatchLines<'a> {
     lines: Vec<&'a str>,
     /// Number of lines before the first of `lines`.
     before: usize,
@@ -141,7 +141,7 @@ struct Lines<'a> {
     hunks: usize,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> PatchLines<'a> {
     fn of(text: &'a str) -> Self {
         let mut all: Vec<&str> = text.split('\n').collect();
         // A line with a space is an empty line of a hunk; a line without anything belongs to no hunk.

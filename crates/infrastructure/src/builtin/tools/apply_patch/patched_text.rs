@@ -3,7 +3,7 @@
 use crate::builtin::tools::apply_patch::{
     matching::HunkPlacement,
     parser::{Hunk, HunkLine},
-    text_lines::Line,
+    text_lines::TextLine,
 };
 use std::borrow::Cow;
 
@@ -31,7 +31,7 @@ enum LineEndingSource {
 }
 
 impl LineEndingSource {
-    fn by(hunks: &[Hunk], places: &[HunkPlacement], lines: &[Line<'_>]) -> Self {
+    fn by(hunks: &[Hunk], places: &[HunkPlacement], lines: &[TextLine<'_>]) -> Self {
         let old = || hunks.iter().zip(places).flat_map(|(hunk, place)| hunk.old_lines().zip(&lines[place.first..]));
         if !old().any(|(old, _)| old.ends_with('\r')) {
             return Self::WithReturns;
@@ -42,7 +42,7 @@ impl LineEndingSource {
 }
 
 /// A line of the new text.
-struct NewLine<'a> {
+struct PatchedLine<'a> {
     line: Cow<'a, str>,
     ending: &'a str,
     is_added: bool,
@@ -51,9 +51,10 @@ struct NewLine<'a> {
 /// Applies each hunk at its place; the places are ascending and do not overlap. Lines that no hunk adds or removes keep
 /// every byte, with one exception: a last line without a line break gets one if lines follow it. Added lines get the
 /// ending that the patch specifies, or else that of the lines around them.
-pub(super) fn apply_hunks<'a>(lines: &[Line<'a>], hunks: &'a [Hunk], places: &[HunkPlacement]) -> PatchedText {
-    let mut new: Vec<NewLine<'a>> = Vec::with_capacity(lines.len());
-    let kept = |line: &Line<'a>| NewLine { line: Cow::Borrowed(line.text), ending: line.ending, is_added: false };
+pub(super) fn apply_hunks<'a>(lines: &[TextLine<'a>], hunks: &'a [Hunk], places: &[HunkPlacement]) -> PatchedText {
+    let mut new: Vec<PatchedLine<'a>> = Vec::with_capacity(lines.len());
+    let kept =
+        |line: &TextLine<'a>| PatchedLine { line: Cow::Borrowed(line.text), ending: line.ending, is_added: false };
     let (mut added, mut removed, mut shown) = (0, 0, Vec::with_capacity(hunks.len()));
     let mut done = 0;
     let ending_source = LineEndingSource::by(hunks, places, lines);
@@ -88,7 +89,7 @@ pub(super) fn apply_hunks<'a>(lines: &[Line<'a>], hunks: &'a [Hunk], places: &[H
                         (LineEndingSource::Unspecified, bare) => (bare.unwrap_or(text), follows.unwrap_or("\n")),
                         (LineEndingSource::WithReturns, None) => (&**text, follows.unwrap_or("\n")),
                     };
-                    new.push(NewLine { line: place.shift.applied(text), ending, is_added: true });
+                    new.push(PatchedLine { line: place.shift.applied(text), ending, is_added: true });
                 }
             }
         }
@@ -102,7 +103,7 @@ pub(super) fn apply_hunks<'a>(lines: &[Line<'a>], hunks: &'a [Hunk], places: &[H
     let usual = ending_before(lines.len());
     let count = new.len();
     let mut text = String::new();
-    for (index, NewLine { line, ending, is_added }) in new.into_iter().enumerate() {
+    for (index, PatchedLine { line, ending, is_added }) in new.into_iter().enumerate() {
         let is_ended = match says.filter(|_| index + 1 == count) {
             Some(says) => says,
             None if index + 1 < count => true,

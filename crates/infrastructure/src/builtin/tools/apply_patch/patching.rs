@@ -16,10 +16,10 @@ use crate::{
         },
         tools::apply_patch::{
             FileAction, OutputFile, hunk_problem,
-            matching::{HunkPlacement, LineTolerance, Lookup},
-            parser::{Action, FilePatch, Hunk},
+            matching::{HunkFinder, HunkPlacement, LineTolerance},
+            parser::{FilePatch, Hunk, PatchAction},
             patched_text::apply_hunks,
-            text_lines::{Line, lines_by_feeds, lines_of},
+            text_lines::{TextLine, lines_by_feeds, lines_of},
         },
     },
     sandbox::workspace::{granted_workspace::GrantedWorkspace, path_error::PathError, write::WriteOptions},
@@ -34,7 +34,7 @@ const RADIUS: usize = 2;
 
 /// Workspace and limits that apply to a patch.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct PatchContext<'a> {
+pub(super) struct PatchWorkspace<'a> {
     pub(super) files: &'a GrantedWorkspace,
     pub(super) limits: &'a FileLimits,
 }
@@ -68,7 +68,7 @@ struct PatchProblem {
     text: String,
 }
 
-impl PatchContext<'_> {
+impl PatchWorkspace<'_> {
     /// Applies the whole patch or nothing. Returns the result for each file, and whether any file changed.
     ///
     /// # Errors
@@ -118,7 +118,7 @@ impl PatchContext<'_> {
             |kind, text: String| Ok(Err(vec![PatchProblem { kind, text: format!("line {}: {text}", file.line) }]));
         let (path, place) = (set.shown(index).to_owned(), set.file(index));
         let limit = match &file.action {
-            Action::Update { hunks, .. } | Action::Delete { was: Some(hunks) } if !hunks.is_empty() => {
+            PatchAction::Update { hunks, .. } | PatchAction::Delete { was: Some(hunks) } if !hunks.is_empty() => {
                 self.limits.text_bytes
             }
             _ => self.limits.result_bytes,
@@ -132,31 +132,31 @@ impl PatchContext<'_> {
             _ => false,
         };
         match (&file.action, content) {
-            (Action::Add(new), Some(old)) if old == new.as_bytes() && file.executable.is_none() => {
+            (PatchAction::Add(new), Some(old)) if old == new.as_bytes() && file.executable.is_none() => {
                 let unchanged = PatchedFile::new(path, place, FileAction::Unchanged, Some(&old));
                 set.put(index, old, WriteOptions { create_folders: false, overwrite: true, mode: None });
                 Ok(Ok(unchanged))
             }
-            (Action::Add(_), Some(_)) => wrong(
+            (PatchAction::Add(_), Some(_)) => wrong(
                 ErrorKind::InvalidInput,
                 format!("`{path}` exists already. Use `*** Update File`, or delete it in the same patch first."),
             ),
-            (Action::Add(new), None) => {
+            (PatchAction::Add(new), None) => {
                 let added = PatchedFile::new(path, place, FileAction::Added, Some(new.as_bytes()));
                 let mode = file.executable.and_then(|executable| executable.then_some(0o755));
                 set.put(index, new.clone().into_bytes(), WriteOptions { mode, ..WRITE_NEW });
                 let notes = mode.map(|_| "It is executable.".to_owned()).into_iter().collect();
                 Ok(Ok(PatchedFile { added: new.lines().count(), after: new.clone(), notes, ..added }))
             }
-            (Action::Delete { .. } | Action::Update { .. }, None) => {
+            (PatchAction::Delete { .. } | PatchAction::Update { .. }, None) => {
                 let failure = missing(self.files, &file.path);
                 wrong(failure.kind, failure.text())
             }
-            (Action::Delete { was: None }, Some(_)) if is_stale => {
+            (PatchAction::Delete { was: None }, Some(_)) if is_stale => {
                 let text = format!("`{path}` has changed since it was read. Read it again before you delete it.");
                 wrong(ErrorKind::StaleFile, text)
             }
-            (Action::Delete { was }, Some(old)) => {
+            (PatchAction::Delete { was }, Some(old)) => {
                 if let Some(hunks) = was {
                     match self.rest(&path, place, &old, hunks, file.line) {
                         Ok(0) => {}
@@ -175,7 +175,7 @@ impl PatchContext<'_> {
                 let removed = before.lines().count();
                 Ok(Ok(PatchedFile { removed, before, ..PatchedFile::new(path, place, FileAction::Deleted, None) }))
             }
-            (Action::Update { to, hunks }, Some(old)) => {
+            (PatchAction::Update { to, hunks }, Some(old)) => {
                 let mut updated = match self.update_file(&path, place, &old, hunks, file.line) {
                     Ok(updated) => updated,
                     Err(wrong) => return Ok(Err(if is_stale { stale_hunks(wrong, &path) } else { wrong })),
@@ -295,9 +295,9 @@ impl PatchContext<'_> {
         self,
         path: &str,
         hunks: &[Hunk],
-        lines: &[Line<'_>],
+        lines: &[TextLine<'_>],
     ) -> Result<Vec<HunkPlacement>, Vec<PatchProblem>> {
-        let lookup = Lookup::of(lines, self.files.stop());
+        let lookup = HunkFinder::of(lines, self.files.stop());
         let (mut places, mut misfits): (Vec<HunkPlacement>, Vec<PatchProblem>) = (Vec::new(), Vec::new());
         let mut from = 0;
         for hunk in hunks {

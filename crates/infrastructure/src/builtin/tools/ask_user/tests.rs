@@ -1,5 +1,5 @@
 use crate::builtin::{
-    agents::question_form::{Reply, elicitation_request, reply},
+    agents::question_form::{QuestionFormReply, elicitation_request, reply},
     tool_kit::testing::{TestRun, client},
     tools::all,
 };
@@ -132,7 +132,10 @@ fn a_client_gets_a_form_of_its_own_generation() {
     let message = elicitation_request(&questions(), &client()).params["message"].clone();
     let lines = ["1. which?", "2. which ones?", "", "b:", "line", "line", "", "b:", "line", "line"];
     assert_eq!(message, format!("The agent asks:\n| {}", lines.join("\n| ")));
-    assert_eq!(reply(&questions(), &json!({"action": "accept", "content": {}})), Reply::Answers(vec![None, None]));
+    assert_eq!(
+        reply(&questions(), &json!({"action": "accept", "content": {}})),
+        QuestionFormReply::Answers(vec![None, None])
+    );
 }
 
 #[test]

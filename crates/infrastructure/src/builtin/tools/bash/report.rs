@@ -3,9 +3,9 @@
 use super::{Input, exit_code_meaning::meaning};
 use crate::builtin::{
     commands::{
-        capture::{Stream, in_json},
-        command::{Command, CommandEnd, EndCause},
-        command_output::{Part, RenderedOutput, remarks, render_output},
+        capture::{OutputStream, in_json},
+        command::{CommandEnd, CommandHandle, EndCause},
+        command_output::{OutputSelection, RenderedOutput, remarks, render_output},
         tasks::Task,
     },
     tool_kit::tool_context::ToolContext,
@@ -64,7 +64,7 @@ pub(super) struct Output {
 }
 
 /// Data of a call that is needed for its result.
-pub(super) struct Report<'a> {
+pub(super) struct ResultFormatter<'a> {
     pub(super) run: &'a ToolContext<'a>,
     pub(super) input: &'a Input,
     pub(super) folder: &'a Path,
@@ -72,9 +72,9 @@ pub(super) struct Report<'a> {
     pub(super) is_reduced: bool,
 }
 
-impl Report<'_> {
+impl ResultFormatter<'_> {
     /// Formats the result of a command that has ended.
-    pub(super) async fn ended(&self, command: &Command, end: CommandEnd) -> Result<ToolResult, ToolFailure> {
+    pub(super) async fn ended(&self, command: &CommandHandle, end: CommandEnd) -> Result<ToolResult, ToolFailure> {
         let shown = self.shown(command).await?;
         let meaning = end.code.and_then(|code| meaning(&self.input.command, code));
         let mut output = self.output(command, &shown);
@@ -150,23 +150,23 @@ impl Report<'_> {
         Ok(result.with_structured_content(self.structured(output)?))
     }
 
-    async fn shown(&self, command: &Command) -> Result<RenderedOutput, ToolFailure> {
+    async fn shown(&self, command: &CommandHandle) -> Result<RenderedOutput, ToolFailure> {
         let budget = self.run.context().output_characters.saturating_sub(ROOM_FOR_REMARKS);
         if self.input.merge_stderr {
-            return render_output(&command.capture, Part::default(), budget, self.run).await;
+            return render_output(&command.capture, OutputSelection::default(), budget, self.run).await;
         }
         let heading = "[standard error]\n";
-        let of = |stream| Part { stream: Some(stream), ..Part::default() };
-        let errors = render_output(&command.capture, of(Stream::Stderr), budget / 2, self.run).await?;
+        let of = |stream| OutputSelection { stream: Some(stream), ..OutputSelection::default() };
+        let errors = render_output(&command.capture, of(OutputStream::Stderr), budget / 2, self.run).await?;
         let rest = budget.saturating_sub(errors.text.chars().count() + heading.len() + 1);
-        let output = render_output(&command.capture, of(Stream::Stdout), rest, self.run).await?;
+        let output = render_output(&command.capture, of(OutputStream::Stdout), rest, self.run).await?;
         Ok(if errors.text.is_empty() { output } else { output.followed_by(heading, errors) })
     }
 
-    fn output(&self, command: &Command, shown: &RenderedOutput) -> Output {
+    fn output(&self, command: &CommandHandle, shown: &RenderedOutput) -> Output {
         let cwd = self.folder.to_string_lossy().into_owned();
         let room = self.run.context().output_characters.saturating_sub(ROOM_FOR_MEMBERS + in_json(&cwd));
-        let (stdout, stderr) = (command.capture.ends(Stream::Stdout), command.capture.ends(Stream::Stderr));
+        let (stdout, stderr) = (command.capture.ends(OutputStream::Stdout), command.capture.ends(OutputStream::Stderr));
         // Each stream gets half of the space, and what the other one does not need.
         let (first, _) = stderr.text(room / 2);
         let (stdout, stdout_cut) =

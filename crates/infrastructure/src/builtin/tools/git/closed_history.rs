@@ -4,7 +4,7 @@
 use super::{Input, Operation, Repository};
 use crate::{
     builtin::{
-        commands::capture::{Stream, output_read_failure},
+        commands::capture::{OutputStream, output_read_failure},
         tool_kit::blocking::on_blocking_thread,
     },
     sandbox::workspace::Workspace,
@@ -108,13 +108,13 @@ impl HistoryWorktrees {
             "--show-prefix",
         ];
         let (asked, done) = repository.git(query.map(str::to_owned).into()).await?;
-        let fault = asked.capture.ends(Stream::Stderr).text(LONGEST_FAULT).0;
+        let fault = asked.capture.ends(OutputStream::Stderr).text(LONGEST_FAULT).0;
         match done.exit_code {
             Some(0) => {}
             Some(128) if fault.starts_with("fatal: not a git repository") => return Ok(None),
             _ => return Err(closed(&format!("git cannot determine the top of the repository: {}", fault.trim_end()))),
         }
-        let output = asked.capture.ends(Stream::Stdout);
+        let output = asked.capture.ends(OutputStream::Stdout);
         let output = output.complete_bytes().and_then(|output| str::from_utf8(output).ok()).unwrap_or_default();
         let ["true", top, common, own, prefix] = output.lines().collect::<Vec<_>>()[..] else {
             return Err(closed("git did not report where the history of this folder is stored"));
@@ -179,7 +179,7 @@ fn is_of_submodule(kept: &Path) -> bool {
 async fn lenders(repository: &Repository<'_>) -> Result<Vec<PathBuf>, ToolFailure> {
     // git reports all the repositories that it uses, including those from which a lender borrows.
     let (asked, done) = repository.git(["count-objects", "-v"].map(str::to_owned).into()).await?;
-    let output = asked.capture.ends(Stream::Stdout);
+    let output = asked.capture.ends(OutputStream::Stdout);
     let output =
         output.complete_bytes().filter(|_| done.exit_code == Some(0)).and_then(|output| str::from_utf8(output).ok());
     let output =
@@ -225,7 +225,7 @@ async fn left_out(
     let (listed, done) = repository.git(input.words_with(&options, as_commits, file(input))).await?;
     if done.exit_code != Some(0) || listed.capture.fault().is_some() {
         // It may have shown many files before the error.
-        let fault = listed.capture.ends(Stream::Stderr).text(LONGEST_FAULT).0;
+        let fault = listed.capture.ends(OutputStream::Stderr).text(LONGEST_FAULT).0;
         return Err(closed(&format!("git did not list all files that it would show: {}", fault.trim_end())));
     }
     let capture = listed.capture.clone();
@@ -233,7 +233,7 @@ async fn left_out(
         let (start, list) = capture.read(0, MAX_LIST + 1).map_err(output_read_failure)?;
         let is_whole = start == 0 && list.len() <= MAX_LIST && capture.stream_known_from() == 0;
         // Warnings are not file names.
-        Ok(is_whole.then(|| capture.of_stream(Stream::Stdout, 0, &list)))
+        Ok(is_whole.then(|| capture.of_stream(OutputStream::Stdout, 0, &list)))
     });
     let list = list.await?.ok_or_else(|| closed("too many files are shown to check all of them"))?;
     let grant = &repository.run.context().grant;

@@ -27,12 +27,12 @@ const LOOK_AHEAD_BYTES: usize = 128;
 
 /// Remaining capacity of a search, shared by all threads.
 #[derive(Debug)]
-pub(super) struct Bounds {
+pub(super) struct SearchBudget {
     hits: AtomicUsize,
     lines: AtomicUsize,
 }
 
-impl Bounds {
+impl SearchBudget {
     /// Allows `hits` matching lines, or matching files if lines are not requested.
     pub(super) fn new(hits: usize) -> Self {
         Self { hits: AtomicUsize::new(hits), lines: AtomicUsize::new(hits.saturating_mul(LINES_PER_HIT)) }
@@ -132,7 +132,7 @@ impl Worker {
         content: impl Read,
         modified: Timestamp,
         place: impl FnOnce() -> MatchedFile,
-        bounds: &Bounds,
+        bounds: &SearchBudget,
         stop: &StopCondition,
     ) {
         let mut sink = FileSink {
@@ -189,7 +189,7 @@ struct FileSink<'a> {
     matcher: &'a RegexMatcher,
     mode: OutputMode,
     only_matching: bool,
-    bounds: &'a Bounds,
+    bounds: &'a SearchBudget,
     matches: u64,
     lines: Vec<FoundLine>,
     is_binary: bool,

@@ -20,7 +20,7 @@ const MAX_BUFFER_BYTES: usize = 16 << 20;
 
 /// A compiled search.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct SearchPlan {
     matcher: RegexMatcher,
     searcher: SearcherBuilder,
     mode: OutputMode,
@@ -29,7 +29,7 @@ pub(super) struct Plan {
     types: Option<Types>,
 }
 
-impl Plan {
+impl SearchPlan {
     /// Compiles a search whose globs are anchored at `start`.
     pub(super) fn of(input: &Input, start: &Path) -> Result<Self, ToolFailure> {
         Ok(Self {

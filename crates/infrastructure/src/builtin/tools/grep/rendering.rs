@@ -33,7 +33,7 @@ pub(super) struct Output {
     /// Matching lines, in the mode `content` or if there are few.
     matches: Vec<MatchedLine>,
     /// Number of matching lines by file, in the mode `count`.
-    counts: Vec<Count>,
+    counts: Vec<FileMatchCount>,
     /// Total matches, shown or not; in the mode `files_with_matches` the number of files.
     total_matches: u64,
     /// `true` if there is, or may be, more.
@@ -52,7 +52,7 @@ struct MatchedLine {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Count {
+struct FileMatchCount {
     path: String,
     count: u64,
 }
@@ -139,26 +139,26 @@ fn counted_lines(lines: u64) -> String {
 
 /// The part of the findings that is shown.
 #[derive(Default)]
-struct Page {
+struct RenderedPage {
     text: String,
     files: Vec<String>,
     matches: Vec<MatchedLine>,
-    counts: Vec<Count>,
+    counts: Vec<FileMatchCount>,
     /// Number of lines or files that are shown.
     shown: usize,
     /// Number of lines or files that were found.
     available: usize,
 }
 
-impl Page {
+impl RenderedPage {
     /// Returns `true` if one more line or file fits.
     fn has_room(&self, input: &Input, limit: usize) -> bool {
         self.shown < limit && (self.text.len() < MAX_CHARS || input.head_limit == Some(0))
     }
 }
 
-fn names(input: &Input, found: &[FileFindings], limit: usize) -> Page {
-    let mut page = Page { available: found.len(), ..Page::default() };
+fn names(input: &Input, found: &[FileFindings], limit: usize) -> RenderedPage {
+    let mut page = RenderedPage { available: found.len(), ..RenderedPage::default() };
     for file in found.iter().skip(input.offset) {
         if !page.has_room(input, limit) {
             break;
@@ -167,7 +167,7 @@ fn names(input: &Input, found: &[FileFindings], limit: usize) -> Page {
         page.text.push_str(&on_one_line(&file.place.shown));
         if input.mode() == OutputMode::Count {
             page.text.push_str(&format!(":{}", file.matches));
-            page.counts.push(Count { path: file.place.shown.clone(), count: file.matches });
+            page.counts.push(FileMatchCount { path: file.place.shown.clone(), count: file.matches });
         }
         page.text.push('\n');
         page.files.push(file.place.shown.clone());
@@ -175,10 +175,10 @@ fn names(input: &Input, found: &[FileFindings], limit: usize) -> Page {
     page
 }
 
-fn lines(input: &Input, found: &[FileFindings], limit: usize) -> Page {
+fn lines(input: &Input, found: &[FileFindings], limit: usize) -> RenderedPage {
     let all = || found.iter().flat_map(|file| file.lines.iter().enumerate().map(move |line| (file, line)));
     let has_context = all().any(|(_, (_, line))| line.place.is_none());
-    let mut page = Page { available: all().count(), ..Page::default() };
+    let mut page = RenderedPage { available: all().count(), ..RenderedPage::default() };
     for (file, (index, line)) in all().skip(input.offset) {
         if !page.has_room(input, limit) {
             break;

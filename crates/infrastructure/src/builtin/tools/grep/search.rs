@@ -4,15 +4,15 @@
 use crate::{
     builtin::{
         files::{
-            file_filter::{ActiveIgnoreRules, FileFilter, SkipReason},
+            file_filter::{ActiveIgnoreRules, IgnoreFilter, SkipReason},
             file_limits::FileLimits,
-            source::Source,
+            source::FileOrOutput,
         },
-        text::wording::DisplayPrefix,
+        text::wording::DisplayPathPrefix,
         tools::grep::{
             Input, OutputMode,
-            findings::{Bounds, Findings, MatchedFile},
-            plan::Plan,
+            findings::{Findings, MatchedFile, SearchBudget},
+            plan::SearchPlan,
         },
     },
     sandbox::workspace::{
@@ -20,7 +20,7 @@ use crate::{
         file_handle::FileHandle,
         granted_workspace::GrantedWorkspace,
         stop::StopCondition,
-        walk::{Entry, Folder, Visit, Visitor, WalkLimits, WalkOrder, WalkSummary},
+        walk::{Visit, Visitor, WalkEntry, WalkFolder, WalkLimits, WalkOrder, WalkSummary},
     },
 };
 use std::{
@@ -63,7 +63,7 @@ pub(super) struct ExcludedMatches {
 
 pub(super) fn run(
     files: &GrantedWorkspace,
-    source: Source,
+    source: FileOrOutput,
     input: &Input,
     limits: &FileLimits,
 ) -> Result<SearchResult, ToolFailure> {
@@ -71,7 +71,7 @@ pub(super) fn run(
     let name = source.name(files);
     let mut output = None;
     let mut searched = match source {
-        Source::File(found) if found.facts().kind == FileKind::Folder => {
+        FileOrOutput::File(found) if found.facts().kind == FileKind::Folder => {
             let mut searched = in_folder(files, &found, input, limits)?;
             let is_done = searched.walked.ended.is_none() && searched.findings.ended.is_none();
             if searched.findings.files.is_empty() && searched.passed_over > 0 && is_done {
@@ -80,13 +80,20 @@ pub(super) fn run(
             searched
         }
         // A file that the caller names is searched regardless of the filters.
-        Source::File(found) => {
+        FileOrOutput::File(found) => {
             let place = MatchedFile { shown: name.clone(), lexical: found.path().lexical.clone() };
-            in_one(files, place, found.open_file()?, found.facts().modified, &Plan::for_single_file(input)?, limits)
+            in_one(
+                files,
+                place,
+                found.open_file()?,
+                found.facts().modified,
+                &SearchPlan::for_single_file(input)?,
+                limits,
+            )
         }
-        Source::Output(_, content) => {
+        FileOrOutput::Output(_, content) => {
             let place = MatchedFile { shown: name.clone(), lexical: PathBuf::new() };
-            in_one(files, place, output.insert(content), Timestamp(0), &Plan::for_single_file(input)?, limits)
+            in_one(files, place, output.insert(content), Timestamp(0), &SearchPlan::for_single_file(input)?, limits)
         }
     };
     searched.findings.sort();
@@ -102,12 +109,12 @@ fn in_folder(
     input: &Input,
     limits: &FileLimits,
 ) -> Result<SearchResult, ToolFailure> {
-    let plan = Plan::of(input, &folder.path().lexical)?;
-    let filter = FileFilter { show_hidden: input.show_hidden, respect_ignore_files: !input.no_ignore };
-    let bounds = Bounds::new(limits.search_hits);
-    let shown = DisplayPrefix::of(&files.workspace().shown(&folder.path().lexical));
+    let plan = SearchPlan::of(input, &folder.path().lexical)?;
+    let filter = IgnoreFilter { show_hidden: input.show_hidden, respect_ignore_files: !input.no_ignore };
+    let bounds = SearchBudget::new(limits.search_hits);
+    let shown = DisplayPathPrefix::of(&files.workspace().shown(&folder.path().lexical));
     let passed_over = AtomicUsize::new(0);
-    let search = Search { stop: files.stop(), plan: &plan, filter, bounds: &bounds, shown, passed_over };
+    let search = SearchVisitor { stop: files.stop(), plan: &plan, filter, bounds: &bounds, shown, passed_over };
     let walk = WalkLimits { entries: limits.search_entries, depth: MAX_DEPTH, order: WalkOrder::AnyOrder };
     let (walked, parts) = files.walk(folder, walk, filter.above(files, folder), &search)?;
     let mut findings = Findings::default();
@@ -122,10 +129,10 @@ fn in_one(
     place: MatchedFile,
     content: impl Read,
     modified: Timestamp,
-    plan: &Plan,
+    plan: &SearchPlan,
     limits: &FileLimits,
 ) -> SearchResult {
-    let bounds = Bounds::new(limits.search_hits);
+    let bounds = SearchBudget::new(limits.search_hits);
     let mut worker = plan.worker();
     worker.search(content, modified, || place, &bounds, files.stop());
     SearchResult { findings: worker.findings, ..SearchResult::default() }
@@ -167,7 +174,7 @@ fn find_with_context(
             after: None,
             ..input.clone()
         };
-        let plan = Plan::for_single_file(&input).ok()?;
+        let plan = SearchPlan::for_single_file(&input).ok()?;
         let mut gathered = Findings::default();
         for file in &found.files {
             let mut opened;
@@ -196,16 +203,16 @@ fn find_with_context(
     contexts.into_iter().filter_map(around).find(|few| few.chars() <= MAX_FEW_CHARS).or(Some(bare))
 }
 
-struct Search<'a> {
+struct SearchVisitor<'a> {
     stop: &'a StopCondition,
-    shown: DisplayPrefix,
-    plan: &'a Plan,
-    filter: FileFilter,
-    bounds: &'a Bounds,
+    shown: DisplayPathPrefix,
+    plan: &'a SearchPlan,
+    filter: IgnoreFilter,
+    bounds: &'a SearchBudget,
     passed_over: AtomicUsize,
 }
 
-impl Visitor for Search<'_> {
+impl Visitor for SearchVisitor<'_> {
     type Context = ActiveIgnoreRules;
     type Worker = super::findings::Worker;
 
@@ -213,11 +220,11 @@ impl Visitor for Search<'_> {
         self.plan.worker()
     }
 
-    fn enter(&self, folder: &Folder<'_>, above: &ActiveIgnoreRules) -> ActiveIgnoreRules {
+    fn enter(&self, folder: &WalkFolder<'_>, above: &ActiveIgnoreRules) -> ActiveIgnoreRules {
         self.filter.enter(folder, above)
     }
 
-    fn visit_entry(&self, worker: &mut Self::Worker, entry: &Entry<'_>, ignoring: &ActiveIgnoreRules) -> Visit {
+    fn visit_entry(&self, worker: &mut Self::Worker, entry: &WalkEntry<'_>, ignoring: &ActiveIgnoreRules) -> Visit {
         match self.filter.skip_reason(entry, ignoring) {
             None => {}
             Some(SkipReason::Ignored | SkipReason::Hidden) => {

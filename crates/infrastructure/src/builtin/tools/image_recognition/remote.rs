@@ -3,7 +3,7 @@
 
 use crate::{
     builtin::tool_kit::tool_context::ToolContext,
-    web::web_client::{Redirects, RetryPolicy, UrlSource, WebRequest, WebResponse},
+    web::web_client::{RedirectPolicy, RetryPolicy, UrlSource, WebRequest, WebResponse},
 };
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};
@@ -50,7 +50,7 @@ async fn ask(method: Method, url: &Url, run: &ToolContext<'_>) -> Result<WebResp
         headers: HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static("image/*"))]),
         body: Bytes::new(),
         url_source: UrlSource::Untrusted,
-        redirects: Redirects::None,
+        redirects: RedirectPolicy::None,
         retry: RetryPolicy::OnTransientFailure,
         body_bytes: MAX_BYTES,
         deadline: run.deadline().min(Instant::now() + TIME),

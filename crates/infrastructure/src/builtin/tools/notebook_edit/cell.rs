@@ -15,7 +15,7 @@ const MAX_MEMBERS: usize = 1000;
 pub(super) struct Cell<'a> {
     text: &'a str,
     range: Range<usize>,
-    members: Members<'a>,
+    members: RawMembers<'a>,
     id: Option<String>,
     cell_type: String,
     source: String,
@@ -24,11 +24,11 @@ pub(super) struct Cell<'a> {
 
 /// Members of an object in their order, with their values as JSON text.
 #[derive(Debug)]
-pub(super) struct Members<'a>(Vec<(String, &'a RawValue)>);
+pub(super) struct RawMembers<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'a> Cell<'a> {
     pub(super) fn parse(text: &'a str, range: Range<usize>) -> Result<Self, serde_json::Error> {
-        let members = Members::parse(text)?;
+        let members = RawMembers::parse(text)?;
         let string = |name: &str| members.get(name).map(|raw| serde_json::from_str::<String>(raw.get())).transpose();
         let missing = |name: &str| serde_json::Error::custom(format!("it has no `{name}`"));
         let source = members.get("source").ok_or_else(|| missing("source"))?.get();
@@ -49,7 +49,7 @@ impl<'a> Cell<'a> {
         &self.range
     }
 
-    pub(super) fn members(&self) -> &Members<'a> {
+    pub(super) fn members(&self) -> &RawMembers<'a> {
         &self.members
     }
 
@@ -76,7 +76,7 @@ impl<'a> Cell<'a> {
     }
 }
 
-impl<'a> Members<'a> {
+impl<'a> RawMembers<'a> {
     /// Parses the members of an object.
     pub(super) fn parse(text: &'a str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text)
@@ -96,18 +96,18 @@ impl<'a> Members<'a> {
     }
 }
 
-impl<'de> Deserialize<'de> for Members<'de> {
+impl<'de> Deserialize<'de> for RawMembers<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct InOrder;
+        struct MembersVisitor;
 
-        impl<'de> Visitor<'de> for InOrder {
-            type Value = Members<'de>;
+        impl<'de> Visitor<'de> for MembersVisitor {
+            type Value = RawMembers<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RawMembers<'de>, A::Error> {
                 let mut members: Vec<(String, &'de RawValue)> = Vec::new();
                 while let Some(name) = map.next_key::<String>()? {
                     if members.iter().any(|(other, _)| *other == name) {
@@ -118,11 +118,11 @@ impl<'de> Deserialize<'de> for Members<'de> {
                     }
                     members.push((name, map.next_value()?));
                 }
-                Ok(Members(members))
+                Ok(RawMembers(members))
             }
         }
 
-        deserializer.deserialize_map(InOrder)
+        deserializer.deserialize_map(MembersVisitor)
     }
 }
 

@@ -4,7 +4,7 @@
 //! bytes, whichever program wrote them.
 
 use crate::builtin::tools::notebook_edit::{
-    cell::{Cell, Members, member_text},
+    cell::{Cell, RawMembers, member_text},
     layout::Layout,
 };
 use serde_json::value::RawValue;
@@ -48,7 +48,7 @@ pub(super) enum NotebookError {
 impl<'a> Notebook<'a> {
     /// Parses a notebook from JSON text without a byte order mark.
     pub(super) fn parse(text: &'a str) -> Result<Self, NotebookError> {
-        let members = Members::parse(text).map_err(|error| NotebookError::Json(error.to_string()))?;
+        let members = RawMembers::parse(text).map_err(|error| NotebookError::Json(error.to_string()))?;
         let number = |name: &'static str| {
             let member = members.get(name).and_then(|raw| raw.get().parse().ok());
             member.ok_or(NotebookError::Member(name))

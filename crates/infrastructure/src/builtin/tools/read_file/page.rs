@@ -28,7 +28,7 @@ pub(super) struct LineStyle {
 
 /// Whole lines, both raw and as they are displayed.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Page<'a> {
+pub(super) struct LinePage<'a> {
     /// Text for the model; each line ends in a line feed.
     pub(super) text: String,
     pub(super) content: &'a str,
@@ -41,7 +41,7 @@ pub(super) struct Page<'a> {
 
 /// Selects the lines that fit into `characters`, starting with the line `focus` (from 0) and extending alternately down
 /// and up. That line is always included.
-pub(super) fn page(content: &str, first: i64, focus: usize, style: LineStyle, characters: usize) -> Page<'_> {
+pub(super) fn page(content: &str, first: i64, focus: usize, style: LineStyle, characters: usize) -> LinePage<'_> {
     let whole: Vec<&str> = content.split_inclusive('\n').collect();
     let mut was_blank = false;
     let mut shown = Vec::with_capacity(whole.len());
@@ -72,7 +72,7 @@ pub(super) fn page(content: &str, first: i64, focus: usize, style: LineStyle, ch
     let start = whole[..begin].iter().map(|line| line.len()).sum::<usize>();
     let taken = &content[start..start + whole[begin..end].iter().map(|line| line.len()).sum::<usize>()];
     let cut = taken.char_indices().nth(MAX_CONTENT_CHARS).map(|(at, _)| at);
-    Page {
+    LinePage {
         text: shown[begin..end].concat(),
         content: &taken[..cut.unwrap_or(taken.len())],
         first: first + begin as i64,

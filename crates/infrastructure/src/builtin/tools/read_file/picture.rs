@@ -3,7 +3,7 @@
 use super::{Kind, Output};
 use crate::builtin::{
     files::{
-        content::Content,
+        content::OpenContent,
         file_limits::FileLimits,
         image_view::{Crop, ImageView, MAX_FILE_BYTES, view as viewed},
     },
@@ -26,7 +26,7 @@ pub(super) struct Picture {
 
 /// Decodes an image and makes it fit the limits.
 pub(super) fn view(
-    mut content: Content,
+    mut content: OpenContent,
     format: ImageFormat,
     limits: &FileLimits,
     crop: Option<Crop>,

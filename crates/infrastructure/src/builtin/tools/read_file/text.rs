@@ -2,15 +2,15 @@
 
 use super::{
     FileReader, Input, Kind, Output, ReadOutcome,
-    page::{LineStyle, Page, page},
+    page::{LinePage, LineStyle, page},
 };
 use crate::{
     builtin::{
-        files::{content::Content, content_sample::ContentSample, etag::etag},
+        files::{content::OpenContent, content_sample::ContentSample, etag::etag},
         text::{
             line_ending::LineEnding,
             line_index::LineIndex,
-            line_unit::LineUnit,
+            line_unit::CodeUnit,
             text_encoding::TextEncoding,
             text_window::{LineSelection, LinedText, TextWindow},
         },
@@ -40,7 +40,7 @@ pub(super) fn encoding_named(label: &str, beginning: &[u8]) -> Result<TextEncodi
 impl FileReader {
     pub(super) fn text(
         &self,
-        content: &mut Content,
+        content: &mut OpenContent,
         sampled: ContentSample,
         encoding: TextEncoding,
         files: &GrantedWorkspace,
@@ -56,7 +56,7 @@ impl FileReader {
         let digest = sampled.digest;
         let (window, is_decoded) = match &in_returns {
             Some(text) => {
-                let mut text = in_memory(text.as_bytes(), 0, LineUnit::Byte, files.stop());
+                let mut text = in_memory(text.as_bytes(), 0, CodeUnit::Byte, files.stop());
                 (text.window(select_lines(input), input.limit).map_err(unreadable)?, true)
             }
             None => (self.window(content, sampled, encoding, files.stop(), input)?, encoding.line_unit().is_none()),
@@ -118,7 +118,7 @@ impl FileReader {
     /// Returns the requested lines. They are still encoded, unless the encoding hides line breaks: then they are UTF-8.
     fn window(
         &self,
-        content: &mut Content,
+        content: &mut OpenContent,
         sampled: ContentSample,
         encoding: TextEncoding,
         stop: &StopCondition,
@@ -129,7 +129,7 @@ impl FileReader {
             // A text that cannot be split into lines before it is decoded is read as a whole and converted to UTF-8.
             let bytes = content.read_whole(self.limits.text_bytes, &format!("a text in {}", encoding.name()))?;
             let text = encoding.decode(bytes.get(start..).unwrap_or_default()).0.into_owned();
-            let mut text = in_memory(text.as_bytes(), 0, LineUnit::Byte, stop);
+            let mut text = in_memory(text.as_bytes(), 0, CodeUnit::Byte, stop);
             return text.window(wanted, input.limit).map_err(unreadable);
         };
         if sampled.is_whole {
@@ -147,17 +147,17 @@ impl FileReader {
 }
 
 /// A text that is completely in memory.
-struct InMemory<'a> {
+struct InMemoryText<'a> {
     bytes: &'a [u8],
     index: LineIndex,
     stop: &'a StopCondition,
 }
 
-fn in_memory<'a>(bytes: &'a [u8], start: u64, unit: LineUnit, stop: &'a StopCondition) -> InMemory<'a> {
-    InMemory { bytes, index: LineIndex::new(start, unit), stop }
+fn in_memory<'a>(bytes: &'a [u8], start: u64, unit: CodeUnit, stop: &'a StopCondition) -> InMemoryText<'a> {
+    InMemoryText { bytes, index: LineIndex::new(start, unit), stop }
 }
 
-impl InMemory<'_> {
+impl InMemoryText<'_> {
     fn window(&mut self, wanted: LineSelection, limit: u64) -> io::Result<TextWindow> {
         let (bytes, mut reader) = (self.bytes.len() as u64, Cursor::new(self.bytes));
         let mut text = LinedText { reader: &mut reader, bytes, index: &mut self.index, stop: self.stop };
@@ -193,7 +193,7 @@ fn decoded(window: &TextWindow, encoding: TextEncoding, is_decoded: bool) -> (Co
 }
 
 /// Describes which lines are shown, and how to read more.
-fn place_notes(output: &Output, window: &TextWindow, page: &Page<'_>, input: &Input) -> Vec<String> {
+fn place_notes(output: &Output, window: &TextWindow, page: &LinePage<'_>, input: &Input) -> Vec<String> {
     let (mut notes, name) = (Vec::new(), &output.path);
     let asked = input.around.map_or(window.first, |line| i64::try_from(line).unwrap_or(i64::MAX));
     match (output.total_lines, output.end_line) {

@@ -25,9 +25,9 @@ pub(super) struct LaunchInput {
 
 /// A tool as the clients know it: its name, its parameters in their order, and its required parameters.
 #[derive(Debug, Serialize)]
-pub(super) struct Function(String, Vec<String>, Vec<String>);
+pub(super) struct ToolSignature(String, Vec<String>, Vec<String>);
 
-impl Function {
+impl ToolSignature {
     pub(super) fn of(tool: &Tool) -> Self {
         let schema = tool.input_schema();
         let required: Vec<String> = schema
@@ -64,7 +64,7 @@ impl Language {
         }
     }
 
-    pub(super) fn start(self, code: &str, functions: &[Function]) -> LaunchInput {
+    pub(super) fn start(self, code: &str, functions: &[ToolSignature]) -> LaunchInput {
         let given = |client: &str| json!({"client": client, "tools": functions, "code": code}).to_string().into_bytes();
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         match self {

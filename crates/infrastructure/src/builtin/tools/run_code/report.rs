@@ -3,9 +3,9 @@
 use super::language::Language;
 use crate::builtin::{
     commands::{
-        capture::{Stream, in_json},
-        command::{Command, CommandEnd, EndCause},
-        command_output::{Part, RenderedOutput, remarks, render_output},
+        capture::{OutputStream, in_json},
+        command::{CommandEnd, CommandHandle, EndCause},
+        command_output::{OutputSelection, RenderedOutput, remarks, render_output},
     },
     tool_kit::tool_context::ToolContext,
 };
@@ -42,15 +42,15 @@ pub(super) struct Output {
 }
 
 /// Data of a run that is needed for its result.
-pub(super) struct Report<'a> {
+pub(super) struct ResultFormatter<'a> {
     pub(super) run: &'a ToolContext<'a>,
     pub(super) language: Language,
 }
 
-impl Report<'_> {
-    pub(super) async fn ended(&self, command: &Command, end: CommandEnd) -> Result<ToolResult, ToolFailure> {
+impl ResultFormatter<'_> {
+    pub(super) async fn ended(&self, command: &CommandHandle, end: CommandEnd) -> Result<ToolResult, ToolFailure> {
         let budget = self.run.context().output_characters.saturating_sub(ROOM_FOR_REMARKS);
-        let shown = render_output(&command.capture, Part::default(), budget, self.run).await?;
+        let shown = render_output(&command.capture, OutputSelection::default(), budget, self.run).await?;
         let output = self.output(command, &end, &shown);
         let kind = match (end.cause, end.code) {
             (EndCause::Itself, Some(0)) if !end.is_tainted => None,
@@ -87,9 +87,9 @@ impl Report<'_> {
         }
     }
 
-    fn output(&self, command: &Command, end: &CommandEnd, shown: &RenderedOutput) -> Output {
+    fn output(&self, command: &CommandHandle, end: &CommandEnd, shown: &RenderedOutput) -> Output {
         let room = self.run.context().output_characters.saturating_sub(ROOM_FOR_MEMBERS);
-        let (stdout, stderr) = (command.capture.ends(Stream::Stdout), command.capture.ends(Stream::Stderr));
+        let (stdout, stderr) = (command.capture.ends(OutputStream::Stdout), command.capture.ends(OutputStream::Stderr));
         // Each stream gets half of the space, and what the other one does not need.
         let (first, _) = stderr.text(room / 2);
         let (stdout, stdout_cut) =

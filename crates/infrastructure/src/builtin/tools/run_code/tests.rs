@@ -2,21 +2,21 @@
 
 use super::{
     RunCode,
-    language::{Function, Language, LaunchInput},
+    language::{Language, LaunchInput, ToolSignature},
 };
 use crate::{
     builtin::{
         commands::{
             capture::Capture,
-            command::{Command, ExcessPolicy},
-            programs::{CommandSettings, Program, Programs},
+            command::{CommandHandle, ExcessPolicy},
+            programs::{CommandSettings, ProgramLauncher, ProgramSpec},
         },
         tests::{Bench, definition},
         tool_kit::testing::{TestRun, test_environment},
     },
     sandbox::{
-        launcher::Input as StandardInput,
-        workspace::{FolderNames, Workspace},
+        launcher::ChildInput as StandardInput,
+        workspace::{FolderAliases, Workspace},
     },
 };
 use serde_json::{Value, json};
@@ -128,8 +128,8 @@ async fn a_language_that_is_not_installed_is_said_to_be_missing_with_those_that_
         settings.environment.insert("PATH".into(), programs.path().display().to_string());
         let root = folder.path().canonicalize().unwrap();
         let roots = WorkspaceRoots { write: vec![root], ..Default::default() };
-        let workspace = Workspace::open(&roots, FolderNames::default()).unwrap();
-        let world = test_environment(workspace).with_programs(Arc::new(Programs::new(settings)));
+        let workspace = Workspace::open(&roots, FolderAliases::default()).unwrap();
+        let world = test_environment(workspace).with_programs(Arc::new(ProgramLauncher::new(settings)));
         let policy = PermissionPolicy { roots, ..Default::default() };
         TestRun::in_environment(vec![Box::new(RunCode)], world, policy, Arc::default())
     };
@@ -160,12 +160,17 @@ async fn printed(language: Language, code: &str) -> String {
     let function = |name: &&str| {
         let schema = json!({"inputSchema": {"properties": {"b": {}, "a": {}}, "required": ["a"]}});
         let definition = schema.as_object().unwrap().clone();
-        Function::of(&Tool::new(ToolName::parse(name).unwrap(), definition, Category::Utility, ToolSource::BuiltIn))
+        ToolSignature::of(&Tool::new(
+            ToolName::parse(name).unwrap(),
+            definition,
+            Category::Utility,
+            ToolSource::BuiltIn,
+        ))
     };
     let LaunchInput { args, input } = language.start(code, &NAMES.iter().map(function).collect::<Vec<_>>());
     let folder = tempfile::tempdir().unwrap();
     let bench = TestRun::of(RunCode, &folder);
-    let program = Program {
+    let program = ProgramSpec {
         name: language.program().into(),
         args,
         working_dir: folder.path().canonicalize().unwrap(),
@@ -182,7 +187,7 @@ async fn printed(language: Language, code: &str) -> String {
             .await
             .unwrap();
         let capture = Capture::new("/tmp".into(), 1 << 20);
-        let command = Command::of(started, capture, Some(run.deadline()), ExcessPolicy::Ends, Some(input), false);
+        let command = CommandHandle::of(started, capture, Some(run.deadline()), ExcessPolicy::Ends, Some(input), false);
         command.ended().await;
         command.capture.read(0, 1 << 20).unwrap().1
     });

@@ -1,6 +1,6 @@
 //! Fetches a page, from the cache or from the server.
 
-use super::Format;
+use super::FetchFormat;
 use crate::{
     builtin::{
         tool_kit::tool_context::ToolContext,
@@ -9,7 +9,7 @@ use crate::{
     egress::host::Host,
     web::{
         charset::charset_of,
-        web_client::{Redirects, RetryPolicy, UrlSource, WebRequest, WebResponse},
+        web_client::{RedirectPolicy, RetryPolicy, UrlSource, WebRequest, WebResponse},
         web_error::WebError,
     },
 };
@@ -56,7 +56,7 @@ impl FetchedPage {
 /// Fetches the page, unless the cache has a recent response for the same principal. The host is checked in both cases.
 pub(super) async fn fetch(
     url: &Url,
-    format: Format,
+    format: FetchFormat,
     run: &ToolContext<'_>,
     deadline: Instant,
 ) -> Result<FetchedPage, ToolFailure> {
@@ -134,7 +134,7 @@ async fn send(
         headers,
         body: Bytes::new(),
         url_source: UrlSource::Untrusted,
-        redirects: Redirects::SameHost(REDIRECTS),
+        redirects: RedirectPolicy::SameHost(REDIRECTS),
         retry: again,
         body_bytes: MAX_BYTES,
         deadline,
@@ -163,14 +163,14 @@ fn is_silence(error: &WebError) -> bool {
     }
 }
 
-fn accepted(format: Format) -> &'static str {
+fn accepted(format: FetchFormat) -> &'static str {
     match format {
-        Format::Markdown | Format::Page => {
+        FetchFormat::Markdown | FetchFormat::Page => {
             "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.8, */*;q=0.5"
         }
-        Format::Text => "text/html, application/xhtml+xml, text/plain;q=0.9, */*;q=0.5",
-        Format::Html => "text/html, application/xhtml+xml;q=0.9, */*;q=0.5",
-        Format::Raw => "*/*",
+        FetchFormat::Text => "text/html, application/xhtml+xml, text/plain;q=0.9, */*;q=0.5",
+        FetchFormat::Html => "text/html, application/xhtml+xml;q=0.9, */*;q=0.5",
+        FetchFormat::Raw => "*/*",
     }
 }
 

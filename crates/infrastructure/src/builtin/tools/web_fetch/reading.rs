@@ -1,7 +1,7 @@
 //! Reads the response of a server by its bytes, its media type and its address, as text if possible.
 
 use super::{
-    ContentForm, Format,
+    ContentForm, FetchFormat,
     fetching::FetchedPage,
     foreign::one_line,
     json::indented,
@@ -52,7 +52,7 @@ pub(super) struct FetchedText {
 /// Reads the response. Pages are parsed in a separate process.
 pub(super) async fn read(
     fetched: &FetchedPage,
-    format: Format,
+    format: FetchFormat,
     run: &ToolContext<'_>,
     deadline: Instant,
 ) -> Result<ResponseContent, ToolFailure> {
@@ -61,9 +61,12 @@ pub(super) async fn read(
         return Ok(ResponseContent::Nothing);
     }
     let media_type = fetched.media_type();
-    let kind = Kind::of(&media_type, &body);
+    let kind = TextKind::of(&media_type, &body);
     let (charset, name) = (fetched.charset().map(str::to_owned), fetched.answer.url.path().to_owned());
-    if kind == Kind::Page && !matches!(format, Format::Html | Format::Raw) && is_text(&body, charset.as_deref()) {
+    if kind == TextKind::Page
+        && !matches!(format, FetchFormat::Html | FetchFormat::Raw)
+        && is_text(&body, charset.as_deref())
+    {
         return page(fetched, format, run, deadline).await.map(ResponseContent::Text);
     }
     let is_cut = fetched.answer.is_cut;
@@ -84,14 +87,14 @@ pub(super) async fn read(
 
 /// Kind of a text, by its media type or its beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum TextKind {
     Page,
     Markdown,
     Json,
     Other,
 }
 
-impl Kind {
+impl TextKind {
     fn of(media_type: &str, body: &Bytes) -> Self {
         match media_type {
             "text/html" | "application/xhtml+xml" => Self::Page,
@@ -123,13 +126,13 @@ fn is_text(body: &Bytes, charset: Option<&str>) -> bool {
 
 async fn page(
     fetched: &FetchedPage,
-    format: Format,
+    format: FetchFormat,
     run: &ToolContext<'_>,
     deadline: Instant,
 ) -> Result<FetchedText, ToolFailure> {
     let form = match format {
-        Format::Markdown => PageFormat::Article,
-        Format::Page => PageFormat::Markdown,
+        FetchFormat::Markdown => PageFormat::Article,
+        FetchFormat::Page => PageFormat::Markdown,
         _ => PageFormat::Text,
     };
     let order = HtmlPage {
@@ -166,19 +169,19 @@ async fn page(
 }
 
 /// Reads a text that is not a page, or the source of a page.
-fn text(body: &Bytes, encoding: TextEncoding, kind: Kind, format: Format, is_cut: bool) -> FetchedText {
+fn text(body: &Bytes, encoding: TextEncoding, kind: TextKind, format: FetchFormat, is_cut: bool) -> FetchedText {
     let (decoded, is_malformed) = encoding.decode(&body[encoding.mark_bytes()..]);
     let mut notes = Vec::from_iter(cut_note(is_cut));
     if is_malformed && !is_cut {
         notes.push(format!("some bytes are not valid {} and are shown as U+FFFD", encoding.name()));
     }
-    let json = (kind == Kind::Json && format != Format::Raw).then(|| indented(&decoded)).flatten();
+    let json = (kind == TextKind::Json && format != FetchFormat::Raw).then(|| indented(&decoded)).flatten();
     let processed = if json.is_some() { ContentForm::Json } else { ContentForm::Source };
     let CleanText { text, removed } = CleanText::of(json.as_deref().unwrap_or(&decoded));
     notes.extend(removal_note(removed));
-    let outline = if kind == Kind::Markdown { outline(&text) } else { Vec::new() };
+    let outline = if kind == TextKind::Markdown { outline(&text) } else { Vec::new() };
     let title = outline.first().filter(|first| first.level == 1).map(|first| first.text.clone());
-    let is_page = matches!(kind, Kind::Markdown | Kind::Page);
+    let is_page = matches!(kind, TextKind::Markdown | TextKind::Page);
     FetchedText { title: named(title), text, outline, notes, processed, is_page }
 }
 

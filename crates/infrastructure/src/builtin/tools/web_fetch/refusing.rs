@@ -1,7 +1,7 @@
 //! Converts an error response into a failure.
 
 use super::{
-    Format,
+    FetchFormat,
     fetching::FetchedPage,
     foreign::one_line,
     reading::{self, ResponseContent},
@@ -20,7 +20,7 @@ const TOLD_OF_A_WAIT: usize = 40;
 /// Returns the failure for an error status, with the text of the response.
 pub(super) async fn refused(fetched: &FetchedPage, run: &ToolContext<'_>, deadline: Instant) -> ToolFailure {
     let WebResponse { url, status, .. } = &fetched.answer;
-    let said = match reading::read(fetched, Format::Text, run, deadline).await {
+    let said = match reading::read(fetched, FetchFormat::Text, run, deadline).await {
         Ok(ResponseContent::Text(text)) => one_line(&text.text, TOLD),
         _ => String::new(),
     };

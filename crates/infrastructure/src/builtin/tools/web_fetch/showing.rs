@@ -14,7 +14,7 @@ use crate::{
         tool_kit::{answer::answer, blocking::on_blocking_thread, tool_context::ToolContext},
         web::web_address::host,
     },
-    documents::{self, DocumentReader, DocumentRequest},
+    documents::{self, DocumentRange, DocumentReader},
     services::foreign_text::{CleanText, clean_text},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -166,12 +166,12 @@ async fn document(
         deadline: run.deadline(),
         output_characters: context.output_characters.saturating_sub(around).min(max_chars.saturating_add(2_000)),
     };
-    let source = documents::Source {
+    let source = documents::DocumentSource {
         content: Box::new(Cursor::new(body)),
         path: output.handle.clone().unwrap_or_else(|| fetched.answer.url.path().to_owned()),
         size_bytes: output.bytes,
     };
-    let shown = reader.read(source, &DocumentRequest { pages: None, offset: 1, limit: DOCUMENT_LINES }).await?;
+    let shown = reader.read(source, &DocumentRange { pages: None, offset: 1, limit: DOCUMENT_LINES }).await?;
     output.title = shown.title.map(|title| one_line(&clean_text(&title), MAX_HEADING));
     let CleanText { text: content, removed } = CleanText::of(&shown.content);
     output.content = content;

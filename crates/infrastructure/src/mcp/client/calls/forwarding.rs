@@ -5,10 +5,11 @@ use crate::mcp::{
         Upstream,
         connection::{Connection, question_kind::declared, request::ForwardedRequest, request_error::RequestError},
         routing::{
-            circuit::is_silence, connection_selection::SelectedConnection, repeating, supervisor::Current, usage::InUse,
+            circuit::is_silence, connection_selection::SelectedConnection, repeating, supervisor::UpstreamSnapshot,
+            usage::InUse,
         },
     },
-    wire::{incoming::Answer, message::RpcError},
+    wire::{incoming::RawResponse, message::RpcError},
 };
 use serde_json::{Map, Value};
 use std::{
@@ -17,7 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::time::{self, sleep, timeout_at};
-use toolstead_domain::{CallContext, ClientProfile, Generation, ProviderState};
+use toolstead_domain::{CallContext, ClientProfile, ProtocolGeneration, ProviderState};
 
 /// Request in progress.
 struct Attempt<'a> {
@@ -49,7 +50,7 @@ impl Upstream {
         &self,
         request: &ForwardedRequest<'_>,
         context: &CallContext<'_>,
-    ) -> Result<(Answer, Generation), RequestError> {
+    ) -> Result<(RawResponse, ProtocolGeneration), RequestError> {
         let _used = self.shared.usage.begin();
         let time = context.deadline.saturating_duration_since(Instant::now()).min(self.shared.config.timeouts.call);
         let attempt = Attempt { request, context, sent: AtomicBool::new(false) };
@@ -86,7 +87,7 @@ impl Upstream {
         &self,
         attempt: &Attempt<'_>,
         until: time::Instant,
-    ) -> Result<(Answer, Generation), RequestError> {
+    ) -> Result<(RawResponse, ProtocolGeneration), RequestError> {
         let mut requested_pause = None;
         match self.ask_once(attempt, until, &mut requested_pause).await {
             Err(error) if repeating::only_reads(attempt.request.method) => {
@@ -104,7 +105,7 @@ impl Upstream {
         until: time::Instant,
         mut error: RequestError,
         mut requested_pause: Option<Duration>,
-    ) -> Result<(Answer, Generation), RequestError> {
+    ) -> Result<(RawResponse, ProtocolGeneration), RequestError> {
         let mut attempts = 1;
         loop {
             let pause = repeating::pause(attempts, requested_pause);
@@ -133,7 +134,7 @@ impl Upstream {
         attempt: &Attempt<'_>,
         until: time::Instant,
         requested_pause: &mut Option<Duration>,
-    ) -> Result<(Answer, Generation), RequestError> {
+    ) -> Result<(RawResponse, ProtocolGeneration), RequestError> {
         // Held until the end, so that the outcome counts as the outcome of the trial.
         let _pass = self.shared.circuit.admit()?;
         let (current, catalogue_connection) = self.ready(until).await?;
@@ -170,7 +171,7 @@ impl Upstream {
         selected: &SelectedConnection,
         attempt: &Attempt<'_>,
         until: time::Instant,
-    ) -> Result<Answer, RequestError> {
+    ) -> Result<RawResponse, RequestError> {
         self.refresh().await;
         let (current, catalogue_connection) = self.ready(until).await?;
         let connection = match selected {
@@ -182,10 +183,10 @@ impl Upstream {
 
     async fn send(
         &self,
-        current: &Current,
+        current: &UpstreamSnapshot,
         connection: &Connection,
         attempt: &Attempt<'_>,
-    ) -> Result<Answer, RequestError> {
+    ) -> Result<RawResponse, RequestError> {
         let Attempt { request, context, sent } = attempt;
         let catalogue = current.catalogue.as_ref();
         let mirrored = request.name.and_then(|name| catalogue?.mirrored.get(name));
@@ -206,8 +207,8 @@ impl Upstream {
     }
 }
 
-fn is_stale(answer: &Answer, connection: &Connection) -> bool {
-    connection.writer.version.generation() == Generation::Modern
+fn is_stale(answer: &RawResponse, connection: &Connection) -> bool {
+    connection.writer.version.generation() == ProtocolGeneration::Modern
         && connection.transport.mirrors_parameters()
         && matches!(answer.result_text(), Ok(Err(error)) if error.code == RpcError::HEADER_MISMATCH)
 }

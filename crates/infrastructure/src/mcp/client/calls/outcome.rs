@@ -5,12 +5,12 @@ use crate::mcp::{
         calls::created_task::read_task,
         connection::{foreign_text::shown, own_members, request_error::RequestError},
     },
-    wire::{incoming::Answer, message::RpcError},
+    wire::{incoming::RawResponse, message::RpcError},
 };
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, fmt};
 use toolstead_domain::{
-    CallOutcome, Generation, InputRequest, InputRequired, ServerName, ToolFailure, ToolResult, UpstreamError,
+    CallOutcome, InputRequest, InputRequired, ProtocolGeneration, ServerName, ToolFailure, ToolResult, UpstreamError,
     error_kind::ErrorKind, tool_result::text_block,
 };
 
@@ -35,8 +35,8 @@ impl CallTarget<'_> {
     /// Returns [`ToolFailure`] for an error, and for a response that is not a valid result of a call.
     pub(in crate::mcp::client) fn outcome(
         &self,
-        answer: Answer,
-        generation: Generation,
+        answer: RawResponse,
+        generation: ProtocolGeneration,
     ) -> Result<CallOutcome, ToolFailure> {
         if let Some(text) = answer.heavy_result() {
             return self.as_text(text).map(CallOutcome::Done);
@@ -47,11 +47,11 @@ impl CallTarget<'_> {
             Err(malformed) => return Err(self.failure(RequestError::Malformed(malformed.to_string()))),
         };
         let result = match (generation, result) {
-            (Generation::Modern, Value::Object(result)) => match self.modern_result(result)? {
+            (ProtocolGeneration::Modern, Value::Object(result)) => match self.modern_result(result)? {
                 Ok(result) => result,
                 Err(other) => return Ok(other),
             },
-            (Generation::Legacy | Generation::Modern, result) => result,
+            (ProtocolGeneration::Legacy | ProtocolGeneration::Modern, result) => result,
         };
         let result = match result {
             Value::Object(mut result) => {
@@ -262,21 +262,21 @@ fn kind_of(error: &RpcError) -> ErrorKind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::wire::incoming::Incoming;
+    use crate::mcp::wire::incoming::IncomingMessage;
     use serde_json::json;
 
-    fn outcome(content: &str, generation: Generation) -> Result<CallOutcome, (ErrorKind, String)> {
+    fn outcome(content: &str, generation: ProtocolGeneration) -> Result<CallOutcome, (ErrorKind, String)> {
         let server = ServerName::parse("s").unwrap();
         let called = CallTarget { tool: "t", server: &server, promises_structure: false };
-        let answer = match Incoming::read(format!(r#"{{"jsonrpc":"2.0","id":1,{content}}}"#).into()) {
-            Ok(Incoming::Answer(answer)) => answer,
+        let answer = match IncomingMessage::read(format!(r#"{{"jsonrpc":"2.0","id":1,{content}}}"#).into()) {
+            Ok(IncomingMessage::Answer(answer)) => answer,
             other => panic!("{other:?}"),
         };
         called.outcome(answer, generation).map_err(|failure| (failure.kind, failure.message))
     }
 
     #[track_caller]
-    fn done(content: &str, generation: Generation) -> String {
+    fn done(content: &str, generation: ProtocolGeneration) -> String {
         match outcome(&format!("\"result\":{content}"), generation).unwrap() {
             CallOutcome::Done(result) => Value::Object(result.into_object()).to_string(),
             CallOutcome::InputRequired(required) => panic!("{required:?}"),
@@ -286,8 +286,8 @@ mod tests {
     #[test]
     fn a_result_is_passed_on_as_it_came() {
         let raw = r#"{"x":{"y":null},"content":[{"type":"video","z":1.0}],"resultType":"complete","_meta":{"a/b":1}}"#;
-        assert_eq!(done(raw, Generation::Legacy), raw);
-        assert_eq!(done(raw, Generation::Modern), raw.replace(r#""resultType":"complete","#, ""));
+        assert_eq!(done(raw, ProtocolGeneration::Legacy), raw);
+        assert_eq!(done(raw, ProtocolGeneration::Modern), raw.replace(r#""resultType":"complete","#, ""));
     }
 
     #[test]
@@ -297,8 +297,8 @@ mod tests {
         let result = |raw: &str, promises_structure: bool| {
             let called = CallTarget { tool: "t", server: &server, promises_structure };
             let text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{raw}}}"#);
-            let Ok(Incoming::Answer(answer)) = Incoming::read(text.into()) else { panic!() };
-            match called.outcome(answer, Generation::Modern) {
+            let Ok(IncomingMessage::Answer(answer)) = IncomingMessage::read(text.into()) else { panic!() };
+            match called.outcome(answer, ProtocolGeneration::Modern) {
                 Ok(CallOutcome::Done(result)) => Ok((result.content()[0]["text"] == raw, result.error_kind())),
                 Ok(CallOutcome::InputRequired(required)) => panic!("{required:?}"),
                 Err(failure) => Err(failure.kind),
@@ -325,15 +325,15 @@ mod tests {
             "_meta": {"a/b": 1, "ä": 2, "toolstead": 3},
         });
         let raw = raw.replace('\n', "");
-        assert_eq!(done(&raw, Generation::Legacy), expected.to_string());
+        assert_eq!(done(&raw, ProtocolGeneration::Legacy), expected.to_string());
         let error = r#""error":{"code":-32021,"message":"m","data":{"kind":"permission_denied","x":1,"requiredCapabilities":{"roots":{}},"Toolstead/y":0,"_meta":{"toolstead/x":1,"b":2}}}"#;
         let server = ServerName::parse("s").unwrap();
-        let answer = match Incoming::read(format!(r#"{{"jsonrpc":"2.0","id":1,{error}}}"#).into()) {
-            Ok(Incoming::Answer(answer)) => answer,
+        let answer = match IncomingMessage::read(format!(r#"{{"jsonrpc":"2.0","id":1,{error}}}"#).into()) {
+            Ok(IncomingMessage::Answer(answer)) => answer,
             other => panic!("{other:?}"),
         };
         let failure = CallTarget { tool: "t", server: &server, promises_structure: false }
-            .outcome(answer, Generation::Modern)
+            .outcome(answer, ProtocolGeneration::Modern)
             .unwrap_err();
         assert_eq!(failure.data, json!({"requiredCapabilities": {"roots": {}}}));
         let data =
@@ -347,9 +347,9 @@ mod tests {
         let server = ServerName::parse("s").unwrap();
         let upstream = |error: &str| {
             let text = format!(r#"{{"jsonrpc":"2.0","id":1,"error":{error}}}"#);
-            let Ok(Incoming::Answer(answer)) = Incoming::read(text.into()) else { panic!("{error}") };
+            let Ok(IncomingMessage::Answer(answer)) = IncomingMessage::read(text.into()) else { panic!("{error}") };
             let called = CallTarget { tool: "t", server: &server, promises_structure: false };
-            called.outcome(answer, Generation::Modern).unwrap_err().upstream.map(|error| *error)
+            called.outcome(answer, ProtocolGeneration::Modern).unwrap_err().upstream.map(|error| *error)
         };
         for code in [-32042, -32602, -32601, -32600, -32603, -32000, -32021, 7] {
             for (data, read) in [
@@ -376,13 +376,13 @@ mod tests {
         let raw = &raw.replace('Q', question);
         let request = InputRequest { method: "elicitation/create".into(), params: json!({"message": "?"}) };
         let required = InputRequired { requests: [("k".to_owned(), request)].into(), state: Some("s".into()) };
-        assert_eq!(outcome(raw, Generation::Modern), Ok(CallOutcome::InputRequired(required)));
+        assert_eq!(outcome(raw, ProtocolGeneration::Modern), Ok(CallOutcome::InputRequired(required)));
         let own = format!(r#""inputRequests":{{"toolstead/approval":{question}}}"#);
         for bad in
             [own.as_str(), r#""inputRequests":7"#, r#""inputRequests":{"k":{}}"#, r#""requestState":7"#, r#""x":1"#]
         {
             let raw = format!(r#""result":{{"resultType":"input_required",{bad}}}"#);
-            assert_eq!(outcome(&raw, Generation::Modern).unwrap_err().0, ErrorKind::UpstreamProtocol, "{bad}");
+            assert_eq!(outcome(&raw, ProtocolGeneration::Modern).unwrap_err().0, ErrorKind::UpstreamProtocol, "{bad}");
         }
     }
 
@@ -399,12 +399,12 @@ mod tests {
             (r#""error":{"code":-32602,"message":"m","data":{"kind":"nonsense"}}"#, ErrorKind::InvalidInput),
             (r#""error":{"code":-32021,"message":"m"}"#, ErrorKind::MissingCapability),
         ] {
-            let (found, message) = outcome(content, Generation::Modern).unwrap_err();
+            let (found, message) = outcome(content, ProtocolGeneration::Modern).unwrap_err();
             assert_eq!(found, kind, "{content}");
             assert!(message.starts_with("`t` of the MCP server `s` "), "{message}");
         }
         let long = format!(r#""error":{{"code":1,"message":"{}"}}"#, "\\u001b[2Jx".repeat(10_000));
-        let (_, message) = outcome(&long, Generation::Legacy).unwrap_err();
+        let (_, message) = outcome(&long, ProtocolGeneration::Legacy).unwrap_err();
         assert!(message.chars().count() < 2100 && !message.contains('\u{1b}'));
     }
 }

@@ -6,13 +6,14 @@ use crate::mcp::client::{
     connection::{
         foreign_text::shown,
         own_members,
-        request::{ForwardedRequest, Params},
+        request::{ForwardedRequest, RequestParams},
         request_error::RequestError,
     },
 };
 use serde_json::{Map, Value};
 use toolstead_domain::{
-    CallContext, Capability, ClientProfile, Generation, InputRequest, TaskMethod, TaskRequest, ToolFailure,
+    CallContext, ClientCapability, ClientProfile, InputRequest, ProtocolGeneration, TaskMethod, TaskRequest,
+    ToolFailure,
     error_kind::ErrorKind,
     task_request::{takes_tasks, tasks_declared},
 };
@@ -42,7 +43,7 @@ impl Upstream {
         let forwarded = ForwardedRequest {
             method: request.method.as_str(),
             name: Some(&request.id),
-            params: Params::Members(&params),
+            params: RequestParams::Members(&params),
             capabilities: &with_tasks(may_ask.clone(), context.client),
             meta: &request.meta,
             answers: None,
@@ -51,7 +52,7 @@ impl Upstream {
             principal: Some(context.principal),
         };
         let (answer, generation) = self.forward(&forwarded, context).await.map_err(|error| called.failure(error))?;
-        if generation == Generation::Legacy {
+        if generation == ProtocolGeneration::Legacy {
             let message = format!("Failed to retrieve task: the MCP server `{}` has none", called.server);
             return Err(ToolFailure::new(ErrorKind::NotFound, message));
         }
@@ -99,7 +100,7 @@ fn checked(
 fn may_be_asked(key: &str, question: &Value, may_ask: &Map<String, Value>) -> bool {
     let method = question.get("method").and_then(Value::as_str).unwrap_or_default().to_owned();
     let params = question.get("params").cloned().unwrap_or_default();
-    let capability = Capability::of(&InputRequest { method, params });
+    let capability = ClientCapability::of(&InputRequest { method, params });
     !own_members::is_own(key) && capability.is_some_and(|capability| capability.is_declared(may_ask))
 }
 

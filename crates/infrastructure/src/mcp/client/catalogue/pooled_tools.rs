@@ -14,7 +14,7 @@ use toolstead_domain::Tool;
 /// Tools of the shared pooled connection, and change notifications of all pooled connections.
 #[derive(Debug, Default)]
 pub(in crate::mcp::client) struct PooledTools {
-    offered: Mutex<ToolOffer>,
+    offered: Mutex<ConnectionTools>,
     last: AtomicU64,
     /// Notified when a list has changed over a pooled connection.
     pub(in crate::mcp::client) list_changed: Notify,
@@ -23,7 +23,7 @@ pub(in crate::mcp::client) struct PooledTools {
 }
 
 #[derive(Debug, Default)]
-struct ToolOffer {
+struct ConnectionTools {
     /// Id of the connection that offers the tools.
     by: u64,
     tools: Arc<Vec<Tool>>,
@@ -57,7 +57,7 @@ impl PooledTools {
         self.offered().tools.clone()
     }
 
-    fn offered(&self) -> MutexGuard<'_, ToolOffer> {
+    fn offered(&self) -> MutexGuard<'_, ConnectionTools> {
         self.offered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,9 +2,11 @@
 
 use crate::mcp::client::{
     connection::{
-        request::RequestWriter,
+        request::RequestSerializer,
         request_error::RequestError,
-        server_card::{ServerCard, initialize_params, lists_version, read_discover_result, read_initialize_result},
+        server_card::{
+            HandshakeResult, initialize_params, lists_version, read_discover_result, read_initialize_result,
+        },
     },
     transport::Transport,
 };
@@ -19,12 +21,12 @@ use toolstead_domain::ProtocolVersion;
 pub(in crate::mcp::client) async fn initialize(
     transport: &dyn Transport,
     offered: ProtocolVersion,
-) -> Result<ServerCard, RequestError> {
+) -> Result<HandshakeResult, RequestError> {
     let capabilities = &transport.peer().capabilities;
-    let writer = RequestWriter::new(offered, capabilities);
+    let writer = RequestSerializer::new(offered, capabilities);
     let answer = transport.request(&writer, "initialize", &initialize_params(offered, capabilities)).await?;
     let card = read_initialize_result(answer)?;
-    let writer = RequestWriter::new(card.version, capabilities);
+    let writer = RequestSerializer::new(card.version, capabilities);
     match transport.notify(&writer, "notifications/initialized").await {
         // The server has responded, so it works even if it rejects the notification.
         Ok(()) | Err(RequestError::Http { .. }) => Ok(card),
@@ -36,8 +38,8 @@ pub(in crate::mcp::client) async fn initialize(
 ///
 /// # Errors
 /// Returns [`RequestError`]; [`Malformed`](RequestError::Malformed) if the response is not that of a modern server.
-pub(in crate::mcp::client) async fn discover(transport: &dyn Transport) -> Result<ServerCard, RequestError> {
-    let writer = RequestWriter::new(ProtocolVersion::NEWEST, &transport.peer().capabilities);
+pub(in crate::mcp::client) async fn discover(transport: &dyn Transport) -> Result<HandshakeResult, RequestError> {
+    let writer = RequestSerializer::new(ProtocolVersion::NEWEST, &transport.peer().capabilities);
     let mut answer = transport.request(&writer, "server/discover", &Map::new()).await?;
     if let Ok(Err(error)) = answer.result_text()
         && error.data.as_ref().is_some_and(|data| lists_version(data.get("supported"), ProtocolVersion::NEWEST))

@@ -2,7 +2,7 @@
 
 use crate::mcp::{
     client::connection::request_error::RequestError,
-    wire::{incoming::Answer, message::Id},
+    wire::{incoming::RawResponse, message::RequestId},
 };
 use std::{
     collections::{HashMap, VecDeque},
@@ -31,11 +31,11 @@ const MAX_PAGE_ID: usize = 512;
 #[derive(Debug, Default)]
 pub(in crate::mcp::client) struct InFlight {
     last_id: AtomicI64,
-    table: Mutex<Table>,
+    table: Mutex<RequestTable>,
 }
 
 #[derive(Debug, Default)]
-struct Table {
+struct RequestTable {
     waiting: HashMap<i64, Arc<PendingRequest>>,
     /// Number of pending calls.
     calls: usize,
@@ -50,14 +50,14 @@ struct Table {
 pub(in crate::mcp::client) struct PendingRequest {
     /// Id of the request, which is also its progress token if it has one.
     pub(in crate::mcp::client) id: i64,
-    purpose: Purpose,
+    purpose: RequestPurpose,
     principal: OnceLock<Principal>,
-    state: Mutex<State>,
+    state: Mutex<RequestState>,
 }
 
 /// Principals whose calls are pending.
 #[derive(Debug, PartialEq)]
-pub(in crate::mcp::client) enum Callers {
+pub(in crate::mcp::client) enum PendingPrincipals {
     /// No call is pending.
     None,
     /// All calls belong to this principal.
@@ -68,7 +68,7 @@ pub(in crate::mcp::client) enum Callers {
 
 /// Purpose of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::mcp::client) enum Purpose {
+pub(in crate::mcp::client) enum RequestPurpose {
     /// Tool call, which may receive progress, log messages and questions.
     Call {
         /// `true` if the call requested progress.
@@ -79,28 +79,28 @@ pub(in crate::mcp::client) enum Purpose {
 }
 
 #[derive(Debug, Default)]
-struct State {
-    outcome: Option<Result<Answer, RequestError>>,
+struct RequestState {
+    outcome: Option<Result<RawResponse, RequestError>>,
     /// `None` until a message for the request arrives before its response, which is rare.
-    notices: Option<Box<Notices>>,
+    notices: Option<Box<RequestInbox>>,
     waker: Option<Waker>,
 }
 
 /// Messages that arrived for a request before its response.
 #[derive(Debug, Default)]
-struct Notices {
+struct RequestInbox {
     /// Value of the last progress report.
     reached: Option<f64>,
     /// Progress and log messages not yet delivered, in order. A progress report replaces the one before it when the
     /// queue is full.
-    undelivered: VecDeque<Notice>,
-    questions: VecDeque<(Id, InputRequest)>,
+    undelivered: VecDeque<CallNotice>,
+    questions: VecDeque<(RequestId, InputRequest)>,
     /// Number of questions received for the request, including cancelled ones.
     questions_taken: usize,
     /// Ids of the questions received for the request and not cancelled.
-    asked: Vec<Id>,
+    asked: Vec<RequestId>,
     /// Ids of questions that were cancelled after they were delivered.
-    withdrawn: VecDeque<Id>,
+    withdrawn: VecDeque<RequestId>,
     /// Ids of the pages that the user was sent to.
     pages: Vec<String>,
     completed: VecDeque<String>,
@@ -108,15 +108,15 @@ struct Notices {
 
 /// Message that arrives for a call before its response.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::mcp::client) enum Notice {
+pub(in crate::mcp::client) enum CallNotice {
     /// Progress report.
     Progress(Progress),
     /// Log message.
     Log(LogMessage),
     /// Question, with the id to use in its response.
-    Question(Id, InputRequest),
+    Question(RequestId, InputRequest),
     /// Cancellation of a question.
-    Withdrawn(Id),
+    Withdrawn(RequestId),
     /// Completion of the user's work on a page, with the id of the page.
     Completed(String),
 }
@@ -126,7 +126,7 @@ impl InFlight {
     ///
     /// # Errors
     /// Returns [`RequestError::Lost`] if the connection has ended.
-    pub(in crate::mcp::client) fn begin(&self, purpose: Purpose) -> Result<Arc<PendingRequest>, RequestError> {
+    pub(in crate::mcp::client) fn begin(&self, purpose: RequestPurpose) -> Result<Arc<PendingRequest>, RequestError> {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         let waiting = Arc::new(PendingRequest { id, purpose, principal: OnceLock::new(), state: Mutex::default() });
         let mut table = self.table();
@@ -140,7 +140,7 @@ impl InFlight {
 
     /// Sets the outcome of a request. Returns `false` if no request with this id is pending: it was never made, already
     /// has its outcome, or was cancelled.
-    pub(in crate::mcp::client) fn settle(&self, id: &Id, outcome: Result<Answer, RequestError>) -> bool {
+    pub(in crate::mcp::client) fn settle(&self, id: &RequestId, outcome: Result<RawResponse, RequestError>) -> bool {
         let Some(waiting) = number(id).and_then(|id| self.table().remove(id)) else { return false };
         waiting.update(|state| state.outcome = Some(outcome));
         true
@@ -166,13 +166,13 @@ impl InFlight {
 
     /// Delivers progress to the call that requested it with this token. Returns `false` if the token is unknown or the
     /// progress does not increase.
-    pub(in crate::mcp::client) fn progress(&self, token: &Id, progress: Progress) -> bool {
+    pub(in crate::mcp::client) fn progress(&self, token: &RequestId, progress: Progress) -> bool {
         let waiting = number(token).and_then(|id| self.table().waiting.get(&id).cloned());
         waiting.is_some_and(|waiting| waiting.push_progress(progress))
     }
 
     /// Cancels a question of any pending call. Returns `false` if no call has received this question.
-    pub(in crate::mcp::client) fn withdraw(&self, question: &Id) -> bool {
+    pub(in crate::mcp::client) fn withdraw(&self, question: &RequestId) -> bool {
         self.calls().any(|call| call.withdraw(question))
     }
 
@@ -209,14 +209,14 @@ impl InFlight {
     }
 
     /// Returns the principals of the calls that are pending or were just cancelled.
-    pub(in crate::mcp::client) fn callers(&self) -> Callers {
+    pub(in crate::mcp::client) fn callers(&self) -> PendingPrincipals {
         let table = self.table();
         let calls = table.waiting.values().filter(|waiting| waiting.purpose.is_call());
         let principals = calls.map(|call| call.principal.get()).chain(table.recently_cancelled());
-        principals.fold(Callers::None, |callers, principal| match (callers, principal) {
-            (Callers::None, Some(principal)) => Callers::One(principal.clone()),
-            (Callers::One(one), Some(principal)) if one == *principal => Callers::One(one),
-            _ => Callers::Several,
+        principals.fold(PendingPrincipals::None, |callers, principal| match (callers, principal) {
+            (PendingPrincipals::None, Some(principal)) => PendingPrincipals::One(principal.clone()),
+            (PendingPrincipals::One(one), Some(principal)) if one == *principal => PendingPrincipals::One(one),
+            _ => PendingPrincipals::Several,
         })
     }
 
@@ -239,12 +239,12 @@ impl InFlight {
         }
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, RequestTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Table {
+impl RequestTable {
     fn remove(&mut self, id: i64) -> Option<Arc<PendingRequest>> {
         let waiting = self.waiting.remove(&id)?;
         self.calls -= usize::from(waiting.purpose.is_call());
@@ -271,33 +271,33 @@ impl PendingRequest {
     }
 
     /// Waits for the outcome. It can be taken once.
-    pub(in crate::mcp::client) async fn outcome(&self) -> Result<Answer, RequestError> {
+    pub(in crate::mcp::client) async fn outcome(&self) -> Result<RawResponse, RequestError> {
         poll_fn(|cx| self.poll(cx, |state| state.outcome.take())).await
     }
 
     /// Waits for the next notice of the call; questions only if `with_questions`. Waits forever if none arrives. Must
     /// run in the same task as [`outcome`](Self::outcome), because there is one waker.
-    pub(in crate::mcp::client) async fn notice(&self, with_questions: bool) -> Notice {
+    pub(in crate::mcp::client) async fn notice(&self, with_questions: bool) -> CallNotice {
         poll_fn(|cx| self.poll(cx, |state| state.take_notice(with_questions))).await
     }
 
     /// Returns the next notice without waiting, other than a question.
-    pub(in crate::mcp::client) fn ready_notice(&self) -> Option<Notice> {
+    pub(in crate::mcp::client) fn ready_notice(&self) -> Option<CallNotice> {
         self.state().take_notice(false)
     }
 
     /// Removes and returns the questions that have not been delivered.
-    pub(in crate::mcp::client) fn untaken_questions(&self) -> Vec<(Id, InputRequest)> {
+    pub(in crate::mcp::client) fn untaken_questions(&self) -> Vec<(RequestId, InputRequest)> {
         self.state().notices.as_mut().map_or(Vec::new(), |notices| notices.questions.drain(..).collect())
     }
 
     /// Queues a log message for the call. Drops the oldest notice if the queue is full.
     pub(in crate::mcp::client) fn push_log(&self, message: LogMessage) {
-        self.notify(|notices| notices.push(Notice::Log(message)));
+        self.notify(|notices| notices.push(CallNotice::Log(message)));
     }
 
     /// Queues a question for the call. Returns `false` if the call has received too many.
-    pub(in crate::mcp::client) fn push_question(&self, id: Id, request: InputRequest) -> bool {
+    pub(in crate::mcp::client) fn push_question(&self, id: RequestId, request: InputRequest) -> bool {
         self.notify(|notices| {
             if notices.questions_taken == WAITING_NOTICES {
                 return false;
@@ -311,7 +311,7 @@ impl PendingRequest {
         })
     }
 
-    fn withdraw(&self, question: &Id) -> bool {
+    fn withdraw(&self, question: &RequestId) -> bool {
         self.notify(|notices| {
             let asked = notices.asked.len();
             notices.asked.retain(|id| id != question);
@@ -339,24 +339,24 @@ impl PendingRequest {
 
     fn push_progress(&self, progress: Progress) -> bool {
         self.notify(|notices| {
-            let is_taken = self.purpose == (Purpose::Call { progress: true })
+            let is_taken = self.purpose == (RequestPurpose::Call { progress: true })
                 && progress.progress.is_finite()
                 && notices.reached.is_none_or(|reached| progress.progress > reached);
             if is_taken {
                 notices.reached = Some(progress.progress);
                 let is_full = notices.undelivered.len() == WAITING_NOTICES;
-                notices.undelivered.pop_back_if(|last| is_full && matches!(last, Notice::Progress(_)));
-                notices.push(Notice::Progress(progress));
+                notices.undelivered.pop_back_if(|last| is_full && matches!(last, CallNotice::Progress(_)));
+                notices.push(CallNotice::Progress(progress));
             }
             is_taken
         })
     }
 
-    fn notify<T>(&self, change: impl FnOnce(&mut Notices) -> T) -> T {
+    fn notify<T>(&self, change: impl FnOnce(&mut RequestInbox) -> T) -> T {
         self.update(|state| change(state.notices.get_or_insert_default()))
     }
 
-    fn update<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+    fn update<T>(&self, change: impl FnOnce(&mut RequestState) -> T) -> T {
         let (changed, waker) = {
             let mut state = self.state();
             (change(&mut state), state.waker.take())
@@ -367,7 +367,7 @@ impl PendingRequest {
         changed
     }
 
-    fn poll<T>(&self, cx: &Context<'_>, take: impl FnOnce(&mut State) -> Option<T>) -> Poll<T> {
+    fn poll<T>(&self, cx: &Context<'_>, take: impl FnOnce(&mut RequestState) -> Option<T>) -> Poll<T> {
         let mut state = self.state();
         if let Some(taken) = take(&mut state) {
             return Poll::Ready(taken);
@@ -379,68 +379,68 @@ impl PendingRequest {
         Poll::Pending
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, RequestState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    fn take_notice(&mut self, with_questions: bool) -> Option<Notice> {
+impl RequestState {
+    fn take_notice(&mut self, with_questions: bool) -> Option<CallNotice> {
         self.notices.as_mut()?.take(with_questions)
     }
 }
 
-impl Notices {
-    fn push(&mut self, notice: Notice) {
+impl RequestInbox {
+    fn push(&mut self, notice: CallNotice) {
         if self.undelivered.len() == WAITING_NOTICES {
             self.undelivered.pop_front();
         }
         self.undelivered.push_back(notice);
     }
 
-    fn take(&mut self, with_questions: bool) -> Option<Notice> {
+    fn take(&mut self, with_questions: bool) -> Option<CallNotice> {
         if let Some(notice) = self.undelivered.pop_front() {
             return Some(notice);
         }
         if let Some(id) = self.withdrawn.pop_front() {
-            return Some(Notice::Withdrawn(id));
+            return Some(CallNotice::Withdrawn(id));
         }
         // A completion is delivered after the question that it belongs to.
         if self.questions.is_empty()
             && let Some(page) = self.completed.pop_front()
         {
-            return Some(Notice::Completed(page));
+            return Some(CallNotice::Completed(page));
         }
         let (id, request) = if with_questions { self.questions.pop_front()? } else { return None };
-        Some(Notice::Question(id, request))
+        Some(CallNotice::Question(id, request))
     }
 }
 
-impl Purpose {
+impl RequestPurpose {
     fn is_call(self) -> bool {
         matches!(self, Self::Call { .. })
     }
 }
 
 /// Returns the number of one of our ids. Our ids are numbers, so a string that looks like one is not ours.
-fn number(id: &Id) -> Option<i64> {
+fn number(id: &RequestId) -> Option<i64> {
     match id {
-        Id::Number(number) => Some(*number),
-        Id::Text(_) => None,
+        RequestId::Number(number) => Some(*number),
+        RequestId::Text(_) => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::wire::incoming::Incoming;
+    use crate::mcp::wire::incoming::IncomingMessage;
     use toolstead_domain::LogLevel;
 
-    const CALL: Purpose = Purpose::Call { progress: true };
+    const CALL: RequestPurpose = RequestPurpose::Call { progress: true };
 
-    fn answer(id: i64) -> Answer {
-        match Incoming::read(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{id}}}"#).into()) {
-            Ok(Incoming::Answer(answer)) => answer,
+    fn answer(id: i64) -> RawResponse {
+        match IncomingMessage::read(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{id}}}"#).into()) {
+            Ok(IncomingMessage::Answer(answer)) => answer,
             other => panic!("{other:?}"),
         }
     }
@@ -456,10 +456,10 @@ mod tests {
     #[tokio::test]
     async fn each_request_gets_its_own_answer_once() {
         let in_flight = InFlight::default();
-        let (one, two) = (in_flight.begin(CALL).unwrap(), in_flight.begin(Purpose::Exchange).unwrap());
-        assert!(in_flight.settle(&Id::Number(two.id), Ok(answer(two.id))));
-        assert!(in_flight.settle(&Id::Number(one.id), Ok(answer(one.id))));
-        for id in [Id::Number(one.id), Id::Number(99), Id::Text(two.id.to_string().into())] {
+        let (one, two) = (in_flight.begin(CALL).unwrap(), in_flight.begin(RequestPurpose::Exchange).unwrap());
+        assert!(in_flight.settle(&RequestId::Number(two.id), Ok(answer(two.id))));
+        assert!(in_flight.settle(&RequestId::Number(one.id), Ok(answer(one.id))));
+        for id in [RequestId::Number(one.id), RequestId::Number(99), RequestId::Text(two.id.to_string().into())] {
             assert!(!in_flight.settle(&id, Ok(answer(1))), "{id}");
         }
         assert_eq!((one.outcome().await, two.outcome().await), (Ok(answer(one.id)), Ok(answer(two.id))));
@@ -470,8 +470,8 @@ mod tests {
         let in_flight = InFlight::default();
         let one = in_flight.begin(CALL).unwrap();
         assert!(in_flight.forget(one.id) && !in_flight.forget(one.id));
-        assert!(!in_flight.settle(&Id::Number(one.id), Ok(answer(1))));
-        assert!(!in_flight.progress(&Id::Number(one.id), progress(1.0)));
+        assert!(!in_flight.settle(&RequestId::Number(one.id), Ok(answer(1))));
+        assert!(!in_flight.progress(&RequestId::Number(one.id), progress(1.0)));
     }
 
     #[tokio::test]
@@ -488,15 +488,15 @@ mod tests {
     async fn progress_moves_forward_and_only_for_those_who_asked() {
         let in_flight = InFlight::default();
         let asked = in_flight.begin(CALL).unwrap();
-        let silent = in_flight.begin(Purpose::Call { progress: false }).unwrap();
-        let report = |id: i64, at: f64| in_flight.progress(&Id::Number(id), progress(at));
+        let silent = in_flight.begin(RequestPurpose::Call { progress: false }).unwrap();
+        let report = |id: i64, at: f64| in_flight.progress(&RequestId::Number(id), progress(at));
         let taken = [0.0, 0.0, 2.0, 1.0, f64::NAN, 3.0].map(|at| report(asked.id, at));
         assert_eq!(taken, [true, false, true, false, false, true]);
         assert!(!report(silent.id, 1.0) && !report(77, 1.0));
         for at in [0.0, 2.0, 3.0] {
             assert_eq!(
                 asked.notice(true).await,
-                Notice::Progress(progress(at)),
+                CallNotice::Progress(progress(at)),
                 "nothing is left out while there is room"
             );
         }
@@ -507,18 +507,18 @@ mod tests {
     async fn what_is_told_before_the_answer_keeps_its_order() {
         let in_flight = InFlight::default();
         let call = in_flight.begin(CALL).unwrap();
-        let report = |at: f64| assert!(in_flight.progress(&Id::Number(call.id), progress(at)));
+        let report = |at: f64| assert!(in_flight.progress(&RequestId::Number(call.id), progress(at)));
         call.push_log(log("one"));
         report(1.0);
         report(2.0);
         call.push_log(log("two"));
         report(3.0);
         let message = [
-            Notice::Log(log("one")),
-            Notice::Progress(progress(1.0)),
-            Notice::Progress(progress(2.0)),
-            Notice::Log(log("two")),
-            Notice::Progress(progress(3.0)),
+            CallNotice::Log(log("one")),
+            CallNotice::Progress(progress(1.0)),
+            CallNotice::Progress(progress(2.0)),
+            CallNotice::Log(log("two")),
+            CallNotice::Progress(progress(3.0)),
         ];
         for expected in message {
             assert_eq!(call.notice(false).await, expected);
@@ -532,17 +532,17 @@ mod tests {
         let call = in_flight.begin(CALL).unwrap();
         call.push_log(log("first"));
         for at in 1..=1000_u32 {
-            assert!(in_flight.progress(&Id::Number(call.id), progress(at.into())));
+            assert!(in_flight.progress(&RequestId::Number(call.id), progress(at.into())));
         }
-        assert_eq!(call.notice(false).await, Notice::Log(log("first")));
-        let output: Vec<Notice> = std::iter::from_fn(|| call.ready_notice()).collect();
-        assert_eq!((output.len(), output.last()), (WAITING_NOTICES - 1, Some(&Notice::Progress(progress(1000.0)))));
+        assert_eq!(call.notice(false).await, CallNotice::Log(log("first")));
+        let output: Vec<CallNotice> = std::iter::from_fn(|| call.ready_notice()).collect();
+        assert_eq!((output.len(), output.last()), (WAITING_NOTICES - 1, Some(&CallNotice::Progress(progress(1000.0)))));
     }
 
     #[test]
     fn the_sole_call_is_known_only_while_there_is_one() {
         let in_flight = InFlight::default();
-        let other = in_flight.begin(Purpose::Exchange).unwrap();
+        let other = in_flight.begin(RequestPurpose::Exchange).unwrap();
         assert!(in_flight.sole_call().is_none() && in_flight.sole_id() == Some(other.id));
         let one = in_flight.begin(CALL).unwrap();
         assert_eq!(in_flight.sole_call().map(|call| call.id), Some(one.id));
@@ -563,15 +563,15 @@ mod tests {
         };
         let first = call("a");
         assert!(in_flight.cancel(first.id) && !in_flight.cancel(first.id));
-        assert_eq!(in_flight.callers(), Callers::One(principal("a")));
+        assert_eq!(in_flight.callers(), PendingPrincipals::One(principal("a")));
         let own = call("a");
         assert_eq!(in_flight.sole_call().map(|call| call.id), Some(own.id));
         in_flight.forget(own.id);
         let other = call("b");
-        assert_eq!((in_flight.sole_call().is_none(), in_flight.callers()), (true, Callers::Several));
+        assert_eq!((in_flight.sole_call().is_none(), in_flight.callers()), (true, PendingPrincipals::Several));
         tokio::time::advance(LATE_MESSAGE_TIME).await;
         assert_eq!(in_flight.sole_call().map(|call| call.id), Some(other.id));
-        assert_eq!(in_flight.callers(), Callers::One(principal("b")));
+        assert_eq!(in_flight.callers(), PendingPrincipals::One(principal("b")));
     }
 
     #[test]
@@ -580,7 +580,7 @@ mod tests {
         let newest = |other_than| in_flight.newest_call(other_than).map(|call| call.id);
         assert_eq!(newest(None), None);
         let (one, two) = (in_flight.begin(CALL).unwrap(), in_flight.begin(CALL).unwrap());
-        let _list = in_flight.begin(Purpose::Exchange).unwrap();
+        let _list = in_flight.begin(RequestPurpose::Exchange).unwrap();
         assert_eq!((newest(None), newest(Some(two.id))), (Some(two.id), Some(one.id)));
         in_flight.forget(two.id);
         assert_eq!((newest(None), newest(Some(one.id))), (Some(one.id), None));
@@ -592,12 +592,12 @@ mod tests {
         let (one, two) = (in_flight.begin(CALL).unwrap(), in_flight.begin(CALL).unwrap());
         let question = || InputRequest { method: "elicitation/create".into(), params: ().into() };
         for id in [1, 2] {
-            assert!(two.push_question(Id::Number(id), question()));
+            assert!(two.push_question(RequestId::Number(id), question()));
         }
-        assert!(matches!(two.state().take_notice(true), Some(Notice::Question(Id::Number(1), _))));
-        assert!(in_flight.withdraw(&Id::Number(1)) && in_flight.withdraw(&Id::Number(2)));
-        assert!(!in_flight.withdraw(&Id::Number(1)) && !in_flight.withdraw(&Id::Number(3)));
-        assert_eq!(two.state().take_notice(true), Some(Notice::Withdrawn(Id::Number(1))));
+        assert!(matches!(two.state().take_notice(true), Some(CallNotice::Question(RequestId::Number(1), _))));
+        assert!(in_flight.withdraw(&RequestId::Number(1)) && in_flight.withdraw(&RequestId::Number(2)));
+        assert!(!in_flight.withdraw(&RequestId::Number(1)) && !in_flight.withdraw(&RequestId::Number(3)));
+        assert_eq!(two.state().take_notice(true), Some(CallNotice::Withdrawn(RequestId::Number(1))));
         assert_eq!((two.state().take_notice(true), one.state().take_notice(true)), (None, None));
     }
 
@@ -606,7 +606,7 @@ mod tests {
         let in_flight = InFlight::default();
         let call = in_flight.begin(CALL).unwrap();
         let question = || InputRequest { method: "elicitation/create".into(), params: ().into() };
-        let taken = (0..1000).map(Id::Number).filter(|id| {
+        let taken = (0..1000).map(RequestId::Number).filter(|id| {
             let is_taken = call.push_question(id.clone(), question());
             in_flight.withdraw(id);
             is_taken
@@ -619,10 +619,10 @@ mod tests {
         let in_flight = InFlight::default();
         let (one, two) = (in_flight.begin(CALL).unwrap(), in_flight.begin(CALL).unwrap());
         let params = serde_json::json!({"mode": "url", "elicitationId": "e1"});
-        two.push_question(Id::Number(1), InputRequest { method: "elicitation/create".into(), params });
+        two.push_question(RequestId::Number(1), InputRequest { method: "elicitation/create".into(), params });
         assert!(!in_flight.completed("e2") && in_flight.completed("e1") && !in_flight.completed("e1"));
-        assert!(matches!(two.state().take_notice(true), Some(Notice::Question(..))));
-        assert_eq!(two.state().take_notice(true), Some(Notice::Completed("e1".into())));
+        assert!(matches!(two.state().take_notice(true), Some(CallNotice::Question(..))));
+        assert_eq!(two.state().take_notice(true), Some(CallNotice::Completed("e1".into())));
         assert_eq!(one.state().take_notice(true), None);
     }
 
@@ -633,8 +633,8 @@ mod tests {
         let question = || InputRequest { method: "elicitation/create".into(), params: ().into() };
         // A cancelled question frees no slot: the pages it named are remembered until the call ends.
         let asked = (0..1000).filter(|n| {
-            let is_taken = call.push_question(Id::Number(*n), question());
-            in_flight.withdraw(&Id::Number(*n));
+            let is_taken = call.push_question(RequestId::Number(*n), question());
+            in_flight.withdraw(&RequestId::Number(*n));
             is_taken
         });
         let asked = asked.count();
@@ -644,7 +644,7 @@ mod tests {
         let logged: Vec<_> = std::iter::from_fn(|| call.ready_notice()).collect();
         assert_eq!(
             (asked, logged.len(), logged.last()),
-            (WAITING_NOTICES, WAITING_NOTICES, Some(&Notice::Log(log("999"))))
+            (WAITING_NOTICES, WAITING_NOTICES, Some(&CallNotice::Log(log("999"))))
         );
     }
 }

@@ -5,7 +5,7 @@ use crate::mcp::{
     client::{
         connection::{
             foreign_text::shown,
-            in_flight::{Callers, InFlight, PendingRequest},
+            in_flight::{InFlight, PendingPrincipals, PendingRequest},
             own_members,
             request_error::RequestError,
         },
@@ -13,8 +13,8 @@ use crate::mcp::{
     },
     wire::{
         cut_message::CutMessage,
-        incoming::{Answer, UnreadableMessage},
-        message::{Id, Message, RpcError},
+        incoming::{RawResponse, UnreadableMessage},
+        message::{RequestId, RpcError, RpcMessage},
     },
 };
 use serde_json::{Map, Value};
@@ -29,7 +29,7 @@ use tokio::{
     sync::{Notify, watch},
     time::Instant,
 };
-use toolstead_domain::{Capability, ContextNotice, InputRequest, LogMessage, Progress, ServerName};
+use toolstead_domain::{ClientCapability, ContextNotice, InputRequest, LogMessage, Progress, ServerName};
 
 /// Maximum length of a server's log text in our own log, in characters.
 const LOGGED_CHARACTERS: usize = 500;
@@ -62,7 +62,7 @@ pub(in crate::mcp::client) struct Peer {
     pub(in crate::mcp::client) capabilities: Map<String, Value>,
     /// `true` if one client makes all calls, so that every question is for this client.
     pub(in crate::mcp::client) is_of_one_client: bool,
-    lost: watch::Sender<Option<Loss>>,
+    lost: watch::Sender<Option<ConnectionLoss>>,
     /// Time until which the server has asked not to be called (`Retry-After`).
     busy_until: Mutex<Option<Instant>>,
     noise: AtomicU64,
@@ -71,7 +71,7 @@ pub(in crate::mcp::client) struct Peer {
 
 /// Reason why a connection is unusable.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::mcp::client) enum Loss {
+pub(in crate::mcp::client) enum ConnectionLoss {
     /// Failure, with its description.
     Failed(String),
     /// The server requires a login. The text is the server's.
@@ -79,7 +79,7 @@ pub(in crate::mcp::client) enum Loss {
 }
 
 /// Immediate response to a request of the server.
-pub(in crate::mcp::client) type Reply = (Id, Result<Value, RpcError>);
+pub(in crate::mcp::client) type Reply = (RequestId, Result<Value, RpcError>);
 
 impl Peer {
     /// Creates the state of a new connection.
@@ -105,11 +105,11 @@ impl Peer {
     /// Ends the connection. All pending requests fail with this reason.
     pub(in crate::mcp::client) fn end(&self, reason: &str) {
         self.in_flight.end(reason);
-        self.mark_unusable(Loss::Failed(reason.to_owned()));
+        self.mark_unusable(ConnectionLoss::Failed(reason.to_owned()));
     }
 
     /// Marks the connection as unusable. Pending requests continue.
-    pub(in crate::mcp::client) fn mark_unusable(&self, loss: Loss) {
+    pub(in crate::mcp::client) fn mark_unusable(&self, loss: ConnectionLoss) {
         self.lost.send_if_modified(|lost| {
             let first = lost.is_none();
             lost.get_or_insert(loss);
@@ -135,11 +135,11 @@ impl Peer {
     }
 
     /// Waits until the connection is unusable and returns the reason.
-    pub(in crate::mcp::client) async fn wait_for_loss(&self) -> Loss {
+    pub(in crate::mcp::client) async fn wait_for_loss(&self) -> ConnectionLoss {
         let mut lost = self.lost.subscribe();
         // The sender is a field of `self`, so waiting cannot fail.
         let loss = lost.wait_for(Option::is_some).await.ok().and_then(|loss| loss.clone());
-        loss.unwrap_or_else(|| Loss::Failed(String::new()))
+        loss.unwrap_or_else(|| ConnectionLoss::Failed(String::new()))
     }
 
     /// Marks all lists as possibly changed. Servers do not repeat notifications that no connection received.
@@ -171,7 +171,7 @@ impl Peer {
     }
 
     /// Delivers a response to its pending request.
-    pub(in crate::mcp::client) fn take_answer(&self, answer: Answer) {
+    pub(in crate::mcp::client) fn take_answer(&self, answer: RawResponse) {
         let id = answer.id().clone();
         if !self.in_flight.settle(&id, Ok(answer)) {
             self.drop_answer(&id);
@@ -179,7 +179,7 @@ impl Peer {
     }
 
     /// Counts a response without a pending request: the request was cancelled or answered before, or never made.
-    pub(in crate::mcp::client) fn drop_answer(&self, id: &Id) {
+    pub(in crate::mcp::client) fn drop_answer(&self, id: &RequestId) {
         self.unexpected.fetch_add(1, Ordering::Relaxed);
         tracing::debug!(server = %self.server, %id, "dropped a response without a pending request");
     }
@@ -214,16 +214,16 @@ impl Peer {
     /// and a message without a call id belongs to the call in flight if there is exactly one.
     pub(in crate::mcp::client) fn handle_message(
         &self,
-        message: Message,
+        message: RpcMessage,
         call: Option<&Arc<PendingRequest>>,
     ) -> Option<Reply> {
         match message {
-            Message::Request { id, method, params } => self.answer_request(id, method, params, call),
-            Message::Notification { method, params } => {
+            RpcMessage::Request { id, method, params } => self.answer_request(id, method, params, call),
+            RpcMessage::Notification { method, params } => {
                 self.handle_notification(&method, params, call);
                 None
             }
-            Message::Response { id, .. } => {
+            RpcMessage::Response { id, .. } => {
                 self.drop_answer(&id);
                 None
             }
@@ -243,7 +243,7 @@ impl Peer {
                 }
             }
             "notifications/progress" => {
-                let token = params.get("progressToken").and_then(Id::from_value);
+                let token = params.get("progressToken").and_then(RequestId::from_value);
                 let taken =
                     token.zip(Progress::from_params(params)).map(|(token, at)| self.in_flight.progress(&token, at));
                 if taken != Some(true) {
@@ -259,7 +259,7 @@ impl Peer {
                 }
             }
             "notifications/cancelled" => {
-                let question = params.get("requestId").and_then(Id::from_value);
+                let question = params.get("requestId").and_then(RequestId::from_value);
                 if !question.is_some_and(|question| self.in_flight.withdraw(&question)) {
                     tracing::trace!(server = %self.server, "ignored the cancellation of an unknown request");
                 }
@@ -280,9 +280,9 @@ impl Peer {
         let (level, line) = (message.level.as_str(), shown(&text, LOGGED_CHARACTERS));
         tracing::debug!(server = %self.server, level, text = line, "the server logged");
         let principal = match self.in_flight.callers() {
-            Callers::None => None,
-            Callers::One(principal) => Some(principal),
-            Callers::Several => return,
+            PendingPrincipals::None => None,
+            PendingPrincipals::One(principal) => Some(principal),
+            PendingPrincipals::Several => return,
         };
         if text.len() > MAX_LOG || Value::Object(message.members.clone()).to_string().len() > MAX_LOG {
             return;
@@ -298,7 +298,7 @@ impl Peer {
     /// unambiguous.
     fn answer_request(
         &self,
-        id: Id,
+        id: RequestId,
         method: String,
         mut params: Map<String, Value>,
         call: Option<&Arc<PendingRequest>>,
@@ -324,7 +324,7 @@ impl Peer {
     /// Returns the call that receives a question without a call id. If all calls are of one client, it is the newest of
     /// them, because the client is the right one in any case.
     fn call_for_question(&self, other_than: Option<i64>) -> Option<Arc<PendingRequest>> {
-        match self.is_of_one_client && matches!(self.in_flight.callers(), Callers::One(_)) {
+        match self.is_of_one_client && matches!(self.in_flight.callers(), PendingPrincipals::One(_)) {
             true => self.in_flight.newest_call(other_than),
             false => self.in_flight.sole_call(),
         }
@@ -334,7 +334,7 @@ impl Peer {
     pub(in crate::mcp::client) fn pass_on_questions(
         &self,
         ended: i64,
-        questions: impl IntoIterator<Item = (Id, InputRequest)>,
+        questions: impl IntoIterator<Item = (RequestId, InputRequest)>,
     ) {
         if self.is_of_one_client
             && let Some(call) = self.call_for_question(Some(ended))
@@ -348,7 +348,7 @@ impl Peer {
     /// Checks that we declared the capability for this question. A question in an undeclared mode has invalid
     /// parameters (MCP 2025-11-25, client/elicitation, "Error Handling").
     fn check_declared(&self, request: &InputRequest) -> Result<(), RpcError> {
-        let Some(capability) = Capability::of(request) else {
+        let Some(capability) = ClientCapability::of(request) else {
             return Err(RpcError::new(RpcError::METHOD_NOT_FOUND, "this client does not know the method"));
         };
         if capability.is_declared(&self.capabilities) {
@@ -366,17 +366,17 @@ impl Peer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::client::connection::in_flight::{Notice, Purpose};
+    use crate::mcp::client::connection::in_flight::{CallNotice, RequestPurpose};
     use serde_json::json;
 
-    const CALL: Purpose = Purpose::Call { progress: true };
+    const CALL: RequestPurpose = RequestPurpose::Call { progress: true };
 
     fn peer(capabilities: Value) -> Peer {
         Peer::new(ServerName::parse("s").unwrap(), capabilities.as_object().unwrap().clone())
     }
 
-    fn request(method: &str) -> Message {
-        Message::Request { id: Id::Number(1), method: method.into(), params: Map::new() }
+    fn request(method: &str) -> RpcMessage {
+        RpcMessage::Request { id: RequestId::Number(1), method: method.into(), params: Map::new() }
     }
 
     fn code(reply: Option<Reply>) -> Option<i64> {
@@ -387,7 +387,7 @@ mod tests {
     fn a_ping_is_answered_and_what_was_not_declared_is_refused() {
         let peer = peer(json!({}));
         let _call = peer.in_flight.begin(CALL).unwrap();
-        assert_eq!(peer.handle_message(request("ping"), None), Some((Id::Number(1), Ok(json!({})))));
+        assert_eq!(peer.handle_message(request("ping"), None), Some((RequestId::Number(1), Ok(json!({})))));
         for method in ["roots/list", "sampling/createMessage", "elicitation/create", "tools/list"] {
             assert_eq!(code(peer.handle_message(request(method), None)), Some(RpcError::METHOD_NOT_FOUND), "{method}");
         }
@@ -404,8 +404,8 @@ mod tests {
         assert_eq!(code(peer.handle_message(question(), None)), Some(RpcError::INTERNAL));
         assert_eq!(peer.handle_message(question(), Some(&two)), None);
         assert_eq!(code(peer.handle_message(request("roots/list"), Some(&two))), Some(RpcError::METHOD_NOT_FOUND));
-        let url = Message::Request {
-            id: Id::Number(2),
+        let url = RpcMessage::Request {
+            id: RequestId::Number(2),
             method: "elicitation/create".into(),
             params: json!({"mode": "url", "url": "https://a.org"}).as_object().unwrap().clone(),
         };
@@ -417,7 +417,7 @@ mod tests {
     #[test]
     fn logs_and_progress_reach_their_call_or_nobody() {
         let peer = peer(json!({}));
-        let log = |params: Value| Message::Notification {
+        let log = |params: Value| RpcMessage::Notification {
             method: "notifications/message".into(),
             params: params.as_object().unwrap().clone(),
         };
@@ -428,19 +428,19 @@ mod tests {
             None,
         );
         peer.handle_message(log(json!({"level": "loud", "data": 1})), None);
-        let Some(Notice::Log(message)) = call.ready_notice() else { panic!() };
+        let Some(CallNotice::Log(message)) = call.ready_notice() else { panic!() };
         let answer = json!({"level": "error", "logger": "db", "data": {"a": 1}, "_meta": {"a/b": null}, "x": 1});
         assert_eq!((Value::Object(message.into_params()), call.ready_notice()), (answer, None));
         let _other = peer.in_flight.begin(CALL).unwrap();
         peer.handle_message(log(json!({"level": "error", "data": 1})), None);
         assert_eq!(call.ready_notice(), None);
-        let progress = |token: Value| Message::Notification {
+        let progress = |token: Value| RpcMessage::Notification {
             method: "notifications/progress".into(),
             params: json!({"progressToken": token, "progress": 0.5, "message": "m"}).as_object().unwrap().clone(),
         };
         peer.handle_message(progress(json!(call.id.to_string())), None);
         assert_eq!(call.ready_notice(), None);
         peer.handle_message(progress(json!(call.id)), None);
-        assert!(matches!(call.ready_notice(), Some(Notice::Progress(at)) if at.progress == 0.5));
+        assert!(matches!(call.ready_notice(), Some(CallNotice::Progress(at)) if at.progress == 0.5));
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use toolstead_domain::{Capability, InputRequired, ServerName, ToolFailure, error_kind::ErrorKind};
+use toolstead_domain::{ClientCapability, InputRequired, ServerName, ToolFailure, error_kind::ErrorKind};
 
 /// Maximum size of a client capability to pass on, in bytes of JSON. Connections are stored with their declared
 /// capabilities.
@@ -36,14 +36,14 @@ impl QuestionKind {
 
 /// Clients of this process, as far as they are known when servers are started.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Clients {
+pub enum ServedClients {
     /// A single client, with its capabilities (MCP's `ClientCapabilities`).
     One(Map<String, Value>),
     /// Any number of clients, with all capabilities that one of them may have.
     Any(Map<String, Value>),
 }
 
-impl Clients {
+impl ServedClients {
     /// Returns the capabilities of the clients.
     pub fn capabilities(&self) -> &Map<String, Value> {
         match self {
@@ -57,7 +57,7 @@ impl Clients {
     }
 }
 
-impl Default for Clients {
+impl Default for ServedClients {
     /// Returns any clients, without capabilities.
     fn default() -> Self {
         Self::Any(Map::new())
@@ -108,9 +108,9 @@ pub(in crate::mcp::client) fn check(
     let kept_from = required
         .requests
         .values()
-        .filter_map(Capability::of)
+        .filter_map(ClientCapability::of)
         .find(|capability| capability.is_declared(client) && !capability.is_declared(&declared));
-    let Some(capability) = kept_from.map(Capability::name) else { return Ok(()) };
+    let Some(capability) = kept_from.map(ClientCapability::name) else { return Ok(()) };
     let message = format!("The MCP server `{server}` asks for `{capability}`, which is not permitted for this server.");
     let next = format!("To let it ask, add \"{capability}\" to `mcp_servers.{server}.may_ask`.");
     Err(ToolFailure::new(ErrorKind::UpstreamProtocol, message).next(next))

@@ -3,15 +3,15 @@
 use crate::mcp::{
     client::{
         connection::{
-            in_flight::{Notice, PendingRequest},
+            in_flight::{CallNotice, PendingRequest},
             peer::Reply,
             request_error::RequestError,
         },
         transport::Transport,
     },
     wire::{
-        incoming::Answer,
-        message::{Id, RpcError},
+        incoming::RawResponse,
+        message::{RequestId, RpcError},
     },
 };
 use futures::{
@@ -37,8 +37,8 @@ pub(in crate::mcp::client) async fn relay(
     waiting: &PendingRequest,
     caller: &dyn Caller,
     idle: Option<Duration>,
-    exchange: impl Future<Output = Result<Answer, RequestError>>,
-) -> Result<Answer, RequestError> {
+    exchange: impl Future<Output = Result<RawResponse, RequestError>>,
+) -> Result<RawResponse, RequestError> {
     let mut exchange = pin!(exchange);
     let mut asked = PendingQuestions { transport, waiting, questions: None };
     let mut idle_until = idle.map(|idle| Box::pin(sleep(idle)));
@@ -49,8 +49,8 @@ pub(in crate::mcp::client) async fn relay(
             notice = waiting.notice(true) => {
                 restart(idle_until.as_mut(), idle);
                 match notice {
-                    Notice::Question(id, request) => asked.ask(caller, id, request),
-                    Notice::Withdrawn(id) => asked.withdraw(&id),
+                    CallNotice::Question(id, request) => asked.ask(caller, id, request),
+                    CallNotice::Withdrawn(id) => asked.withdraw(&id),
                     other => deliver(caller, other),
                 }
             }
@@ -93,7 +93,7 @@ struct PendingQuestions<'a> {
 #[derive(Default)]
 struct OpenQuestions<'a> {
     answers: FuturesUnordered<Abortable<BoxFuture<'a, Reply>>>,
-    open: HashMap<Id, (InputRequest, AbortHandle)>,
+    open: HashMap<RequestId, (InputRequest, AbortHandle)>,
 }
 
 impl Drop for PendingQuestions<'_> {
@@ -110,14 +110,14 @@ impl Drop for PendingQuestions<'_> {
 }
 
 impl<'a> PendingQuestions<'a> {
-    fn ask(&mut self, caller: &'a dyn Caller, id: Id, request: InputRequest) {
+    fn ask(&mut self, caller: &'a dyn Caller, id: RequestId, request: InputRequest) {
         let questions = self.questions.get_or_insert_default();
         let (answer, open) = abortable(ask(caller, id.clone(), request.clone()).boxed());
         questions.answers.push(answer);
         questions.open.insert(id, (request, open));
     }
 
-    fn withdraw(&mut self, id: &Id) {
+    fn withdraw(&mut self, id: &RequestId) {
         if let Some((_, open)) = self.questions.as_mut().and_then(|questions| questions.open.remove(id)) {
             open.abort();
         }
@@ -145,16 +145,16 @@ pub(in crate::mcp::client) async fn or_never<T>(future: Option<impl Future<Outpu
     }
 }
 
-fn deliver(caller: &dyn Caller, notice: Notice) {
+fn deliver(caller: &dyn Caller, notice: CallNotice) {
     match notice {
-        Notice::Progress(progress) => caller.progress(progress),
-        Notice::Log(message) => caller.log(message),
-        Notice::Completed(page) => caller.elicitation_completed(&page),
-        Notice::Question(..) | Notice::Withdrawn(_) => {}
+        CallNotice::Progress(progress) => caller.progress(progress),
+        CallNotice::Log(message) => caller.log(message),
+        CallNotice::Completed(page) => caller.elicitation_completed(&page),
+        CallNotice::Question(..) | CallNotice::Withdrawn(_) => {}
     }
 }
 
-async fn ask(caller: &dyn Caller, id: Id, request: InputRequest) -> Reply {
+async fn ask(caller: &dyn Caller, id: RequestId, request: InputRequest) -> Reply {
     let outcome = match caller.ask(request).await {
         Ok(InputResponse(answer)) => Ok(answer),
         Err(why) => Err(RpcError::new(code_of(&why), message_of(why))),

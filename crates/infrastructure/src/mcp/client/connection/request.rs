@@ -1,22 +1,22 @@
 //! Requests to a server, serialized without an intermediate JSON value.
 
 use crate::mcp::{
-    client::connection::{in_flight::Purpose, request_error::RequestError},
+    client::connection::{in_flight::RequestPurpose, request_error::RequestError},
     wire::{
-        message::{Id, RpcError},
+        message::{RequestId, RpcError},
         meta,
     },
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use toolstead_domain::{Generation, InputRequiredResponse, LogLevel, Principal, ProtocolVersion};
+use toolstead_domain::{InputAnswers, LogLevel, Principal, ProtocolGeneration, ProtocolVersion};
 
 /// Name of this client in both generations.
 const CLIENT_NAME: &str = "toolstead";
 
 /// Serializer of the requests of one connection. Members that every request has are prepared once.
 #[derive(Debug, Clone)]
-pub(in crate::mcp::client) struct RequestWriter {
+pub(in crate::mcp::client) struct RequestSerializer {
     /// Protocol version in use.
     pub(in crate::mcp::client) version: ProtocolVersion,
     /// Members of `_meta` that every request has, as JSON text. Empty up to 2025-11-25.
@@ -31,14 +31,14 @@ pub(in crate::mcp::client) struct ForwardedRequest<'a> {
     pub(in crate::mcp::client) method: &'static str,
     /// Name or URI of the request's subject at the server, repeated in the header `Mcp-Name`.
     pub(in crate::mcp::client) name: Option<&'a str>,
-    pub(in crate::mcp::client) params: Params<'a>,
+    pub(in crate::mcp::client) params: RequestParams<'a>,
     /// Capabilities of the caller for questions of this server (MCP's `ClientCapabilities`). Modern servers get them
     /// with the request.
     pub(in crate::mcp::client) capabilities: &'a Map<String, Value>,
     /// The caller's `_meta`.
     pub(in crate::mcp::client) meta: &'a Map<String, Value>,
     /// Answers to the questions of an earlier attempt.
-    pub(in crate::mcp::client) answers: Option<&'a InputRequiredResponse>,
+    pub(in crate::mcp::client) answers: Option<&'a InputAnswers>,
     /// Minimum severity of the log messages that the caller requests.
     pub(in crate::mcp::client) log_level: Option<LogLevel>,
     /// `true` if the caller requests progress.
@@ -49,7 +49,7 @@ pub(in crate::mcp::client) struct ForwardedRequest<'a> {
 
 /// Parameters of a forwarded request, except `_meta` and the members of a retry.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::mcp::client) enum Params<'a> {
+pub(in crate::mcp::client) enum RequestParams<'a> {
     /// Parameters of `tools/call`.
     Call {
         /// Name of the tool at the server.
@@ -62,13 +62,13 @@ pub(in crate::mcp::client) enum Params<'a> {
     Members(&'a Map<String, Value>),
 }
 
-impl RequestWriter {
+impl RequestSerializer {
     /// Creates a writer for this protocol version. Our own requests declare these capabilities (MCP's
     /// `ClientCapabilities`).
     pub(in crate::mcp::client) fn new(version: ProtocolVersion, capabilities: &Map<String, Value>) -> Self {
         let common_meta = match version.generation() {
-            Generation::Legacy => String::new(),
-            Generation::Modern => {
+            ProtocolGeneration::Legacy => String::new(),
+            ProtocolGeneration::Modern => {
                 let members = json!({
                     (meta::PROTOCOL_VERSION): version.as_str(),
                     (meta::CLIENT_INFO): client_info(),
@@ -103,14 +103,14 @@ impl RequestWriter {
         begin(&mut text, id, request.method);
         let empty = text.len();
         match request.params {
-            Params::Call { tool, arguments, more } => {
+            RequestParams::Call { tool, arguments, more } => {
                 member(&mut text, "", "name", tool);
                 member(&mut text, ",", "arguments", arguments);
                 for (name, value) in more {
                     member(&mut text, ",", name, value);
                 }
             }
-            Params::Members(params) => {
+            RequestParams::Members(params) => {
                 for (name, value) in params {
                     let separator = separator(&text, empty);
                     member(&mut text, separator, name, value);
@@ -161,8 +161,8 @@ impl RequestWriter {
 
 impl ForwardedRequest<'_> {
     /// Returns the purpose under which the request is registered.
-    pub(in crate::mcp::client) fn purpose(&self) -> Purpose {
-        Purpose::Call { progress: self.progress }
+    pub(in crate::mcp::client) fn purpose(&self) -> RequestPurpose {
+        RequestPurpose::Call { progress: self.progress }
     }
 }
 
@@ -181,7 +181,7 @@ pub(in crate::mcp::client) fn client_info() -> Value {
 
 /// Returns a notification, without `params` if they are empty.
 pub(in crate::mcp::client) fn notification(method: &str, params: Map<String, Value>) -> Vec<u8> {
-    crate::mcp::wire::message::Message::Notification { method: method.into(), params }.to_json()
+    crate::mcp::wire::message::RpcMessage::Notification { method: method.into(), params }.to_json()
 }
 
 /// Returns the notification that cancels a request.
@@ -191,7 +191,7 @@ pub(in crate::mcp::client) fn cancelled(id: i64, reason: &str) -> Vec<u8> {
 }
 
 /// Returns a response to a request of the server.
-pub(in crate::mcp::client) fn answer(id: &Id, outcome: &Result<Value, RpcError>) -> Vec<u8> {
+pub(in crate::mcp::client) fn answer(id: &RequestId, outcome: &Result<Value, RpcError>) -> Vec<u8> {
     match outcome {
         Ok(result) => crate::mcp::wire::message::response(id, result),
         Err(error) => crate::mcp::wire::message::error_response(Some(id), error),
@@ -230,7 +230,7 @@ fn write(text: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::wire::message::Message;
+    use crate::mcp::wire::message::RpcMessage;
     use toolstead_domain::InputResponse;
 
     fn map(value: Value) -> Map<String, Value> {
@@ -238,20 +238,20 @@ mod tests {
     }
 
     fn parse(text: &[u8]) -> (String, Value) {
-        match Message::parse(text) {
-            Ok(Message::Request { id: Id::Number(7), method, params }) => (method, params.into()),
+        match RpcMessage::parse(text) {
+            Ok(RpcMessage::Request { id: RequestId::Number(7), method, params }) => (method, params.into()),
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
     fn a_call_to_an_old_server_is_what_the_caller_said() {
-        let writer = RequestWriter::new(ProtocolVersion::V20251125, &Map::new());
+        let writer = RequestSerializer::new(ProtocolVersion::V20251125, &Map::new());
         let arguments = map(json!({"z": 1, "a": [{"b": null}]}));
         let mut call = ForwardedRequest {
             method: "tools/call",
             name: Some("a \"b\"\n"),
-            params: Params::Call { tool: "a \"b\"\n", arguments: &arguments, more: &[] },
+            params: RequestParams::Call { tool: "a \"b\"\n", arguments: &arguments, more: &[] },
             capabilities: &Map::new(),
             meta: &Map::new(),
             answers: None,
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn every_request_to_a_new_server_says_who_asks_and_how() {
-        let writer = RequestWriter::new(ProtocolVersion::V20260728, &map(json!({"roots": {}})));
+        let writer = RequestSerializer::new(ProtocolVersion::V20260728, &map(json!({"roots": {}})));
         let (method, params) = parse(&writer.request(7, "tools/list", &map(json!({"cursor": "c"}))));
         let common = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -279,13 +279,13 @@ mod tests {
         });
         assert_eq!((method.as_str(), params), ("tools/list", json!({"cursor": "c", "_meta": common.clone()})));
         let responses = [("k".to_owned(), InputResponse(json!({"action": "accept"})))].into();
-        let answers = InputRequiredResponse { responses, state: Some("theirs".into()) };
+        let answers = InputAnswers { responses, state: Some("theirs".into()) };
         let meta = map(json!({"io.modelcontextprotocol/clientCapabilities": {"sampling": {}}, "a/b": 1}));
         let more = [("x".to_owned(), json!([1.0])), ("a\"".to_owned(), Value::Null)];
         let call = ForwardedRequest {
             method: "tools/call",
             name: Some("t"),
-            params: Params::Call { tool: "t", arguments: &Map::new(), more: &more },
+            params: RequestParams::Call { tool: "t", arguments: &Map::new(), more: &more },
             capabilities: &map(json!({"elicitation": {}})),
             meta: &meta,
             answers: Some(&answers),
@@ -308,13 +308,13 @@ mod tests {
 
     #[test]
     fn a_request_of_any_method_goes_on_with_its_members() {
-        let writer = RequestWriter::new(ProtocolVersion::V20251125, &Map::new());
+        let writer = RequestSerializer::new(ProtocolVersion::V20251125, &Map::new());
         let params = map(json!({"uri": "a://b", "x": {"y": 1.50}}));
-        let answers = InputRequiredResponse { responses: [].into(), state: Some("s".into()) };
+        let answers = InputAnswers { responses: [].into(), state: Some("s".into()) };
         let mut request = ForwardedRequest {
             method: "resources/read",
             name: Some("a://b"),
-            params: Params::Members(&params),
+            params: RequestParams::Members(&params),
             capabilities: &Map::new(),
             meta: &Map::new(),
             answers: Some(&answers),
@@ -325,13 +325,13 @@ mod tests {
         let expected = json!({"uri": "a://b", "x": {"y": 1.5}, "inputResponses": {}, "requestState": "s", "_meta": {"progressToken": 7}});
         assert_eq!(parse(&writer.forwarded(7, &request)), ("resources/read".into(), expected));
         let nothing = Map::new();
-        (request.params, request.answers) = (Params::Members(&nothing), None);
+        (request.params, request.answers) = (RequestParams::Members(&nothing), None);
         assert_eq!(parse(&writer.forwarded(7, &request)).1, json!({"_meta": {"progressToken": 7}}));
     }
 
     #[test]
     fn requests_without_parameters_have_an_empty_object() {
-        let writer = RequestWriter::new(ProtocolVersion::V20241105, &Map::new());
+        let writer = RequestSerializer::new(ProtocolVersion::V20241105, &Map::new());
         assert_eq!(
             writer.request(1, "tools/list", &Map::new()),
             br#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#

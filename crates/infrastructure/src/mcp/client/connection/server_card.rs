@@ -2,14 +2,14 @@
 
 use crate::mcp::{
     client::connection::{foreign_text::shown, request::client_info, request_error::RequestError},
-    wire::{incoming::Answer, meta},
+    wire::{incoming::RawResponse, meta},
 };
 use serde_json::{Map, Value, json};
-use toolstead_domain::{Generation, ProtocolVersion};
+use toolstead_domain::{ProtocolGeneration, ProtocolVersion};
 
 /// Description of a server.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::mcp::client) struct ServerCard {
+pub(in crate::mcp::client) struct HandshakeResult {
     /// Negotiated protocol version.
     pub(in crate::mcp::client) version: ProtocolVersion,
     /// Name and version in displayable form. Not trustworthy.
@@ -20,7 +20,7 @@ pub(in crate::mcp::client) struct ServerCard {
     pub(in crate::mcp::client) instructions: Option<String>,
 }
 
-impl ServerCard {
+impl HandshakeResult {
     /// Returns `true` if the server declares this member of a capability.
     pub(in crate::mcp::client) fn can(&self, capability: &str, what: &str) -> bool {
         self.capabilities.get(capability).and_then(|one| one.get(what)) == Some(&Value::Bool(true))
@@ -43,17 +43,17 @@ pub(in crate::mcp::client) fn initialize_params(
 ///
 /// # Errors
 /// Returns [`RequestError::Malformed`] unless it names a supported protocol version with `initialize`.
-pub(in crate::mcp::client) fn read_initialize_result(answer: Answer) -> Result<ServerCard, RequestError> {
+pub(in crate::mcp::client) fn read_initialize_result(answer: RawResponse) -> Result<HandshakeResult, RequestError> {
     let result = read_object(answer)?;
     let said = result.get("protocolVersion").and_then(Value::as_str).unwrap_or("");
-    let version = ProtocolVersion::parse(said).filter(|version| version.generation() == Generation::Legacy);
+    let version = ProtocolVersion::parse(said).filter(|version| version.generation() == ProtocolGeneration::Legacy);
     let Some(version) = version else {
-        let spoken = ProtocolVersion::ALL.iter().filter(|version| version.generation() == Generation::Legacy);
+        let spoken = ProtocolVersion::ALL.iter().filter(|version| version.generation() == ProtocolGeneration::Legacy);
         let spoken: Vec<_> = spoken.map(|version| version.as_str()).collect();
         let reason = format!("it requests protocol version `{}`; supported are {}", shown(said, 40), spoken.join(", "));
         return Err(RequestError::Malformed(reason));
     };
-    Ok(ServerCard {
+    Ok(HandshakeResult {
         version,
         name: shown_name(result.get("serverInfo")),
         capabilities: capabilities_of(&result),
@@ -65,7 +65,7 @@ pub(in crate::mcp::client) fn read_initialize_result(answer: Answer) -> Result<S
 ///
 /// # Errors
 /// Returns [`RequestError::Malformed`] unless it lists the newest protocol version.
-pub(in crate::mcp::client) fn read_discover_result(answer: Answer) -> Result<ServerCard, RequestError> {
+pub(in crate::mcp::client) fn read_discover_result(answer: RawResponse) -> Result<HandshakeResult, RequestError> {
     let result = read_object(answer)?;
     if !lists_version(result.get("supportedVersions"), ProtocolVersion::NEWEST) {
         return Err(RequestError::Malformed(format!("it does not support {}", ProtocolVersion::NEWEST)));
@@ -73,10 +73,10 @@ pub(in crate::mcp::client) fn read_discover_result(answer: Answer) -> Result<Ser
     let server_info = result.get("_meta").and_then(|meta| meta.get(meta::SERVER_INFO));
     let server_info = server_info.or_else(|| result.get("serverInfo"));
     let (name, capabilities) = (shown_name(server_info), capabilities_of(&result));
-    Ok(ServerCard { version: ProtocolVersion::NEWEST, name, capabilities, instructions: instructions_of(&result) })
+    Ok(HandshakeResult { version: ProtocolVersion::NEWEST, name, capabilities, instructions: instructions_of(&result) })
 }
 
-fn read_object(answer: Answer) -> Result<Map<String, Value>, RequestError> {
+fn read_object(answer: RawResponse) -> Result<Map<String, Value>, RequestError> {
     match answer.into_outcome() {
         Ok(Ok(Value::Object(result))) => Ok(result),
         Ok(Ok(_)) => Err(RequestError::Malformed("its answer to the handshake is not an object".into())),
@@ -111,12 +111,12 @@ fn shown_name(info: Option<&Value>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::wire::incoming::Incoming;
+    use crate::mcp::wire::incoming::IncomingMessage;
 
-    fn answer(result: Value) -> Answer {
+    fn answer(result: Value) -> RawResponse {
         let text = json!({"jsonrpc": "2.0", "id": 1, "result": result}).to_string();
-        match Incoming::read(text.into()) {
-            Ok(Incoming::Answer(answer)) => answer,
+        match IncomingMessage::read(text.into()) {
+            Ok(IncomingMessage::Answer(answer)) => answer,
             other => panic!("{other:?}"),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::Connection;
 use crate::mcp::client::{
-    connection::{relay::or_never, request_error::RequestError, server_card::ServerCard},
+    connection::{relay::or_never, request_error::RequestError, server_card::HandshakeResult},
     context::state::ResourceSubscriptions,
 };
 use serde_json::{Map, Value, json};
@@ -69,7 +69,7 @@ pub(in crate::mcp::client) async fn listen(connection: &Connection, watched: &Re
 }
 
 /// Returns the changes to subscribe to (MCP's `SubscriptionFilter`).
-fn filter(card: &ServerCard, uris: &BTreeSet<String>) -> Map<String, Value> {
+fn filter(card: &HandshakeResult, uris: &BTreeSet<String>) -> Map<String, Value> {
     let lists =
         [("tools", "toolsListChanged"), ("prompts", "promptsListChanged"), ("resources", "resourcesListChanged")];
     let supported = lists.into_iter().filter(|(what, _)| card.can(what, "listChanged"));

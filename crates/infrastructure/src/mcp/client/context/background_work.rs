@@ -2,11 +2,11 @@
 //! log level and forwards its notifications.
 
 use super::{
-    lists::List,
-    state::{ContextOffers, ContextState, OfferSource},
+    lists::ListMethod,
+    state::{ContextOffers, ContextState, OfferConnection},
 };
 use crate::mcp::client::{
-    catalogue::{Catalogue, pooled_tools::PooledTools},
+    catalogue::{ToolCatalogue, pooled_tools::PooledTools},
     config::{ToolNaming, UpstreamConfig},
     connection::{Connection, request_error::RequestError},
 };
@@ -17,7 +17,7 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 use toolstead_domain::{
-    ContextNotice, Generation, LogLevel, Principal, Prompt, ResourceTemplate, ToolName, context::Resource,
+    ContextNotice, LogLevel, Principal, Prompt, ProtocolGeneration, ResourceTemplate, ToolName, context::Resource,
 };
 
 /// Minimum time between two listings that the server's notifications cause.
@@ -25,7 +25,7 @@ const LISTING_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Shared state for the background work of pooled connections.
 #[derive(Debug)]
-pub(in crate::mcp::client) struct BackgroundState {
+pub(in crate::mcp::client) struct PooledWorkDeps {
     pub(in crate::mcp::client) config: UpstreamConfig,
     pub(in crate::mcp::client) context_state: Arc<ContextState>,
     pub(in crate::mcp::client) pooled_tools: Arc<PooledTools>,
@@ -38,7 +38,7 @@ pub(in crate::mcp::client) async fn run_catalogue_work(
     connection: &Connection,
 ) {
     beside.instruct(connection.card.instructions.as_deref());
-    let keeping = BackgroundWork { beside, config, connection, part: OfferSource::Listed, list_changed: None };
+    let keeping = OfferUpdater { beside, config, connection, part: OfferConnection::Listed, list_changed: None };
     tokio::join!(
         keeping.lists(),
         keeping.subscriptions(),
@@ -51,7 +51,7 @@ pub(in crate::mcp::client) async fn run_catalogue_work(
 /// outside of calls go to that principal only, or are dropped. A `plain` connection, shared by callers without
 /// capabilities, is listed and subscribed as well. Never returns.
 pub(in crate::mcp::client) async fn run_pooled_work(
-    company: &BackgroundState,
+    company: &PooledWorkDeps,
     connection: &Connection,
     of: Option<&Principal>,
     plain: bool,
@@ -90,14 +90,14 @@ async fn forward_list_changes(news: &Notify, connection: &Connection) {
 }
 
 /// Offers the tools, resources and prompts of a pooled connection until dropped, and subscribes to resources on it.
-async fn run_plain_work(company: &BackgroundState, connection: &Connection) {
-    let BackgroundState { config, context_state: beside, pooled_tools: elsewhere } = company;
+async fn run_plain_work(company: &PooledWorkDeps, connection: &Connection) {
+    let PooledWorkDeps { config, context_state: beside, pooled_tools: elsewhere } = company;
     let offer = PooledOfferGuard { company, by: elsewhere.begin() };
-    let keeping = BackgroundWork {
+    let keeping = OfferUpdater {
         beside,
         config,
         connection,
-        part: OfferSource::Plain,
+        part: OfferConnection::Plain,
         list_changed: Some(&elsewhere.list_changed),
     };
     tokio::join!(keeping.tools(&offer), keeping.lists(), keeping.watch());
@@ -105,21 +105,21 @@ async fn run_plain_work(company: &BackgroundState, connection: &Connection) {
 
 /// Offer of one pooled connection.
 struct PooledOfferGuard<'a> {
-    company: &'a BackgroundState,
+    company: &'a PooledWorkDeps,
     by: u64,
 }
 
 impl Drop for PooledOfferGuard<'_> {
     fn drop(&mut self) {
         if self.company.pooled_tools.end(self.by) {
-            self.company.context_state.offer(OfferSource::Plain, ContextOffers::default());
+            self.company.context_state.offer(OfferConnection::Plain, ContextOffers::default());
         }
     }
 }
 
 /// Sets the log level of a legacy server to the one that clients request.
 async fn sync_log_level(beside: &ContextState, connection: &Connection) {
-    let is_old = connection.writer.version.generation() == Generation::Legacy;
+    let is_old = connection.writer.version.generation() == ProtocolGeneration::Legacy;
     if !is_old || !connection.card.capabilities.contains_key("logging") {
         return;
     }
@@ -149,21 +149,21 @@ async fn pass_on(beside: &ContextState, connection: &Connection) {
     }
 }
 
-struct BackgroundWork<'a> {
+struct OfferUpdater<'a> {
     beside: &'a ContextState,
     config: &'a UpstreamConfig,
     connection: &'a Connection,
-    part: OfferSource,
+    part: OfferConnection,
     /// Notified of changed lists. `None` on the catalogue connection.
     list_changed: Option<&'a Notify>,
 }
 
-impl BackgroundWork<'_> {
+impl OfferUpdater<'_> {
     /// Lists the tools, and lists them again when the server reports a change.
     async fn tools(&self, offer: &PooledOfferGuard<'_>) {
         let UpstreamConfig { name, timeouts, .. } = self.config;
         loop {
-            let fetching = Catalogue::fetch(self.connection, self.config);
+            let fetching = ToolCatalogue::fetch(self.connection, self.config);
             match timeout(timeouts.connect, fetching).await {
                 Ok(Ok(catalogue)) => offer.company.pooled_tools.offer(offer.by, catalogue.tools),
                 Ok(Err(error)) => tracing::debug!(server = %name, %error, "listing failed; old list remains"),
@@ -192,8 +192,8 @@ impl BackgroundWork<'_> {
             if resources {
                 if declares("resources") {
                     let (listed, templates) = tokio::join!(
-                        self.list(List::RESOURCES, Resource::new),
-                        self.list(List::TEMPLATES, ResourceTemplate::new)
+                        self.list(ListMethod::RESOURCES, Resource::new),
+                        self.list(ListMethod::TEMPLATES, ResourceTemplate::new)
                     );
                     offered.catalogue.resources = listed.unwrap_or(offered.catalogue.resources);
                     offered.catalogue.templates = templates.unwrap_or(offered.catalogue.templates);
@@ -205,12 +205,12 @@ impl BackgroundWork<'_> {
             if prompts {
                 if !declares("prompts") {
                     self.name_prompts(&mut offered, Vec::new());
-                } else if let Some(listed) = self.list(List::PROMPTS, Prompt::new).await {
+                } else if let Some(listed) = self.list(ListMethod::PROMPTS, Prompt::new).await {
                     self.name_prompts(&mut offered, listed);
                 }
             }
             self.beside.offer(self.part, offered);
-            if self.part == OfferSource::Listed {
+            if self.part == OfferConnection::Listed {
                 self.beside.all_listed();
             }
             let next_list = Instant::now() + LISTING_INTERVAL;
@@ -225,8 +225,8 @@ impl BackgroundWork<'_> {
     /// Fetches one list. Returns `None` if that fails, so that the known entries remain.
     async fn list<T>(
         &self,
-        list: List,
-        parse: impl Fn(Map<String, Value>) -> Result<T, toolstead_domain::context::InvalidDefinition>,
+        list: ListMethod,
+        parse: impl Fn(Map<String, Value>) -> Result<T, toolstead_domain::context::InvalidContextDefinition>,
     ) -> Option<Vec<T>> {
         let fetching = list.fetch(self.connection, &self.config.limits, parse);
         let fetched = timeout(self.config.timeouts.connect, fetching).await;
@@ -263,7 +263,7 @@ impl BackgroundWork<'_> {
             // Servers do not repeat changes from the time between the connections.
             self.beside.notices.push(ContextNotice::ResourceUpdated { uri: uri.clone() });
         }
-        if self.connection.writer.version.generation() == Generation::Legacy {
+        if self.connection.writer.version.generation() == ProtocolGeneration::Legacy {
             self.watch().await;
         }
     }

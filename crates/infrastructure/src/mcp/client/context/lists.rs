@@ -2,18 +2,18 @@
 
 use crate::mcp::{
     client::{
-        catalogue::{Definitions, MAX_CURSOR_BYTES},
-        config::McpLimits,
+        catalogue::{MAX_CURSOR_BYTES, RawDefinitions},
+        config::UpstreamLimits,
         connection::{Connection, foreign_text::shown, own_members, request_error::RequestError},
     },
     wire::{
-        incoming::Answer,
+        incoming::RawResponse,
         message::{RpcError, parse_exact},
     },
 };
 use serde_json::{Map, Value, value::RawValue};
 use std::collections::{BTreeMap, HashSet};
-use toolstead_domain::{InvalidDefinition, ServerName, json_memory};
+use toolstead_domain::{InvalidContextDefinition, ServerName, json_memory};
 
 /// Maximum number of definitions of one list.
 const MAX_DEFINITIONS: usize = 10_000;
@@ -22,14 +22,14 @@ const MAX_MEMORY: usize = 32 << 20;
 
 /// List that servers provide.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct List {
+pub(super) struct ListMethod {
     method: &'static str,
     member: &'static str,
     /// Member by which definitions are identified.
     known_by: &'static str,
 }
 
-impl List {
+impl ListMethod {
     pub(super) const RESOURCES: Self = Self { method: "resources/list", member: "resources", known_by: "uri" };
     pub(super) const TEMPLATES: Self =
         Self { method: "resources/templates/list", member: "resourceTemplates", known_by: "uriTemplate" };
@@ -42,12 +42,12 @@ impl List {
     pub(super) async fn fetch<T>(
         self,
         connection: &Connection,
-        limits: &McpLimits,
-        parse: impl Fn(Map<String, Value>) -> Result<T, InvalidDefinition>,
+        limits: &UpstreamLimits,
+        parse: impl Fn(Map<String, Value>) -> Result<T, InvalidContextDefinition>,
     ) -> Result<Vec<T>, RequestError> {
         let server = &connection.transport.peer().server;
         let mut draft =
-            Draft { list: self, server, limits, parse, taken: Vec::new(), known: HashSet::new(), memory: 0 };
+            ListDraft { list: self, server, limits, parse, taken: Vec::new(), known: HashSet::new(), memory: 0 };
         let (mut cursors, mut params) = (HashSet::new(), Map::new());
         for page in 1..=limits.pages {
             let answer = connection.transport.request(&connection.writer, self.method, &params).await;
@@ -72,19 +72,19 @@ impl List {
     }
 }
 
-struct Draft<'a, T, P> {
-    list: List,
+struct ListDraft<'a, T, P> {
+    list: ListMethod,
     server: &'a ServerName,
-    limits: &'a McpLimits,
+    limits: &'a UpstreamLimits,
     parse: P,
     taken: Vec<T>,
     known: HashSet<String>,
     memory: usize,
 }
 
-impl<T, P: Fn(Map<String, Value>) -> Result<T, InvalidDefinition>> Draft<'_, T, P> {
+impl<T, P: Fn(Map<String, Value>) -> Result<T, InvalidContextDefinition>> ListDraft<'_, T, P> {
     /// Adds the definitions of one page. Returns the cursor of the next page if it should be requested.
-    fn take_page(&mut self, answer: &Answer) -> Result<Option<String>, RequestError> {
+    fn take_page(&mut self, answer: &RawResponse) -> Result<Option<String>, RequestError> {
         let text = match answer.result_text().map_err(|reason| RequestError::Malformed(reason.to_string()))? {
             Ok(text) => text,
             Err(error) => return Err(RequestError::Rpc(error)),
@@ -93,7 +93,7 @@ impl<T, P: Fn(Map<String, Value>) -> Result<T, InvalidDefinition>> Draft<'_, T, 
             |reason| RequestError::Malformed(format!("its answer to `{}` is not a list: {reason}", self.list.method));
         let page: BTreeMap<String, &RawValue> = serde_json::from_str(text).map_err(no_list)?;
         let definitions = page.get(self.list.member).map_or("[]", |list| list.get());
-        let definitions: Definitions<'_> = serde_json::from_str(definitions).map_err(no_list)?;
+        let definitions: RawDefinitions<'_> = serde_json::from_str(definitions).map_err(no_list)?;
         for definition in definitions.0 {
             self.memory += json_memory::memory(definition.get().as_bytes());
             if self.taken.len() >= MAX_DEFINITIONS || self.memory > MAX_MEMORY {
@@ -140,27 +140,27 @@ impl<T, P: Fn(Map<String, Value>) -> Result<T, InvalidDefinition>> Draft<'_, T, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::wire::incoming::Incoming;
+    use crate::mcp::wire::incoming::IncomingMessage;
     use toolstead_domain::{ResourceTemplate, context::Resource};
 
-    fn answer(result: &str) -> Answer {
-        match Incoming::read(format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#).into()) {
-            Ok(Incoming::Answer(answer)) => answer,
+    fn answer(result: &str) -> RawResponse {
+        match IncomingMessage::read(format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#).into()) {
+            Ok(IncomingMessage::Answer(answer)) => answer,
             other => panic!("{other:?}"),
         }
     }
 
     #[track_caller]
     fn check<T>(
-        list: List,
-        parse: impl Fn(Map<String, Value>) -> Result<T, InvalidDefinition>,
+        list: ListMethod,
+        parse: impl Fn(Map<String, Value>) -> Result<T, InvalidContextDefinition>,
         result: &str,
         taken: usize,
         next: Option<&str>,
     ) -> Vec<T> {
         let (server, limits) =
-            (ServerName::parse("s").unwrap(), McpLimits { definition_bytes: 200, ..McpLimits::default() });
-        let mut draft = Draft {
+            (ServerName::parse("s").unwrap(), UpstreamLimits { definition_bytes: 200, ..UpstreamLimits::default() });
+        let mut draft = ListDraft {
             list,
             server: &server,
             limits: &limits,
@@ -178,7 +178,7 @@ mod tests {
     fn a_bad_definition_does_not_spoil_the_good_ones() {
         let resources = |definitions: &str, taken| {
             let result = format!(r#"{{"resources":[{definitions}],"nextCursor":"n"}}"#);
-            check(List::RESOURCES, Resource::new, &result, taken, Some("n"))
+            check(ListMethod::RESOURCES, Resource::new, &result, taken, Some("n"))
         };
         let good = r#"{"z":1.0,"uri":"a://b","name":"b","_meta":{"toolstead/x":1,"y":null}}"#;
         let taken = resources(good, 1);
@@ -192,7 +192,7 @@ mod tests {
         }
         let templates =
             r#"{"resourceTemplates":[{"uriTemplate":"a://{b}{?c,d}","name":"x"},{"uriTemplate":"a://{","name":"y"}]}"#;
-        check(List::TEMPLATES, ResourceTemplate::new, templates, 1, None);
-        check(List::RESOURCES, Resource::new, r#"{"nextCursor":7}"#, 0, None);
+        check(ListMethod::TEMPLATES, ResourceTemplate::new, templates, 1, None);
+        check(ListMethod::RESOURCES, Resource::new, r#"{"nextCursor":7}"#, 0, None);
     }
 }

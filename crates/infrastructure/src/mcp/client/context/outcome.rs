@@ -5,10 +5,10 @@ use crate::mcp::{
         calls::outcome::CallTarget,
         connection::{own_members, request_error::RequestError},
     },
-    wire::{incoming::Answer, message::RpcError},
+    wire::{incoming::RawResponse, message::RpcError},
 };
 use serde_json::Value;
-use toolstead_domain::{CallOutcome, Generation, RequestKind, ToolFailure, ToolResult, error_kind::ErrorKind};
+use toolstead_domain::{CallOutcome, ProtocolGeneration, RequestKind, ToolFailure, ToolResult, error_kind::ErrorKind};
 
 impl CallTarget<'_> {
     /// Returns the outcome of a response: the members of its result, unchanged.
@@ -17,8 +17,8 @@ impl CallTarget<'_> {
     /// Returns [`ToolFailure`] for an error, and for an invalid result.
     pub(super) fn members(
         &self,
-        answer: Answer,
-        generation: Generation,
+        answer: RawResponse,
+        generation: ProtocolGeneration,
         kind: RequestKind,
     ) -> Result<CallOutcome, ToolFailure> {
         let malformed = |reason: String| self.failure(RequestError::Malformed(reason));
@@ -31,15 +31,15 @@ impl CallTarget<'_> {
             Ok(Err(error)) => {
                 let is_unknown = kind == RequestKind::Resource
                     && (error.code == RpcError::RESOURCE_NOT_FOUND
-                        || (generation == Generation::Modern && error.code == RpcError::INVALID_PARAMS));
+                        || (generation == ProtocolGeneration::Modern && error.code == RpcError::INVALID_PARAMS));
                 let failure = self.failure(RequestError::Rpc(error));
                 return Err(if is_unknown { not_found(failure) } else { failure });
             }
             Err(error) => return Err(malformed(error.to_string())),
         };
         let mut result = match generation {
-            Generation::Legacy => result,
-            Generation::Modern => match self.modern_result(result)? {
+            ProtocolGeneration::Legacy => result,
+            ProtocolGeneration::Modern => match self.modern_result(result)? {
                 Ok(Value::Object(result)) => result,
                 Ok(_) => return Err(malformed("its result is not an object".into())),
                 Err(outcome) => return Ok(outcome),

@@ -16,20 +16,20 @@ const ALONE: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(in crate::mcp::client) struct Circuit {
     retry: Backoff,
-    state: Mutex<State>,
+    state: Mutex<CircuitState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct CircuitState {
     /// Consecutive failures while the circuit is closed.
     failures: u32,
     /// Number of consecutive times that the circuit was opened.
     opened: u32,
-    open: Option<Open>,
+    open: Option<OpenCircuit>,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenCircuit {
     /// Time from which one trial call may pass.
     until: Instant,
     /// Start of the trial call in progress.
@@ -70,7 +70,7 @@ impl Circuit {
 
     /// Returns the reason why calls do not pass now; `None` while they do.
     pub(in crate::mcp::client) fn refusal(&self) -> Option<String> {
-        self.state().open.as_ref().map(Open::describe)
+        self.state().open.as_ref().map(OpenCircuit::describe)
     }
 
     /// Returns the number of calls that may be trying the server, if the circuit is open because of a timeout;
@@ -85,7 +85,7 @@ impl Circuit {
     pub(in crate::mcp::client) fn answered(&self) -> bool {
         let mut state = self.state();
         let was_open = state.open.is_some();
-        *state = State::default();
+        *state = CircuitState::default();
         was_open
     }
 
@@ -108,16 +108,16 @@ impl Circuit {
         }
         state.opened = state.opened.saturating_add(1);
         let until = Instant::now() + pause_after(state.opened, self.retry);
-        state.open = Some(Open { until, tried: None, reason: error.to_string(), is_silent: is_silence(error) });
+        state.open = Some(OpenCircuit { until, tried: None, reason: error.to_string(), is_silent: is_silence(error) });
         true
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, CircuitState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Open {
+impl OpenCircuit {
     fn is_tried(&self, now: Instant) -> bool {
         self.tried.is_some_and(|since| now < since + ALONE)
     }

@@ -5,21 +5,21 @@ use crate::mcp::client::{
     Upstream,
     connection::{
         Connection, HandshakeMethod,
-        peer::Loss,
+        peer::ConnectionLoss,
         question_kind::{QuestionKind, declared, declared_members},
         request_error::RequestError,
     },
     routing::{
         catalogue_connection_lock::CatalogueConnectionGuard,
-        pool::{Key, Lease},
-        supervisor::Current,
+        pool::{ConnectionKey, Lease},
+        supervisor::UpstreamSnapshot,
     },
 };
 use futures::FutureExt;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use tokio::time::{Instant, sleep_until, timeout};
-use toolstead_domain::{CallContext, Generation, Principal, ProviderState};
+use toolstead_domain::{CallContext, Principal, ProtocolGeneration, ProviderState};
 
 /// Connection of one request.
 pub(in crate::mcp::client) enum SelectedConnection {
@@ -41,7 +41,7 @@ impl Upstream {
         capabilities: &Map<String, Value>,
         context: &CallContext<'_>,
     ) -> Result<SelectedConnection, RequestError> {
-        let is_old = catalogue_connection.writer.version.generation() == Generation::Legacy;
+        let is_old = catalogue_connection.writer.version.generation() == ProtocolGeneration::Legacy;
         let asks = is_old && answered(capabilities).next().is_some();
         let owner = self.owner_of_connections(&catalogue_connection, context.principal);
         let is_own = owner.as_ref().is_none_or(|owner| *owner == Principal::local());
@@ -60,7 +60,7 @@ impl Upstream {
         }
         let is_stateful = self.shared.config.stateful;
         let separates_calls = catalogue_connection.transport.isolates_calls();
-        let key = Key {
+        let key = ConnectionKey {
             capabilities: if asks { declared(capabilities, QuestionKind::ALL) } else { Map::new() },
             // Questions may also arrive on a stream that belongs to no call.
             principal: owner.or_else(|| (is_stateful || asks && separates_calls).then(|| context.principal.clone())),
@@ -78,12 +78,12 @@ impl Upstream {
     async fn take_pooled(
         &self,
         catalogue_connection: &Connection,
-        key: Key,
+        key: ConnectionKey,
         context: &CallContext<'_>,
     ) -> Result<Lease, RequestError> {
         let opening = match catalogue_connection.writer.version.generation() {
-            Generation::Modern => HandshakeMethod::Discover,
-            Generation::Legacy => HandshakeMethod::Initialize(catalogue_connection.writer.version),
+            ProtocolGeneration::Modern => HandshakeMethod::Discover,
+            ProtocolGeneration::Legacy => HandshakeMethod::Initialize(catalogue_connection.writer.version),
         };
         let capabilities = key.capabilities.clone();
         let principal = key.principal.clone();
@@ -107,16 +107,19 @@ impl Upstream {
         opening: HandshakeMethod,
         capabilities: Map<String, Value>,
         principal: Option<Principal>,
-    ) -> Result<Connection, Loss> {
+    ) -> Result<Connection, ConnectionLoss> {
         let time = self.shared.config.timeouts.connect;
         let opening =
             Connection::open(&self.shared.config, &self.shared.deps, opening, capabilities, principal.as_ref());
         let opened = timeout(time, opening).await.unwrap_or_else(|_| {
-            Err(Loss::Failed(format!("another connection to it was not ready within {} s", time.as_secs_f32())))
+            Err(ConnectionLoss::Failed(format!(
+                "another connection to it was not ready within {} s",
+                time.as_secs_f32()
+            )))
         });
         // The missing sign-in of one principal says nothing about the server.
         opened.inspect_err(|loss| {
-            if let Loss::Failed(reason) = loss {
+            if let ConnectionLoss::Failed(reason) = loss {
                 self.note_failure(&RequestError::Unreachable(reason.clone()));
             }
         })
@@ -127,7 +130,7 @@ impl Upstream {
     pub(in crate::mcp::client) async fn ready(
         &self,
         until: Instant,
-    ) -> Result<(Arc<Current>, Arc<Connection>), RequestError> {
+    ) -> Result<(Arc<UpstreamSnapshot>, Arc<Connection>), RequestError> {
         let current = self.shared.current();
         if let Some(connection) = current.connection.clone() {
             return Ok((current, connection));
@@ -136,7 +139,10 @@ impl Upstream {
         Box::pin(self.wait_for_connection(until)).await
     }
 
-    async fn wait_for_connection(&self, until: Instant) -> Result<(Arc<Current>, Arc<Connection>), RequestError> {
+    async fn wait_for_connection(
+        &self,
+        until: Instant,
+    ) -> Result<(Arc<UpstreamSnapshot>, Arc<Connection>), RequestError> {
         let closed = || RequestError::Unreachable("it was closed".into());
         let mut changes = self.shared.changes();
         let mut has_tried = false;

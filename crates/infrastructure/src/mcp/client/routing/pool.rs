@@ -5,8 +5,8 @@
 //! them, if no question can reach the wrong caller, and if they share no state that belongs to one of them.
 
 use crate::mcp::client::{
-    connection::{Connection, peer::Loss, request_error::RequestError},
-    context::background_work::{BackgroundState, run_pooled_work},
+    connection::{Connection, peer::ConnectionLoss, request_error::RequestError},
+    context::background_work::{PooledWorkDeps, run_pooled_work},
 };
 use futures::future::BoxFuture;
 use serde_json::{Map, Value};
@@ -25,7 +25,7 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
-use toolstead_domain::{Generation, Principal};
+use toolstead_domain::{Principal, ProtocolGeneration};
 
 /// Maximum number of connections of one server that carry one call at a time. Each may be a process, and a call that
 /// asks the user may occupy it for minutes. Also the maximum number of such connections that idle until the next call.
@@ -42,8 +42,8 @@ const OF_ONE_PRINCIPAL: usize = 16;
 const SHORTEST_SLEEP: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
-pub(in crate::mcp::client) struct Pool {
-    slots: Mutex<Slots>,
+pub(in crate::mcp::client) struct ConnectionPool {
+    slots: Mutex<PoolState>,
     /// Permits for connections with one call at a time. Waiting calls are served in order.
     leases: Arc<Semaphore>,
     /// Permits of each principal that has or waits for such a connection.
@@ -55,11 +55,11 @@ pub(in crate::mcp::client) struct Pool {
     /// Grace period for a server to exit.
     grace: Duration,
     /// Shared state for the background work of the connections.
-    company: Arc<BackgroundState>,
+    company: Arc<PooledWorkDeps>,
 }
 
 #[derive(Debug, Default)]
-struct Slots {
+struct PoolState {
     entries: Vec<Entry>,
     is_closed: bool,
 }
@@ -77,7 +77,7 @@ struct Entry {
 /// Slot for one connection.
 #[derive(Debug)]
 struct Slot {
-    key: Key,
+    key: ConnectionKey,
     /// Locked while the connection is being opened.
     connection: AsyncMutex<Option<Arc<PooledConnection>>>,
     turn: Arc<AsyncMutex<()>>,
@@ -85,7 +85,7 @@ struct Slot {
 
 /// Properties of the connection that a call needs.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::mcp::client) struct Key {
+pub(in crate::mcp::client) struct ConnectionKey {
     /// Declared capabilities of the client (MCP's `ClientCapabilities`).
     pub(in crate::mcp::client) capabilities: Map<String, Value>,
     /// Principal that owns the connection; `None` if all principals share it.
@@ -106,7 +106,7 @@ struct PooledConnection {
 /// Connection in use by a call until dropped.
 #[derive(Debug)]
 pub(in crate::mcp::client) struct Lease {
-    pool: Arc<Pool>,
+    pool: Arc<ConnectionPool>,
     slot: Arc<Slot>,
     pooled: Option<Arc<PooledConnection>>,
     /// `true` once the call has its response. Otherwise messages for it may still arrive.
@@ -120,7 +120,7 @@ pub(in crate::mcp::client) struct Lease {
 #[derive(Debug)]
 struct LeasePermits(#[expect(dead_code, reason = "held")] [OwnedSemaphorePermit; 2]);
 
-impl Key {
+impl ConnectionKey {
     /// Returns `true` for the connection that all callers without capabilities share.
     fn is_plain(&self) -> bool {
         self.capabilities.is_empty() && self.principal.is_none() && !self.is_exclusive
@@ -143,9 +143,9 @@ impl Entry {
     }
 }
 
-impl Pool {
+impl ConnectionPool {
     /// Creates an empty pool.
-    pub(in crate::mcp::client) fn new(company: BackgroundState) -> Arc<Self> {
+    pub(in crate::mcp::client) fn new(company: PooledWorkDeps) -> Arc<Self> {
         Arc::new(Self {
             slots: Mutex::default(),
             leases: Arc::new(Semaphore::new(LEASED)),
@@ -158,7 +158,7 @@ impl Pool {
     }
 
     /// Returns an open shared connection with this key. `None` if [`take`](Self::take) has to wait for one or open one.
-    pub(in crate::mcp::client) fn take_open(self: &Arc<Self>, key: &Key, session: &str) -> Option<Lease> {
+    pub(in crate::mcp::client) fn take_open(self: &Arc<Self>, key: &ConnectionKey, session: &str) -> Option<Lease> {
         if key.is_exclusive {
             return None;
         }
@@ -184,9 +184,9 @@ impl Pool {
     /// available.
     pub(in crate::mcp::client) async fn take<'a>(
         self: &Arc<Self>,
-        key: Key,
+        key: ConnectionKey,
         (principal, session): (&Principal, &str),
-        open: impl FnOnce() -> BoxFuture<'a, Result<Connection, Loss>>,
+        open: impl FnOnce() -> BoxFuture<'a, Result<Connection, ConnectionLoss>>,
     ) -> Result<Lease, RequestError> {
         let closed = || RequestError::Unreachable("it was closed".into());
         let room = match key.is_leased() {
@@ -212,8 +212,8 @@ impl Pool {
             None => {
                 *place = None;
                 let connection = open().await.map_err(|loss| match loss {
-                    Loss::Failed(reason) => RequestError::Unreachable(reason),
-                    Loss::Unauthorized(reason) => RequestError::Unauthorized(reason),
+                    ConnectionLoss::Failed(reason) => RequestError::Unreachable(reason),
+                    ConnectionLoss::Unauthorized(reason) => RequestError::Unauthorized(reason),
                 })?;
                 if self.slots().is_closed {
                     return Err(closed());
@@ -305,7 +305,7 @@ impl Pool {
     }
 
     /// Returns a slot with this key that the call may use, or adds one.
-    fn reserve(&self, key: Key, session: &str) -> Result<Arc<Slot>, RequestError> {
+    fn reserve(&self, key: ConnectionKey, session: &str) -> Result<Arc<Slot>, RequestError> {
         let mut slots = self.slots();
         if slots.is_closed {
             return Err(RequestError::Unreachable("it was closed".into()));
@@ -334,7 +334,7 @@ impl Pool {
     /// Makes space for one more of these connections by closing the longest idle one if necessary.
     fn make_room(
         &self,
-        slots: &mut Slots,
+        slots: &mut PoolState,
         bound: usize,
         whose: &str,
         among: impl Fn(&Entry) -> bool,
@@ -385,16 +385,16 @@ impl Pool {
         }
     }
 
-    fn slots(&self) -> MutexGuard<'_, Slots> {
+    fn slots(&self) -> MutexGuard<'_, PoolState> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl PooledConnection {
-    fn new(connection: Connection, key: &Key, company: Arc<BackgroundState>) -> Self {
+    fn new(connection: Connection, key: &ConnectionKey, company: Arc<PooledWorkDeps>) -> Self {
         let connection = Arc::new(connection);
         // A legacy server may send questions and change notifications on the stream that belongs to no call.
-        let listens = !key.is_exclusive && connection.writer.version.generation() == Generation::Legacy;
+        let listens = !key.is_exclusive && connection.writer.version.generation() == ProtocolGeneration::Legacy;
         let listener = connection.clone();
         let listening = listens.then(|| {
             AbortOnDropHandle::new(tokio::spawn(async move { listener.transport.listen(&listener.writer).await }))

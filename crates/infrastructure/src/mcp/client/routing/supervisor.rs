@@ -1,17 +1,17 @@
 //! Supervisor of one server's catalogue connection: connects, lists the tools, and reconnects after a loss.
 
 use crate::mcp::client::{
-    catalogue::{Catalogue, pooled_tools::PooledTools},
+    catalogue::{ToolCatalogue, pooled_tools::PooledTools},
     config::{Backoff, UpstreamConfig},
     connection::{
-        Connection, HandshakeMethod, UpstreamDeps, foreign_text::shown, loss_of, peer::Loss, relay::or_never,
+        Connection, HandshakeMethod, UpstreamDeps, foreign_text::shown, loss_of, peer::ConnectionLoss, relay::or_never,
         with_last_words,
     },
     context::{
-        background_work::{BackgroundState, run_catalogue_work},
+        background_work::{PooledWorkDeps, run_catalogue_work},
         state::ContextState,
     },
-    routing::{circuit::Circuit, pause::pause_after, pool::Pool, usage::Usage},
+    routing::{circuit::Circuit, pause::pause_after, pool::ConnectionPool, usage::UsageCounter},
 };
 use arc_swap::ArcSwap;
 use std::{sync::Arc, time::Duration};
@@ -20,7 +20,7 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 use tokio_util::task::AbortOnDropHandle;
-use toolstead_domain::{Generation, Principal, ProtocolVersion, ProviderState};
+use toolstead_domain::{Principal, ProtocolGeneration, ProtocolVersion, ProviderState};
 
 /// Minimum time between two listings that the server's notifications cause.
 const LISTING_INTERVAL: Duration = Duration::from_millis(200);
@@ -33,15 +33,15 @@ const REASON_CHARACTERS: usize = 2000;
 
 /// State shared by the supervisor and the callers of the server.
 #[derive(Debug)]
-pub(in crate::mcp::client) struct UpstreamState {
+pub(in crate::mcp::client) struct SharedUpstreamState {
     pub(in crate::mcp::client) config: UpstreamConfig,
     pub(in crate::mcp::client) deps: UpstreamDeps,
     /// Number and time of uses of the server.
-    pub(in crate::mcp::client) usage: Arc<Usage>,
+    pub(in crate::mcp::client) usage: Arc<UsageCounter>,
     /// Connections in addition to the catalogue connection.
-    pub(in crate::mcp::client) pool: Arc<Pool>,
+    pub(in crate::mcp::client) pool: Arc<ConnectionPool>,
     pub(in crate::mcp::client) circuit: Circuit,
-    current: ArcSwap<Current>,
+    current: ArcSwap<UpstreamSnapshot>,
     /// Incremented with every change of `current`.
     version: watch::Sender<u64>,
     /// Notified when a caller needs the server while it is down.
@@ -61,12 +61,12 @@ pub(in crate::mcp::client) struct UpstreamState {
 
 /// Current state of the server.
 #[derive(Debug, Clone)]
-pub(in crate::mcp::client) struct Current {
+pub(in crate::mcp::client) struct UpstreamSnapshot {
     pub(in crate::mcp::client) state: ProviderState,
     /// Catalogue connection while the server is ready.
     pub(in crate::mcp::client) connection: Option<Arc<Connection>>,
     /// Last known catalogue, also while the server is down.
-    pub(in crate::mcp::client) catalogue: Option<Arc<Catalogue>>,
+    pub(in crate::mcp::client) catalogue: Option<Arc<ToolCatalogue>>,
     /// Further notes for the operator.
     pub(in crate::mcp::client) notes: Vec<String>,
     /// Last lines on standard error of an ended connection.
@@ -75,9 +75,9 @@ pub(in crate::mcp::client) struct Current {
     pub(in crate::mcp::client) retry_from: Option<Instant>,
 }
 
-impl UpstreamState {
+impl SharedUpstreamState {
     pub(in crate::mcp::client) fn new(config: UpstreamConfig, deps: UpstreamDeps, state: ProviderState) -> Self {
-        let current = Current {
+        let current = UpstreamSnapshot {
             state,
             connection: None,
             catalogue: None,
@@ -87,10 +87,10 @@ impl UpstreamState {
         };
         let (beside, elsewhere) = (Arc::new(ContextState::new()), Arc::<PooledTools>::default());
         let company =
-            BackgroundState { config: config.clone(), context_state: beside.clone(), pooled_tools: elsewhere.clone() };
+            PooledWorkDeps { config: config.clone(), context_state: beside.clone(), pooled_tools: elsewhere.clone() };
         Self {
-            usage: Usage::new(),
-            pool: Pool::new(company),
+            usage: UsageCounter::new(),
+            pool: ConnectionPool::new(company),
             circuit: Circuit::new(config.retry),
             config,
             deps,
@@ -107,7 +107,7 @@ impl UpstreamState {
     }
 
     /// Returns the current state of the server.
-    pub(in crate::mcp::client) fn current(&self) -> Arc<Current> {
+    pub(in crate::mcp::client) fn current(&self) -> Arc<UpstreamSnapshot> {
         self.current.load_full()
     }
 
@@ -122,7 +122,7 @@ impl UpstreamState {
     }
 
     /// Requests a new attempt to connect if the pause after the last failure is over. Returns `true` if it is.
-    pub(in crate::mcp::client) fn request_connection(&self, current: &Current) -> bool {
+    pub(in crate::mcp::client) fn request_connection(&self, current: &UpstreamSnapshot) -> bool {
         let due = current.retry_from.is_some_and(|from| from <= Instant::now());
         if due {
             self.wanted.notify_one();
@@ -148,17 +148,17 @@ impl UpstreamState {
         self.version.send_modify(|version| *version += 1);
     }
 
-    fn publish(&self, change: impl FnOnce(&mut Current)) {
+    fn publish(&self, change: impl FnOnce(&mut UpstreamSnapshot)) {
         // Only the supervisor publishes, so no change is lost between the load and the store.
-        let mut current = Current::clone(&self.current.load());
+        let mut current = UpstreamSnapshot::clone(&self.current.load());
         change(&mut current);
         self.current.store(Arc::new(current));
         self.notify_changed();
     }
 }
 
-/// Runs until [`UpstreamState::close`], then closes the connections.
-pub(in crate::mcp::client) async fn supervise(shared: Arc<UpstreamState>) {
+/// Runs until [`SharedUpstreamState::close`], then closes the connections.
+pub(in crate::mcp::client) async fn supervise(shared: Arc<SharedUpstreamState>) {
     tokio::select! {
         biased;
         () = shared.closing.notified() => {}
@@ -179,14 +179,14 @@ pub(in crate::mcp::client) async fn supervise(shared: Arc<UpstreamState>) {
 }
 
 /// Notifies callers when the set of tools offered over other connections changes. Never returns.
-async fn publish_pooled_tools(shared: &UpstreamState) {
+async fn publish_pooled_tools(shared: &SharedUpstreamState) {
     loop {
         shared.pooled_tools.changed.notified().await;
         shared.notify_changed();
     }
 }
 
-async fn keep_connected(shared: &Arc<UpstreamState>) {
+async fn keep_connected(shared: &Arc<SharedUpstreamState>) {
     let mut opening = first_opening(shared.config.protocol);
     let mut failures = 0_u32;
     loop {
@@ -200,8 +200,8 @@ async fn keep_connected(shared: &Arc<UpstreamState>) {
         let loss = match timeout(shared.config.timeouts.connect, connect(shared, opening)).await {
             Ok(Ok((connection, catalogue))) => {
                 opening = match connection.writer.version.generation() {
-                    Generation::Modern => HandshakeMethod::Discover,
-                    Generation::Legacy => {
+                    ProtocolGeneration::Modern => HandshakeMethod::Discover,
+                    ProtocolGeneration::Legacy => {
                         HandshakeMethod::Initialize(shared.config.protocol.unwrap_or(ProtocolVersion::NEWEST_LEGACY))
                     }
                 };
@@ -220,7 +220,10 @@ async fn keep_connected(shared: &Arc<UpstreamState>) {
             }
             Err(_) => {
                 opening = next_opening(opening, shared.config.protocol);
-                Loss::Failed(format!("it was not ready within {} s", shared.config.timeouts.connect.as_secs_f32()))
+                ConnectionLoss::Failed(format!(
+                    "it was not ready within {} s",
+                    shared.config.timeouts.connect.as_secs_f32()
+                ))
             }
         };
         failures = failures.saturating_add(1);
@@ -239,12 +242,15 @@ fn next_opening(silent_to: HandshakeMethod, fixed: Option<ProtocolVersion>) -> H
 fn first_opening(fixed: Option<ProtocolVersion>) -> HandshakeMethod {
     match fixed {
         None => HandshakeMethod::Probe,
-        Some(version) if version.generation() == Generation::Modern => HandshakeMethod::Discover,
+        Some(version) if version.generation() == ProtocolGeneration::Modern => HandshakeMethod::Discover,
         Some(version) => HandshakeMethod::Initialize(version),
     }
 }
 
-async fn connect(shared: &UpstreamState, opening: HandshakeMethod) -> Result<(Connection, Catalogue), Loss> {
+async fn connect(
+    shared: &SharedUpstreamState,
+    opening: HandshakeMethod,
+) -> Result<(Connection, ToolCatalogue), ConnectionLoss> {
     let declared = shared.deps.declared(&shared.config);
     let connection =
         Connection::open(&shared.config, &shared.deps, opening, declared, Some(&Principal::local())).await?;
@@ -257,12 +263,16 @@ async fn connect(shared: &UpstreamState, opening: HandshakeMethod) -> Result<(Co
     }
 }
 
-async fn list(shared: &UpstreamState, connection: &Connection) -> Result<Catalogue, Loss> {
-    Catalogue::fetch(connection, &shared.config).await.map_err(loss_of)
+async fn list(shared: &SharedUpstreamState, connection: &Connection) -> Result<ToolCatalogue, ConnectionLoss> {
+    ToolCatalogue::fetch(connection, &shared.config).await.map_err(loss_of)
 }
 
 /// Serves a connection until it is lost. Returns `None` if it was closed because it was idle.
-async fn serve(shared: &Arc<UpstreamState>, connection: Arc<Connection>, catalogue: Catalogue) -> Option<Loss> {
+async fn serve(
+    shared: &Arc<SharedUpstreamState>,
+    connection: Arc<Connection>,
+    catalogue: ToolCatalogue,
+) -> Option<ConnectionLoss> {
     tracing::info!(
         target: UPSTREAM,
         server = %shared.config.name,
@@ -322,12 +332,12 @@ async fn serve(shared: &Arc<UpstreamState>, connection: Arc<Connection>, catalog
 }
 
 /// Waits until the server has been unused for the configured idle time. Never returns if none is configured.
-async fn unused(shared: &UpstreamState) {
+async fn unused(shared: &SharedUpstreamState) {
     or_never(shared.config.ends_unused_after.map(|time| shared.usage.unused_for(time))).await;
 }
 
 /// Closes an idle connection and retains its catalogue. Returns `false` if a caller has just begun to use it.
-fn close_if_idle(shared: &UpstreamState, connection: &Arc<Connection>) -> bool {
+fn close_if_idle(shared: &SharedUpstreamState, connection: &Arc<Connection>) -> bool {
     shared.publish(|current| {
         current.state = ProviderState::Idle;
         current.connection = None;
@@ -348,7 +358,7 @@ fn close_if_idle(shared: &UpstreamState, connection: &Arc<Connection>) -> bool {
 
 /// Lists the tools again. If the listing fails, the old list remains in use, unless the connection is lost or the
 /// server answers nothing at all on it.
-async fn relist(shared: &UpstreamState, connection: &Connection) -> Result<(), Loss> {
+async fn relist(shared: &SharedUpstreamState, connection: &Connection) -> Result<(), ConnectionLoss> {
     let peer = connection.transport.peer();
     let listing = tokio::select! {
         biased;
@@ -365,11 +375,11 @@ async fn relist(shared: &UpstreamState, connection: &Connection) -> Result<(), L
             }
             None
         }
-        Ok(Err(loss @ Loss::Unauthorized(_))) => return Err(loss),
-        Ok(Err(Loss::Failed(reason))) => Some(reason),
+        Ok(Err(loss @ ConnectionLoss::Unauthorized(_))) => return Err(loss),
+        Ok(Err(ConnectionLoss::Failed(reason))) => Some(reason),
         // Earlier calls may still be answered: a server that handles one request at a time is silent meanwhile.
         Err(_) if shared.circuit.tries_in_silence().is_some_and(|tries| peer.in_flight.call_count() <= tries) => {
-            return Err(Loss::Failed("it answered neither its calls nor the request for its tools".into()));
+            return Err(ConnectionLoss::Failed("it answered neither its calls nor the request for its tools".into()));
         }
         Err(_) => Some("it took too long".into()),
     };
@@ -383,19 +393,19 @@ async fn relist(shared: &UpstreamState, connection: &Connection) -> Result<(), L
 }
 
 /// Publishes the failure and waits until the next attempt is due.
-async fn wait_for_retry(shared: &UpstreamState, loss: Loss, failures: u32) {
+async fn wait_for_retry(shared: &SharedUpstreamState, loss: ConnectionLoss, failures: u32) {
     let Backoff { first, longest } = shared.config.retry;
     let now = Instant::now();
     let server = &shared.config.name;
     // After a missing sign-in there is no automatic attempt: the next use after the pause makes one.
     let (state, retry_from, retry_at) = match loss {
-        Loss::Failed(reason) => {
+        ConnectionLoss::Failed(reason) => {
             let pause = pause_after(failures, shared.config.retry);
             let reason = shown(&reason, REASON_CHARACTERS);
             tracing::warn!(target: UPSTREAM, %server, reason, retry_seconds = pause.as_secs_f32(), "the MCP server is down");
             (ProviderState::Failed { reason }, now + first, Some(now + pause))
         }
-        Loss::Unauthorized(reason) => {
+        ConnectionLoss::Unauthorized(reason) => {
             let reason = shown(&reason, REASON_CHARACTERS);
             tracing::warn!(target: UPSTREAM, %server, reason, "the MCP server requires a login");
             // With a source of credentials the pause is short, because it sends no request to the server to look for a

@@ -9,7 +9,7 @@ use crate::{
 use serde_json::{Map, Value, json};
 use std::{sync::Mutex, time::Instant};
 use toolstead_domain::{
-    CallId, Caller, Category, ClientProfile, Grant, InputRequest, InputResponse, LogLevel, LogMessage, NotAnswered,
+    CallGrant, CallId, Caller, Category, ClientProfile, InputRequest, InputResponse, LogLevel, LogMessage, NotAnswered,
     Principal, Progress, ToolName,
 };
 use uuid::Uuid;
@@ -125,7 +125,12 @@ impl Client {
     }
 
     /// Returns a call of a tool by this client, with its grant and profile.
-    pub(super) fn parts(&self, server: &Upstream, tool: &str, arguments: Value) -> (ToolCall, Grant, ClientProfile) {
+    pub(super) fn parts(
+        &self,
+        server: &Upstream,
+        tool: &str,
+        arguments: Value,
+    ) -> (ToolCall, CallGrant, ClientProfile) {
         let name = ServerName::parse(server.name()).unwrap();
         let source = ToolSource::McpServer { server: name.clone(), tool: tool.into() };
         let definition = Tool::new(ToolName::for_upstream(&name, tool), Map::new(), Category::Mcp, source);
@@ -144,7 +149,7 @@ impl Client {
             capabilities: self.capabilities.as_object().unwrap().clone(),
             ..ClientProfile::without_protocol("test")
         };
-        (call, Grant::new(Arc::default(), definition, vec![]), profile)
+        (call, CallGrant::new(Arc::default(), definition, vec![]), profile)
     }
 }
 

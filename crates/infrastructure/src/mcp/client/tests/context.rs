@@ -15,8 +15,8 @@ use tokio::{
     time::timeout,
 };
 use toolstead_domain::{
-    CallContext, CallId, CallOutcome, Category, ClientProfile, Completion, CompletionReference, ContextCatalogue,
-    ContextNotice, ContextProvider, ContextRequest, ForwardedMembers, Grant, InputRequiredResponse, LogLevel,
+    CallContext, CallGrant, CallId, CallOutcome, Category, ClientProfile, CompletionReference, CompletionRequest,
+    ContextCatalogue, ContextNotice, ContextProvider, ContextRequest, ForwardedMembers, InputAnswers, LogLevel,
     Principal, Tool, ToolCall, ToolFailure, ToolName, ToolSource,
 };
 use uuid::Uuid;
@@ -175,7 +175,7 @@ impl Rich {
     async fn respond(
         &self,
         request: ContextRequest,
-        answers: Option<&InputRequiredResponse>,
+        answers: Option<&InputAnswers>,
     ) -> Result<CallOutcome, ToolFailure> {
         let tool = Tool::new(ToolName::parse("t").unwrap(), Map::new(), Category::Mcp, ToolSource::BuiltIn);
         let tool = Arc::new(tool);
@@ -188,8 +188,11 @@ impl Rich {
             arguments: Map::new(),
             meta: json!({"trace": "t"}).as_object().unwrap().clone(),
         };
-        let (grant, client, caller) =
-            (Grant::new(Arc::default(), tool, vec![]), ClientProfile::without_protocol("test"), Listener::default());
+        let (grant, client, caller) = (
+            CallGrant::new(Arc::default(), tool, vec![]),
+            ClientProfile::without_protocol("test"),
+            Listener::default(),
+        );
         let more = [("more".to_owned(), json!([1]))];
         let context = CallContext {
             caller: &caller,
@@ -261,7 +264,7 @@ async fn requests_reach_the_server_with_all_that_the_client_sent_and_results_com
         rich.ask(ContextRequest::Get { name: prompt.clone(), arguments: arguments.clone().into() }).await.unwrap();
         let (argument, value) = ("x".to_owned(), "v".to_owned());
         let of = CompletionReference::Prompt(prompt);
-        let complete = Completion { of, argument, value, known: arguments.into() };
+        let complete = CompletionRequest { of, argument, value, known: arguments.into() };
         rich.ask(ContextRequest::Complete(complete)).await.unwrap();
         for (method, mut expected) in [
             ("resources/read", json!({"uri": "a://1"})),
@@ -369,6 +372,6 @@ async fn a_resource_or_prompt_of_a_new_server_may_ask_first() {
     let rich = Rich { server, heard: Arc::default(), news: Arc::default(), orders: mpsc::unbounded_channel().0 };
     let get = ContextRequest::Get { name: "p".into(), arguments: Default::default() };
     let CallOutcome::InputRequired(required) = rich.respond(get.clone(), None).await.unwrap() else { panic!() };
-    let answers = InputRequiredResponse { responses: Default::default(), state: required.state };
+    let answers = InputAnswers { responses: Default::default(), state: required.state };
     assert!(matches!(rich.respond(get, Some(&answers)).await, Ok(CallOutcome::Done(_))));
 }

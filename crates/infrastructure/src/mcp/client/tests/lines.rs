@@ -7,7 +7,7 @@ use super::{
 use crate::mcp::client::{
     Upstream,
     config::{Backoff, UpstreamConfig},
-    connection::{in_flight::Purpose, peer::Peer, relay::relay},
+    connection::{in_flight::RequestPurpose, peer::Peer, relay::relay},
     transport::lines::LineTransport,
 };
 use serde_json::{Value, json};
@@ -638,7 +638,7 @@ async fn a_question_in_mid_call_is_put_to_the_caller_where_that_was_declared() {
     let (ours, theirs) = duplex(1 << 16);
     let (reader, writer) = split(ours);
     let transport = LineTransport::over(Box::new(reader), Box::new(writer), peer, 1 << 20);
-    let request = transport.begin(Purpose::Call { progress: false }, true).unwrap();
+    let request = transport.begin(RequestPurpose::Call { progress: false }, true).unwrap();
     let serving = async {
         let (reader, writer) = split(theirs);
         let mut end = LineEnd::new(reader, writer);
@@ -695,7 +695,7 @@ async fn an_old_server_hears_the_clients_own_error_and_takes_a_question_back() {
     let (ours, theirs) = duplex(1 << 16);
     let (reader, writer) = split(ours);
     let transport = LineTransport::over(Box::new(reader), Box::new(writer), peer, 1 << 20);
-    let request = transport.begin(Purpose::Call { progress: false }, true).unwrap();
+    let request = transport.begin(RequestPurpose::Call { progress: false }, true).unwrap();
     let caller = Refuses::default();
     let dropped = caller.dropped.clone();
     let serving = async {

@@ -9,8 +9,8 @@ use crate::mcp::client::{
     Upstream,
     config::{Backoff, McpTransport, UpstreamConfig},
     connection::{
-        question_kind::{self, Clients},
-        request::{ForwardedRequest, Params},
+        question_kind::{self, ServedClients},
+        request::{ForwardedRequest, RequestParams},
     },
 };
 use async_trait::async_trait;
@@ -102,7 +102,7 @@ async fn until_seen(seen: &Watched, wanted: impl FnMut(&Seen) -> bool) {
 pub(super) fn serving(config: UpstreamConfig) -> Arc<Upstream> {
     Upstream::start(
         config,
-        crate::mcp::client::UpstreamDeps { clients: Clients::Any(question_kind::all_capabilities()), ..deps() },
+        crate::mcp::client::UpstreamDeps { clients: ServedClients::Any(question_kind::all_capabilities()), ..deps() },
     )
 }
 
@@ -170,7 +170,7 @@ async fn a_call_goes_over_a_connection_that_declared_what_its_caller_can_answer(
 /// Starts a client for this single caller.
 fn serving_one(config: UpstreamConfig, client: &Client) -> Arc<Upstream> {
     let capabilities = client.capabilities.as_object().unwrap().clone();
-    Upstream::start(config, crate::mcp::client::UpstreamDeps { clients: Clients::One(capabilities), ..deps() })
+    Upstream::start(config, crate::mcp::client::UpstreamDeps { clients: ServedClients::One(capabilities), ..deps() })
 }
 
 #[tokio::test]
@@ -507,7 +507,7 @@ async fn what_only_reads_is_asked_again_and_a_call_never_is() {
         let request = ForwardedRequest {
             method: "resources/read",
             name: Some("a://b"),
-            params: Params::Members(&params),
+            params: RequestParams::Members(&params),
             capabilities: &Map::new(),
             meta: &Map::new(),
             answers: None,

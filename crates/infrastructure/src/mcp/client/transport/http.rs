@@ -17,10 +17,10 @@ use crate::{
             config::HttpUpstream,
             connection::{
                 foreign_text::shown,
-                in_flight::{PendingRequest, Purpose},
-                peer::{Loss, Peer},
+                in_flight::{PendingRequest, RequestPurpose},
+                peer::{ConnectionLoss, Peer},
                 relay::relay,
-                request::{self, ForwardedRequest, Params, RequestWriter, check_size},
+                request::{self, ForwardedRequest, RequestParams, RequestSerializer, check_size},
                 request_error::RequestError,
                 server_card::{initialize_params, read_initialize_result},
             },
@@ -28,8 +28,8 @@ use crate::{
         },
         wire::{
             headers::{self, ParamHeaders},
-            incoming::Answer,
-            message::{Id, RpcError},
+            incoming::RawResponse,
+            message::{RequestId, RpcError},
         },
     },
 };
@@ -48,7 +48,7 @@ use std::{
     time::Duration,
 };
 use tokio::{runtime::Handle, sync::Mutex, time::timeout};
-use toolstead_domain::{Caller, Generation, ProtocolVersion, error_chain::with_causes};
+use toolstead_domain::{Caller, ProtocolGeneration, ProtocolVersion, error_chain::with_causes};
 use url::Url;
 
 /// Timeout of a message without a response: a notification, a response to a ping, the end of a session.
@@ -65,7 +65,7 @@ pub(in crate::mcp::client) struct HttpTransport {
     /// Headers of 2026-07-28 requests, set with the first one.
     modern_headers: OnceLock<HeaderMap>,
     limit: usize,
-    session: ArcSwapOption<Session>,
+    session: ArcSwapOption<LegacySession>,
     /// Locked while a session that the server has ended is replaced.
     renewing: Mutex<()>,
     /// Negotiated protocol version.
@@ -74,7 +74,7 @@ pub(in crate::mcp::client) struct HttpTransport {
 
 /// Session of a server up to 2025-11-25.
 #[derive(Debug)]
-struct Session {
+struct LegacySession {
     id: HeaderValue,
     /// Headers of every request in the session.
     headers: HeaderMap,
@@ -82,10 +82,10 @@ struct Session {
 
 /// Registered request. Dropping it unfinished cancels it.
 #[derive(Debug)]
-struct HttpRequest<'a> {
+struct RequestGuard<'a> {
     transport: &'a HttpTransport,
     waiting: Arc<PendingRequest>,
-    generation: Generation,
+    generation: ProtocolGeneration,
     finished: OnceLock<()>,
 }
 
@@ -120,8 +120,8 @@ impl HttpTransport {
     ///
     /// # Errors
     /// Returns [`RequestError::Lost`] if the connection has ended.
-    fn begin(&self, purpose: Purpose, writer: &RequestWriter) -> Result<HttpRequest<'_>, RequestError> {
-        Ok(HttpRequest {
+    fn begin(&self, purpose: RequestPurpose, writer: &RequestSerializer) -> Result<RequestGuard<'_>, RequestError> {
+        Ok(RequestGuard {
             transport: self,
             waiting: self.peer.in_flight.begin(purpose)?,
             generation: writer.version.generation(),
@@ -133,7 +133,7 @@ impl HttpTransport {
     ///
     /// # Errors
     /// Returns [`RequestError`] if the server did not accept it.
-    async fn send(&self, writer: &RequestWriter, text: Vec<u8>) -> Result<(), RequestError> {
+    async fn send(&self, writer: &RequestSerializer, text: Vec<u8>) -> Result<(), RequestError> {
         check_size(&text, self.limit)?;
         let headers = self.message_headers(Some(writer.version));
         let sending = self.execute(Method::POST, headers, text.into());
@@ -149,11 +149,11 @@ impl HttpTransport {
     /// new session if the server has ended the old one.
     async fn exchange(
         &self,
-        writer: &RequestWriter,
+        writer: &RequestSerializer,
         waiting: &Arc<PendingRequest>,
         text: Vec<u8>,
         mirrored: &MirroredParts<'_>,
-    ) -> Result<Answer, RequestError> {
+    ) -> Result<RawResponse, RequestError> {
         let text = Bytes::from(text);
         let session = self.session.load_full();
         let headers = self.headers_of(writer, mirrored)?;
@@ -173,12 +173,12 @@ impl HttpTransport {
     /// Resends a request. The server rejected it unprocessed, so it cannot take effect twice.
     async fn exchange_in_new_session(
         &self,
-        writer: &RequestWriter,
+        writer: &RequestSerializer,
         waiting: &Arc<PendingRequest>,
         text: Bytes,
         mirrored: &MirroredParts<'_>,
-        ended: Option<Arc<Session>>,
-    ) -> Result<Answer, RequestError> {
+        ended: Option<Arc<LegacySession>>,
+    ) -> Result<RawResponse, RequestError> {
         self.renew(writer, ended).await?;
         let headers = self.headers_of(writer, mirrored)?;
         match self.post(writer, waiting, text, headers).await? {
@@ -188,7 +188,7 @@ impl HttpTransport {
     }
 
     /// Opens a new session, unless another request has already replaced `ended`.
-    async fn renew(&self, writer: &RequestWriter, ended: Option<Arc<Session>>) -> Result<(), RequestError> {
+    async fn renew(&self, writer: &RequestSerializer, ended: Option<Arc<LegacySession>>) -> Result<(), RequestError> {
         let _renewing = self.renewing.lock().await;
         let current = self.session.load_full();
         if current.as_ref().map(Arc::as_ptr) != ended.as_ref().map(Arc::as_ptr) {
@@ -197,15 +197,15 @@ impl HttpTransport {
         tracing::debug!(server = %self.peer.server, "the server has ended the session; opening a new one");
         let renewed = self.reopen(writer).await;
         if let Err(error) = &renewed {
-            self.peer.mark_unusable(Loss::Failed(format!(
+            self.peer.mark_unusable(ConnectionLoss::Failed(format!(
                 "it ended the session, and a new one could not be opened: {error}"
             )));
         }
         renewed
     }
 
-    async fn reopen(&self, writer: &RequestWriter) -> Result<(), RequestError> {
-        let waiting = self.peer.in_flight.begin(Purpose::Exchange)?;
+    async fn reopen(&self, writer: &RequestSerializer) -> Result<(), RequestError> {
+        let waiting = self.peer.in_flight.begin(RequestPurpose::Exchange)?;
         let params = initialize_params(writer.version, &self.peer.capabilities);
         let text = writer.request(waiting.id, "initialize", &params);
         let headers = self.headers_of(writer, &MirroredParts::method("initialize"))?;
@@ -242,7 +242,7 @@ pub(in crate::mcp::client) fn not_sent(peer: &Peer, error: SendError) -> Request
     match error {
         SendError::Http(error) => failed(peer, error),
         SendError::NoCredentials(reason) => {
-            peer.mark_unusable(Loss::Unauthorized(reason.clone()));
+            peer.mark_unusable(ConnectionLoss::Unauthorized(reason.clone()));
             RequestError::Unauthorized(reason)
         }
         // Other requests still succeed over this connection.
@@ -255,7 +255,7 @@ pub(in crate::mcp::client) fn failed(peer: &Peer, error: HttpError) -> RequestEr
     let text = shown(&with_causes(&error), 300);
     match error {
         HttpError::Address(_) | HttpError::Unreachable(_) | HttpError::NotPublic(_) | HttpError::Certificates(_) => {
-            peer.mark_unusable(Loss::Failed(text.clone()));
+            peer.mark_unusable(ConnectionLoss::Failed(text.clone()));
             RequestError::Unreachable(text)
         }
         HttpError::Broken(_) => RequestError::Lost(text),
@@ -289,11 +289,11 @@ impl Transport for HttpTransport {
 
     async fn request(
         &self,
-        writer: &RequestWriter,
+        writer: &RequestSerializer,
         method: &str,
         params: &Map<String, Value>,
-    ) -> Result<Answer, RequestError> {
-        let request = self.begin(Purpose::Exchange, writer)?;
+    ) -> Result<RawResponse, RequestError> {
+        let request = self.begin(RequestPurpose::Exchange, writer)?;
         // Requests of the handshake are never cancelled.
         if matches!(method, "initialize" | "server/discover") {
             request.finished.get_or_init(|| ());
@@ -306,19 +306,19 @@ impl Transport for HttpTransport {
 
     async fn forward(
         &self,
-        writer: &RequestWriter,
+        writer: &RequestSerializer,
         forwarded: &ForwardedRequest<'_>,
         mirrored: Option<&ParamHeaders>,
         caller: &dyn Caller,
         idle: Option<Duration>,
-    ) -> Result<Answer, RequestError> {
+    ) -> Result<RawResponse, RequestError> {
         let request = self.begin(forwarded.purpose(), writer)?;
         request.waiting.belongs_to(forwarded.principal);
         let text = writer.forwarded(request.waiting.id, forwarded);
         check_size(&text, self.limit)?;
         let params = match forwarded.params {
-            Params::Call { arguments, .. } => mirrored.map(|params| (params, arguments)),
-            Params::Members(_) => None,
+            RequestParams::Call { arguments, .. } => mirrored.map(|params| (params, arguments)),
+            RequestParams::Members(_) => None,
         };
         let mirrored = MirroredParts { method: forwarded.method, name: forwarded.name, params };
         let exchange = pin!(self.exchange(writer, &request.waiting, text, &mirrored));
@@ -327,14 +327,14 @@ impl Transport for HttpTransport {
         outcome
     }
 
-    async fn notify(&self, writer: &RequestWriter, method: &str) -> Result<(), RequestError> {
+    async fn notify(&self, writer: &RequestSerializer, method: &str) -> Result<(), RequestError> {
         self.send(writer, request::notification(method, Map::new())).await
     }
 
     /// Does nothing for a modern server, which sends no requests.
-    async fn respond(&self, id: &Id, outcome: &Result<Value, RpcError>) {
+    async fn respond(&self, id: &RequestId, outcome: &Result<Value, RpcError>) {
         let version = self.version.get().copied();
-        if version.is_some_and(|version| version.generation() == Generation::Modern) {
+        if version.is_some_and(|version| version.generation() == ProtocolGeneration::Modern) {
             return;
         }
         let headers = self.message_headers(version);
@@ -344,7 +344,7 @@ impl Transport for HttpTransport {
         }
     }
 
-    async fn listen(&self, writer: &RequestWriter) {
+    async fn listen(&self, writer: &RequestSerializer) {
         self.keep_listening(writer).await;
     }
 
@@ -367,16 +367,16 @@ impl Transport for HttpTransport {
     }
 }
 
-impl HttpRequest<'_> {
+impl RequestGuard<'_> {
     /// Marks the request as finished, unless it timed out and must be cancelled.
-    fn finish(&self, outcome: &Result<Answer, RequestError>) {
+    fn finish(&self, outcome: &Result<RawResponse, RequestError>) {
         if !matches!(outcome, Err(RequestError::Late(_))) {
             self.finished.get_or_init(|| ());
         }
     }
 }
 
-impl Drop for HttpRequest<'_> {
+impl Drop for RequestGuard<'_> {
     fn drop(&mut self) {
         let in_flight = &self.transport.peer.in_flight;
         if self.finished.get().is_some() {
@@ -385,7 +385,7 @@ impl Drop for HttpRequest<'_> {
         }
         in_flight.cancel(self.waiting.id);
         // For a modern server the end of the stream is the cancellation.
-        if self.generation == Generation::Modern {
+        if self.generation == ProtocolGeneration::Modern {
             return;
         }
         let transport = self.transport;

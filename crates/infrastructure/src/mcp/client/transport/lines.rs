@@ -5,10 +5,10 @@ use crate::mcp::{
     client::{
         config::{BoxedReader, BoxedWriter},
         connection::{
-            in_flight::{PendingRequest, Purpose},
+            in_flight::{PendingRequest, RequestPurpose},
             peer::Peer,
             relay::relay,
-            request::{self, ForwardedRequest, RequestWriter, check_size},
+            request::{self, ForwardedRequest, RequestSerializer, check_size},
             request_error::RequestError,
         },
         transport::{
@@ -20,9 +20,9 @@ use crate::mcp::{
     wire::{
         cut_message::CutMessage,
         headers::ParamHeaders,
-        incoming::{Answer, Incoming},
+        incoming::{IncomingMessage, RawResponse},
         lines::{BoundedLines, Line, LineSender},
-        message::{Id, RpcError},
+        message::{RequestId, RpcError},
     },
 };
 use async_trait::async_trait;
@@ -56,7 +56,7 @@ pub(in crate::mcp::client) struct LineTransport {
 
 /// Registered request. Dropping it before its response arrives cancels it.
 #[derive(Debug)]
-pub(in crate::mcp::client) struct LineRequest<'a> {
+pub(in crate::mcp::client) struct LineRequestGuard<'a> {
     transport: &'a LineTransport,
     pub(in crate::mcp::client) waiting: Arc<PendingRequest>,
     /// `false` for requests of the handshake, which are never cancelled (MCP 2025-11-25, basic/utilities/cancellation).
@@ -100,10 +100,10 @@ impl LineTransport {
     /// Returns [`RequestError::Lost`] if the connection has ended.
     pub(in crate::mcp::client) fn begin(
         &self,
-        purpose: Purpose,
+        purpose: RequestPurpose,
         cancellable: bool,
-    ) -> Result<LineRequest<'_>, RequestError> {
-        Ok(LineRequest { transport: self, waiting: self.peer.in_flight.begin(purpose)?, cancellable })
+    ) -> Result<LineRequestGuard<'_>, RequestError> {
+        Ok(LineRequestGuard { transport: self, waiting: self.peer.in_flight.begin(purpose)?, cancellable })
     }
 
     /// Sends a message without a response.
@@ -128,34 +128,34 @@ impl Transport for LineTransport {
 
     async fn request(
         &self,
-        writer: &RequestWriter,
+        writer: &RequestSerializer,
         method: &str,
         params: &Map<String, Value>,
-    ) -> Result<Answer, RequestError> {
+    ) -> Result<RawResponse, RequestError> {
         let cancellable = !matches!(method, "initialize" | "server/discover");
-        let request = self.begin(Purpose::Exchange, cancellable)?;
+        let request = self.begin(RequestPurpose::Exchange, cancellable)?;
         request.exchange(writer.request(request.waiting.id, method, params)).await
     }
 
     async fn forward(
         &self,
-        writer: &RequestWriter,
+        writer: &RequestSerializer,
         forwarded: &ForwardedRequest<'_>,
         _: Option<&ParamHeaders>,
         caller: &dyn Caller,
         idle: Option<Duration>,
-    ) -> Result<Answer, RequestError> {
+    ) -> Result<RawResponse, RequestError> {
         let request = self.begin(forwarded.purpose(), true)?;
         request.waiting.belongs_to(forwarded.principal);
         let exchange = pin!(request.exchange(writer.forwarded(request.waiting.id, forwarded)));
         relay(self, &request.waiting, caller, idle, exchange).await
     }
 
-    async fn notify(&self, _: &RequestWriter, method: &str) -> Result<(), RequestError> {
+    async fn notify(&self, _: &RequestSerializer, method: &str) -> Result<(), RequestError> {
         self.send(request::notification(method, Map::new())).await
     }
 
-    async fn respond(&self, id: &Id, outcome: &Result<Value, RpcError>) {
+    async fn respond(&self, id: &RequestId, outcome: &Result<Value, RpcError>) {
         // Dropped only if the queue is full because the server does not read.
         self.sender.try_send(request::answer(id, outcome));
     }
@@ -187,12 +187,12 @@ impl Transport for LineTransport {
     }
 }
 
-impl LineRequest<'_> {
+impl LineRequestGuard<'_> {
     /// Sends the request and waits for its response.
     ///
     /// # Errors
     /// Returns [`RequestError`].
-    pub(in crate::mcp::client) async fn exchange(&self, text: Vec<u8>) -> Result<Answer, RequestError> {
+    pub(in crate::mcp::client) async fn exchange(&self, text: Vec<u8>) -> Result<RawResponse, RequestError> {
         let LineTransport { sender, limit, peer, .. } = self.transport;
         check_size(&text, *limit)?;
         // Concurrent calls share the writing task, which writes their lines together. A single call writes without
@@ -206,7 +206,7 @@ impl LineRequest<'_> {
     }
 }
 
-impl Drop for LineRequest<'_> {
+impl Drop for LineRequestGuard<'_> {
     fn drop(&mut self) {
         if self.transport.peer.in_flight.cancel(self.waiting.id) && self.cancellable {
             // Dropped only if the queue is full because the server does not read; the server would not receive it
@@ -240,9 +240,9 @@ async fn take_line(mut line: Vec<u8>, peer: &Peer, sender: &LineSender) {
     if line.starts_with("\u{feff}".as_bytes()) {
         line.drain(..3);
     }
-    match Incoming::read(line) {
-        Ok(Incoming::Answer(answer)) => peer.take_answer(answer),
-        Ok(Incoming::Other(message)) => {
+    match IncomingMessage::read(line) {
+        Ok(IncomingMessage::Answer(answer)) => peer.take_answer(answer),
+        Ok(IncomingMessage::Other(message)) => {
             if let Some((id, outcome)) = peer.handle_message(message, None) {
                 // A server that asks faster than it reads is waited for, but only for a limited time, so that its
                 // output is still read.
@@ -258,8 +258,8 @@ fn take_long_line(start: &[u8], end: &[u8], peer: &Peer) {
     let id = match CutMessage::read(start, end) {
         CutMessage::Answer(id) | CutMessage::Unknown(id) => {
             // Our ids are numbers.
-            let id = id.filter(|id| matches!(id, Id::Number(_)));
-            id.or_else(|| peer.in_flight.sole_id().map(Id::Number))
+            let id = id.filter(|id| matches!(id, RequestId::Number(_)));
+            id.or_else(|| peer.in_flight.sole_id().map(RequestId::Number))
         }
         CutMessage::Request(_) | CutMessage::Notification => None,
     };

@@ -14,10 +14,10 @@ use crate::{
             config::{HttpUpstream, shown_url},
             connection::{
                 foreign_text::shown,
-                in_flight::{PendingRequest, Purpose},
-                peer::{Loss, Peer},
+                in_flight::{PendingRequest, RequestPurpose},
+                peer::{ConnectionLoss, Peer},
                 relay::relay,
-                request::{self, ForwardedRequest, RequestWriter, check_size},
+                request::{self, ForwardedRequest, RequestSerializer, check_size},
                 request_error::RequestError,
             },
             transport::{
@@ -29,8 +29,8 @@ use crate::{
         },
         wire::{
             headers::ParamHeaders,
-            incoming::{Answer, Incoming},
-            message::{Id, RpcError},
+            incoming::{IncomingMessage, RawResponse},
+            message::{RequestId, RpcError},
         },
     },
 };
@@ -68,7 +68,7 @@ struct MessageEndpoint {
 
 /// Registered request. Dropping it before its response arrives cancels it.
 #[derive(Debug)]
-struct SseRequest<'a> {
+struct SseRequestGuard<'a> {
     transport: &'a SseTransport,
     waiting: Arc<PendingRequest>,
     /// `false` for `initialize`, which is never cancelled (MCP 2025-11-25, basic/utilities/cancellation).
@@ -122,8 +122,8 @@ impl SseTransport {
     ///
     /// # Errors
     /// Returns [`RequestError::Lost`] if the connection has ended.
-    fn begin(&self, purpose: Purpose, cancellable: bool) -> Result<SseRequest<'_>, RequestError> {
-        Ok(SseRequest { transport: self, waiting: self.peer.in_flight.begin(purpose)?, cancellable })
+    fn begin(&self, purpose: RequestPurpose, cancellable: bool) -> Result<SseRequestGuard<'_>, RequestError> {
+        Ok(SseRequestGuard { transport: self, waiting: self.peer.in_flight.begin(purpose)?, cancellable })
     }
 
     /// Posts a message.
@@ -158,34 +158,34 @@ impl Transport for SseTransport {
 
     async fn request(
         &self,
-        writer: &RequestWriter,
+        writer: &RequestSerializer,
         method: &str,
         params: &Map<String, Value>,
-    ) -> Result<Answer, RequestError> {
-        let request = self.begin(Purpose::Exchange, method != "initialize")?;
+    ) -> Result<RawResponse, RequestError> {
+        let request = self.begin(RequestPurpose::Exchange, method != "initialize")?;
         request.exchange(writer.request(request.waiting.id, method, params)).await
     }
 
     async fn forward(
         &self,
-        writer: &RequestWriter,
+        writer: &RequestSerializer,
         forwarded: &ForwardedRequest<'_>,
         _: Option<&ParamHeaders>,
         caller: &dyn Caller,
         idle: Option<Duration>,
-    ) -> Result<Answer, RequestError> {
+    ) -> Result<RawResponse, RequestError> {
         let request = self.begin(forwarded.purpose(), true)?;
         request.waiting.belongs_to(forwarded.principal);
         let exchange = pin!(request.exchange(writer.forwarded(request.waiting.id, forwarded)));
         relay(self, &request.waiting, caller, idle, exchange).await
     }
 
-    async fn notify(&self, _: &RequestWriter, method: &str) -> Result<(), RequestError> {
+    async fn notify(&self, _: &RequestSerializer, method: &str) -> Result<(), RequestError> {
         let posting = self.post(request::notification(method, Map::new()));
         timeout(MESSAGE_TIMEOUT, posting).await.map_err(|_| RequestError::Late(MESSAGE_TIMEOUT))?
     }
 
-    async fn respond(&self, id: &Id, outcome: &Result<Value, RpcError>) {
+    async fn respond(&self, id: &RequestId, outcome: &Result<Value, RpcError>) {
         self.mailbox.answer(&self.peer, id, outcome).await;
     }
 
@@ -200,10 +200,10 @@ impl Transport for SseTransport {
     }
 }
 
-impl SseRequest<'_> {
+impl SseRequestGuard<'_> {
     /// Posts the request and waits for its response on the stream. The response may arrive before the server has
     /// acknowledged the post.
-    async fn exchange(&self, text: Vec<u8>) -> Result<Answer, RequestError> {
+    async fn exchange(&self, text: Vec<u8>) -> Result<RawResponse, RequestError> {
         let posted = tokio::select! {
             biased;
             outcome = self.waiting.outcome() => return outcome,
@@ -220,7 +220,7 @@ impl SseRequest<'_> {
     }
 }
 
-impl Drop for SseRequest<'_> {
+impl Drop for SseRequestGuard<'_> {
     fn drop(&mut self) {
         let transport = self.transport;
         if !transport.peer.in_flight.cancel(self.waiting.id) || !self.cancellable {
@@ -246,7 +246,9 @@ impl MessageEndpoint {
             StatusCode::UNAUTHORIZED => Err(unauthorized(peer, &response)),
             status => {
                 if matches!(status, StatusCode::NOT_FOUND | StatusCode::GONE) {
-                    peer.mark_unusable(Loss::Failed("it no longer knows the session of its own stream".into()));
+                    peer.mark_unusable(ConnectionLoss::Failed(
+                        "it no longer knows the session of its own stream".into(),
+                    ));
                 }
                 Err(http_error(&self.url, response).await)
             }
@@ -254,7 +256,7 @@ impl MessageEndpoint {
     }
 
     /// Sends a response to a request of the server. A failure is only logged.
-    async fn answer(&self, peer: &Peer, id: &Id, outcome: &Result<Value, RpcError>) {
+    async fn answer(&self, peer: &Peer, id: &RequestId, outcome: &Result<Value, RpcError>) {
         let posting = self.post(peer, request::answer(id, outcome));
         if let Err(error) = timeout(MESSAGE_TIMEOUT, posting).await.map_err(drop).and_then(|sent| sent.map_err(drop)) {
             tracing::debug!(server = %peer.server, %id, ?error, "could not answer a request of the server");
@@ -312,9 +314,9 @@ async fn read(mut events: EventStream, peer: Arc<Peer>, mailbox: MessageEndpoint
 }
 
 async fn take_message(data: Vec<u8>, peer: &Peer, mailbox: &MessageEndpoint) {
-    match Incoming::read(data) {
-        Ok(Incoming::Answer(answer)) => peer.take_answer(answer),
-        Ok(Incoming::Other(message)) => {
+    match IncomingMessage::read(data) {
+        Ok(IncomingMessage::Answer(answer)) => peer.take_answer(answer),
+        Ok(IncomingMessage::Other(message)) => {
             if let Some((id, outcome)) = peer.handle_message(message, None) {
                 // Requests are answered one at a time, so a flood of requests slows down only its own server.
                 mailbox.answer(peer, &id, &outcome).await;

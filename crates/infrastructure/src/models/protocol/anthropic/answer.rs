@@ -5,7 +5,7 @@ use crate::{
     http::sse::SseEvent,
     models::{
         failure::{ReportedError, error_of},
-        offer::{CallIds, ToolMapping},
+        offer::{CallIdAllocator, ToolMapping},
         protocol::{Decoder, incomplete_answer},
     },
 };
@@ -26,8 +26,8 @@ const MAX_TOKENS: u64 = 1 << 40;
 #[derive(Debug)]
 pub(super) struct AnthropicDecoder {
     offer: ToolMapping,
-    ids: CallIds,
-    open: BTreeMap<u64, Open>,
+    ids: CallIdAllocator,
+    open: BTreeMap<u64, OpenBlock>,
     blocks: usize,
     /// Blocks from the first call on. They are returned once the reason for the end of the answer is known.
     pending: VecDeque<PendingBlock>,
@@ -37,7 +37,7 @@ pub(super) struct AnthropicDecoder {
 
 /// Block being received.
 #[derive(Debug)]
-enum Open {
+enum OpenBlock {
     Text(String),
     /// Initial members of the block, and the texts received since.
     Thinking {
@@ -158,7 +158,7 @@ struct CallBlock {
 
 /// Non-streamed answer.
 #[derive(Deserialize)]
-struct Document<'a> {
+struct AnswerDocument<'a> {
     #[serde(borrow)]
     content: Vec<&'a RawValue>,
     #[serde(default)]
@@ -168,7 +168,7 @@ struct Document<'a> {
 }
 
 impl AnthropicDecoder {
-    pub(super) fn new(offer: ToolMapping, ids: CallIds) -> Self {
+    pub(super) fn new(offer: ToolMapping, ids: CallIdAllocator) -> Self {
         Self {
             offer,
             ids,
@@ -191,7 +191,7 @@ impl AnthropicDecoder {
     }
 
     /// Begins a block with its initial content.
-    fn begin(&mut self, raw: &RawValue) -> Result<(Open, Option<ModelEvent>), ModelError> {
+    fn begin(&mut self, raw: &RawValue) -> Result<(OpenBlock, Option<ModelEvent>), ModelError> {
         self.blocks += 1;
         if self.blocks > MAX_BLOCKS {
             return Err(ModelError::Protocol(format!("the answer has more than {MAX_BLOCKS} blocks")));
@@ -201,7 +201,7 @@ impl AnthropicDecoder {
             "text" => {
                 let TextBlock { text } = owned(text)?;
                 let event = (!text.is_empty()).then(|| ModelEvent::TextDelta(text.clone()));
-                (Open::Text(text), event)
+                (OpenBlock::Text(text), event)
             }
             "thinking" => {
                 let mut begun: Map<String, Value> = owned(text)?;
@@ -211,24 +211,24 @@ impl AnthropicDecoder {
                 };
                 let (thinking, signature) = (taken("thinking"), taken("signature"));
                 let event = (!thinking.is_empty()).then(|| ModelEvent::ThinkingDelta(thinking.clone()));
-                (Open::Thinking { begun, thinking, signature }, event)
+                (OpenBlock::Thinking { begun, thinking, signature }, event)
             }
-            "redacted_thinking" => (Open::Redacted(text.to_owned()), None),
+            "redacted_thinking" => (OpenBlock::Redacted(text.to_owned()), None),
             "tool_use" => {
                 let CallBlock { id, name, input } = owned(text)?;
                 let event = ModelEvent::CallBegun { name: self.offer.tool(&name) };
                 let given = if let Value::Object(given) = input { given } else { Map::new() };
-                (Open::Call { id, name, given, arguments: String::new() }, Some(event))
+                (OpenBlock::Call { id, name, given, arguments: String::new() }, Some(event))
             }
-            _ => (Open::Unknown, None),
+            _ => (OpenBlock::Unknown, None),
         })
     }
 
     /// Ends a block.
-    fn close(&mut self, open: Open, events: &mut Vec<ModelEvent>) {
+    fn close(&mut self, open: OpenBlock, events: &mut Vec<ModelEvent>) {
         let (block, may_be_cut) = match open {
-            Open::Text(text) => (Some(text).filter(|text| !text.is_empty()).map(Block::text), false),
-            Open::Thinking { mut begun, thinking, signature } => {
+            OpenBlock::Text(text) => (Some(text).filter(|text| !text.is_empty()).map(Block::text), false),
+            OpenBlock::Thinking { mut begun, thinking, signature } => {
                 let is_unsigned = signature.is_empty();
                 begun.insert("thinking".into(), thinking.as_str().into());
                 if !is_unsigned || begun.contains_key("signature") {
@@ -236,8 +236,8 @@ impl AnthropicDecoder {
                 }
                 (Some(sealed(Value::Object(begun).to_string(), Some(thinking))), is_unsigned)
             }
-            Open::Redacted(raw) => (Some(sealed(raw, None)), false),
-            Open::Call { id, name, given, arguments } => {
+            OpenBlock::Redacted(raw) => (Some(sealed(raw, None)), false),
+            OpenBlock::Call { id, name, given, arguments } => {
                 let is_unwritten = arguments.trim().is_empty();
                 let arguments =
                     if is_unwritten { ToolArguments::Object(given) } else { ToolArguments::parse(&arguments) };
@@ -247,7 +247,7 @@ impl AnthropicDecoder {
                 let id = self.ids.take(&id);
                 (Some(Block::ToolUse(self.offer.call(id, &name, arguments, None))), may_be_cut)
             }
-            Open::Unknown => (None, false),
+            OpenBlock::Unknown => (None, false),
         };
         let Some(block) = block else { return };
         if !may_be_cut && self.pending.is_empty() && !matches!(block, Block::ToolUse(_)) {
@@ -302,19 +302,19 @@ impl Decoder for AnthropicDecoder {
                 let BlockDelta { index, delta } = read(data)?;
                 let open = self.open.get_mut(&index).ok_or_else(|| wrong_index(index, "continues without a start"))?;
                 match (open, delta) {
-                    (Open::Unknown, _) | (_, Delta::Unknown) => {}
-                    (Open::Text(text), Delta::Text { text: more }) => {
+                    (OpenBlock::Unknown, _) | (_, Delta::Unknown) => {}
+                    (OpenBlock::Text(text), Delta::Text { text: more }) => {
                         text.push_str(&more);
                         events.push(ModelEvent::TextDelta(more));
                     }
-                    (Open::Thinking { thinking, .. }, Delta::Thinking { thinking: more }) => {
+                    (OpenBlock::Thinking { thinking, .. }, Delta::Thinking { thinking: more }) => {
                         thinking.push_str(&more);
                         events.push(ModelEvent::ThinkingDelta(more));
                     }
-                    (Open::Thinking { signature, .. }, Delta::Signature { signature: more }) => {
+                    (OpenBlock::Thinking { signature, .. }, Delta::Signature { signature: more }) => {
                         signature.push_str(&more);
                     }
-                    (Open::Call { arguments, .. }, Delta::InputJson { partial_json }) => {
+                    (OpenBlock::Call { arguments, .. }, Delta::InputJson { partial_json }) => {
                         arguments.push_str(&partial_json);
                     }
                     _ => return Err(wrong_index(index, "continues as a block of another kind")),
@@ -346,14 +346,14 @@ impl Decoder for AnthropicDecoder {
         if read::<TypeTag<'_>>(body)?.kind == "error" {
             return Err(reported_error(&read::<Value>(body)?));
         }
-        let Document { content, stop_reason, usage } = read(body)?;
+        let AnswerDocument { content, stop_reason, usage } = read(body)?;
         let mut events = Vec::new();
         for raw in content {
             let (open, event) = self.begin(raw)?;
             events.extend(event);
             match open {
                 // Unchanged, byte for byte.
-                Open::Thinking { thinking, signature, .. } if !signature.is_empty() => {
+                OpenBlock::Thinking { thinking, signature, .. } if !signature.is_empty() => {
                     let block = sealed(raw.get().to_owned(), Some(thinking));
                     self.pending.push_back(PendingBlock { block, may_be_cut: false });
                 }

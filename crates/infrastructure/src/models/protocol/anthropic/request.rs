@@ -53,12 +53,12 @@ struct OutputConfig<'a> {
 #[derive(Serialize)]
 struct Turn<'a> {
     role: Role,
-    content: Vec<Part<'a>>,
+    content: Vec<ContentBlock<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Part<'a> {
+enum ContentBlock<'a> {
     /// Unchanged, byte for byte.
     Sealed(&'a RawValue),
     Plain(CacheableContent<'a>),
@@ -209,14 +209,14 @@ fn turns<'m>(messages: &'m [Message], offer: &'m ToolMapping) -> Vec<Turn<'m>> {
         turn.content.sort_by_key(|part| !part.is_result());
     }
     for turn in turns.iter_mut().rev().filter(|turn| turn.role == Role::User).take(MARKED_MESSAGES) {
-        if let Some(Part::Plain(part)) = turn.content.last_mut() {
+        if let Some(ContentBlock::Plain(part)) = turn.content.last_mut() {
             part.cache_control = Some(CacheControl::Ephemeral);
         }
     }
     turns
 }
 
-fn user_parts<'m>(blocks: &'m [Block], offer: &'m ToolMapping) -> Vec<Part<'m>> {
+fn user_parts<'m>(blocks: &'m [Block], offer: &'m ToolMapping) -> Vec<ContentBlock<'m>> {
     let mut parts = Vec::new();
     for block in blocks {
         match block {
@@ -226,23 +226,23 @@ fn user_parts<'m>(blocks: &'m [Block], offer: &'m ToolMapping) -> Vec<Part<'m>> 
                 parts.extend(beside);
             }
             Block::ToolUse(_) | Block::Sealed(_) => {}
-            block => parts.extend(content_of(block, offer).map(Part::plain)),
+            block => parts.extend(content_of(block, offer).map(ContentBlock::plain)),
         }
     }
     parts
 }
 
-fn model_parts<'m>(blocks: &'m [Block], offer: &'m ToolMapping) -> Vec<Part<'m>> {
-    let mut parts: Vec<Part<'m>> = Vec::new();
+fn model_parts<'m>(blocks: &'m [Block], offer: &'m ToolMapping) -> Vec<ContentBlock<'m>> {
+    let mut parts: Vec<ContentBlock<'m>> = Vec::new();
     for block in blocks {
         match block {
-            Block::Sealed(sealed) => parts.extend(raw(sealed).map(Part::Sealed)),
-            Block::Text { .. } | Block::ToolUse(_) => parts.extend(content_of(block, offer).map(Part::plain)),
+            Block::Sealed(sealed) => parts.extend(raw(sealed).map(ContentBlock::Sealed)),
+            Block::Text { .. } | Block::ToolUse(_) => parts.extend(content_of(block, offer).map(ContentBlock::plain)),
             _ => {}
         }
     }
     // The provider rejects thinking blocks at the end of a turn.
-    while matches!(parts.last(), Some(Part::Sealed(_))) {
+    while matches!(parts.last(), Some(ContentBlock::Sealed(_))) {
         parts.pop();
     }
     parts
@@ -271,7 +271,7 @@ fn content_of<'m>(block: &'m Block, offer: &'m ToolMapping) -> Option<Content<'m
 }
 
 /// Returns the result of a call, and the parts to place after it: an error may contain only text.
-fn result_of(result: &ToolResultBlock) -> (Part<'_>, Vec<Part<'_>>) {
+fn result_of(result: &ToolResultBlock) -> (ContentBlock<'_>, Vec<ContentBlock<'_>>) {
     let (mut content, mut beside) = (Vec::new(), Vec::new());
     for block in &result.content {
         match block {
@@ -280,7 +280,7 @@ fn result_of(result: &ToolResultBlock) -> (Part<'_>, Vec<Part<'_>>) {
             Block::Image(image) => {
                 let image =
                     Content::Image { source: Source::Base64 { media_type: &image.media_type, data: &image.data } };
-                if result.is_error { beside.push(Part::plain(image)) } else { content.push(image) }
+                if result.is_error { beside.push(ContentBlock::plain(image)) } else { content.push(image) }
             }
             _ => {}
         }
@@ -289,7 +289,7 @@ fn result_of(result: &ToolResultBlock) -> (Part<'_>, Vec<Part<'_>>) {
         content.push(text_of("the call failed"));
     }
     let tool_use_id = id_of(&result.id);
-    (Part::plain(Content::ToolResult { tool_use_id, content, is_error: result.is_error }), beside)
+    (ContentBlock::plain(Content::ToolResult { tool_use_id, content, is_error: result.is_error }), beside)
 }
 
 fn text_of(text: &str) -> Content<'_> {
@@ -313,7 +313,7 @@ impl<'a> Content<'a> {
     }
 }
 
-impl<'a> Part<'a> {
+impl<'a> ContentBlock<'a> {
     fn plain(content: Content<'a>) -> Self {
         Self::Plain(CacheableContent { content, cache_control: None })
     }

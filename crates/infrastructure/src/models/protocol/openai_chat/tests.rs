@@ -174,7 +174,7 @@ fn the_end_of_an_object_is_seen_wherever_its_pieces_are_cut() {
         ("}", false),
     ] {
         for at in 0..=text.len() {
-            let mut braces = Braces::default();
+            let mut braces = BraceCounter::default();
             let (first, second) = text.split_at(at);
             braces.take(first);
             braces.take(second);

@@ -5,7 +5,7 @@ mod ready;
 mod sessions;
 mod without_namespaces;
 
-use super::super::{Child, Input, LaunchSpec};
+use super::super::{Child, ChildInput, LaunchSpec};
 use super::*;
 use crate::{
     child_environment,
@@ -24,7 +24,7 @@ use std::{
     sync::Arc,
 };
 use tokio::{io::AsyncReadExt, time::timeout};
-use toolstead_domain::{Confinement, DescriptorLimit, NetworkPolicy, SandboxPolicy};
+use toolstead_domain::{Confinement, DescriptorLimitError, NetworkPolicy, SandboxPolicy};
 
 /// A workspace, with files beside it that a run must not reach.
 struct World {
@@ -58,7 +58,7 @@ impl World {
             program: "bash".into(),
             args: vec!["-c".into(), script.into()],
             working_dir: self.work(),
-            input: Input::Nothing,
+            input: ChildInput::Nothing,
             policy: SandboxPolicy::sealed(self.work()),
         }
     }
@@ -240,12 +240,12 @@ fn streams_can_be_opened_by_their_names() {
         let world = World::new();
         const SCRIPT: &str =
             "set -eo pipefail; echo a > /dev/stdout; echo b | tee /dev/stderr > /dev/null; head -c 0 /dev/stdin";
-        let terminal = Input::Terminal { rows: 9, columns: 9 };
-        for (input, expected) in [(Input::Pipe, "a\n"), (Input::Nothing, "a\n"), (terminal, "a\r\nb\r\n")] {
+        let terminal = ChildInput::Terminal { rows: 9, columns: 9 };
+        for (input, expected) in [(ChildInput::Pipe, "a\n"), (ChildInput::Nothing, "a\n"), (terminal, "a\r\nb\r\n")] {
             let mut spec = world.spec(SCRIPT);
             spec.input = input;
             let mut child = world.launcher.launch(spec).await.unwrap();
-            let held = child.stdin.take().filter(|_| input != Input::Pipe);
+            let held = child.stdin.take().filter(|_| input != ChildInput::Pipe);
             let (mut printed, mut complaint) = (Vec::new(), String::new());
             // Reading a terminal whose program has ended returns an error.
             let _ = child.stdout.take().unwrap().read_to_end(&mut printed).await;
@@ -474,7 +474,7 @@ fn a_terminal_is_given_on_request_and_cannot_be_typed_into_by_its_program() {
         let world = World::new();
         let mut spec =
             world.spec("stty size; [ -t 0 ] && [ -t 1 ] && [ -t 2 ] && echo all; read line; echo got $line; exit 4");
-        spec.input = Input::Terminal { rows: 30, columns: 100 };
+        spec.input = ChildInput::Terminal { rows: 30, columns: 100 };
         let mut child = world.launcher.launch(spec).await.unwrap();
         let mut stdin = child.stdin.take().unwrap();
         tokio::io::AsyncWriteExt::write_all(&mut stdin, b"hello\n").await.unwrap();
@@ -587,7 +587,10 @@ fn what_is_to_be_closed_and_gone_by_then_can_be_looked_up_once_more() {
             let mut spec = world.spec("true");
             let closed = if is_hidden { &mut spec.policy.hidden } else { &mut spec.policy.sealed };
             closed.push(lock.clone());
-            let prepared = world.launcher.prepare(spec, super::super::ProgramOrigin::Anywhere, Layers::All).unwrap();
+            let prepared = world
+                .launcher
+                .prepare(spec, super::super::AllowedProgramOrigin::Anywhere, ConfinementLayers::All)
+                .unwrap();
             fs::remove_file(&lock).unwrap();
             let started = super::super::start(prepared, world.launcher.clone(), &Default::default()).unwrap();
             let super::super::StartedProcess::Confined(reports, launcher, layers) = started.process else {
@@ -618,7 +621,7 @@ fn a_disk_that_is_mounted_later_is_not_there_without_its_bars() {
         let disk = world.work().join("disk");
         fs::create_dir(&disk).unwrap();
         let mut spec = world.spec("echo up; read line; ls disk; echo end");
-        spec.input = Input::Pipe;
+        spec.input = ChildInput::Pipe;
         let mut child = world.launcher.launch(spec).await.unwrap();
         let mut up = [0; 3];
         child.stdout.as_mut().unwrap().read_exact(&mut up).await.unwrap();
@@ -654,7 +657,7 @@ fn the_confinement_holds_whatever_the_mask_of_new_files_is() {
     alone("the_confinement_holds_whatever_the_mask_of_new_files_is", async || {
         rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
         let tier = self_test::tier(&Launcher::start().unwrap()).await;
-        assert_eq!(tier, self_test::Tier::First { notes: Vec::new() });
+        assert_eq!(tier, self_test::SandboxTier::First { notes: Vec::new() });
         assert_eq!(World::new().bash("umask; touch ~/x; stat -c %a ~/x").await.stdout, "0077\n600\n");
     });
 }
@@ -727,7 +730,8 @@ async fn a_run_that_is_not_ready_in_time_is_given_up() {
         None,
     )
     .unwrap();
-    let error = ConfinedRun::begin(ours, Launcher::start().unwrap(), Layers::All).await.unwrap_err().to_string();
+    let error =
+        ConfinedRun::begin(ours, Launcher::start().unwrap(), ConfinementLayers::All).await.unwrap_err().to_string();
     assert!(error.contains("not ready after 60 seconds"), "{error}");
     // The run was requested to end.
     assert_eq!(rustix::io::read(&theirs, &mut [0; 1]), Ok(0));
@@ -855,9 +859,9 @@ fn a_launch_without_descriptors_says_so_and_a_later_one_runs() {
         let error = world.launcher.launch(world.spec("true")).await.unwrap_err();
         let limit = match error {
             LaunchError::OutOfDescriptors(limit) => Some(limit),
-            ref other => DescriptorLimit::in_chain(other),
+            ref other => DescriptorLimitError::in_chain(other),
         };
-        assert_eq!(limit, Some(DescriptorLimit::Process), "{error:?}");
+        assert_eq!(limit, Some(DescriptorLimitError::Process), "{error:?}");
         drop(open);
         assert_eq!(world.bash("true").await.exit, Exit::Code(0));
     });
@@ -926,24 +930,26 @@ fn untold() -> (OwnedFd, OwnedFd, Launcher, std::sync::mpsc::Receiver<LaunchThre
 
 #[tokio::test]
 async fn a_run_has_begun_when_it_is_born_and_started_whichever_is_told_first() {
-    let born = Report::Born { pid: 7 };
-    let ended = Report::Ended {
+    let born = RunReport::Born { pid: 7 };
+    let ended = RunReport::Ended {
         code: 3,
         by_signal: false,
         had_survivors: false,
         out_of_memory: None,
-        aftermath: CleanupReport::default(),
+        aftermath: ProtectedChanges::default(),
     };
-    for reports in
-        [[&born, &Report::Started, &ended], [&Report::Started, &born, &ended], [&Report::Started, &ended, &born]]
-    {
+    for reports in [
+        [&born, &RunReport::Started, &ended],
+        [&RunReport::Started, &born, &ended],
+        [&RunReport::Started, &ended, &born],
+    ] {
         let (ours, theirs, launcher, ordered) = untold();
         for one in reports {
             let process = fs::File::open("/dev/null").unwrap();
-            let descriptors = if matches!(one, Report::Born { .. }) { vec![process.as_fd()] } else { Vec::new() };
+            let descriptors = if matches!(one, RunReport::Born { .. }) { vec![process.as_fd()] } else { Vec::new() };
             report(&theirs, one, &descriptors).unwrap();
         }
-        let (mut run, _) = ConfinedRun::begin(ours, launcher, Layers::All).await.unwrap();
+        let (mut run, _) = ConfinedRun::begin(ours, launcher, ConfinementLayers::All).await.unwrap();
         assert_eq!(run.id, 7, "{reports:?}");
         assert_eq!(run.exited().await, Exit::Code(3), "{reports:?}");
         drop(run);
@@ -951,9 +957,9 @@ async fn a_run_has_begun_when_it_is_born_and_started_whichever_is_told_first() {
     }
     // A run is lost if the report with its process is missing.
     let (ours, theirs, launcher, _ordered) = untold();
-    report(&theirs, &Report::Started, &[]).unwrap();
+    report(&theirs, &RunReport::Started, &[]).unwrap();
     drop(theirs);
-    let (mut run, _) = ConfinedRun::begin(ours, launcher, Layers::All).await.unwrap();
+    let (mut run, _) = ConfinedRun::begin(ours, launcher, ConfinementLayers::All).await.unwrap();
     assert_eq!(run.exited().await, Exit::Signal(9));
     assert!(run.aftermath.left[0].contains("did not finish"), "{:?}", run.aftermath.left);
 }
@@ -961,12 +967,12 @@ async fn a_run_has_begun_when_it_is_born_and_started_whichever_is_told_first() {
 #[tokio::test]
 async fn the_end_of_a_run_is_heard_also_where_it_did_not_read_what_it_was_told() {
     let (ours, theirs, launcher, _ordered) = untold();
-    report(&theirs, &Report::Born { pid: 7 }, &[]).unwrap();
-    report(&theirs, &Report::Started, &[]).unwrap();
-    let (mut run, _) = ConfinedRun::begin(ours, launcher, Layers::All).await.unwrap();
+    report(&theirs, &RunReport::Born { pid: 7 }, &[]).unwrap();
+    report(&theirs, &RunReport::Started, &[]).unwrap();
+    let (mut run, _) = ConfinedRun::begin(ours, launcher, ConfinementLayers::All).await.unwrap();
     run.signal(Signal::TERM);
-    let aftermath = CleanupReport::default();
-    let ended = Report::Ended { code: 3, by_signal: false, had_survivors: false, out_of_memory: None, aftermath };
+    let aftermath = ProtectedChanges::default();
+    let ended = RunReport::Ended { code: 3, by_signal: false, had_survivors: false, out_of_memory: None, aftermath };
     report(&theirs, &ended, &[]).unwrap();
     drop(theirs);
     assert_eq!((run.exited().await, run.aftermath.left.len()), (Exit::Code(3), 0));
@@ -976,11 +982,11 @@ async fn the_end_of_a_run_is_heard_also_where_it_did_not_read_what_it_was_told()
 async fn a_run_that_is_let_go_of_before_its_birth_was_heard_is_ended_like_any_other() {
     use futures::FutureExt;
     let (ours, theirs, launcher, ordered) = untold();
-    let mut beginning = Box::pin(ConfinedRun::begin(ours, launcher, Layers::All));
+    let mut beginning = Box::pin(ConfinedRun::begin(ours, launcher, ConfinementLayers::All));
     assert!((&mut beginning).now_or_never().is_none());
     let process = fs::File::open("/dev/null").unwrap();
-    report(&theirs, &Report::Started, &[]).unwrap();
-    report(&theirs, &Report::Born { pid: 7 }, &[process.as_fd()]).unwrap();
+    report(&theirs, &RunReport::Started, &[]).unwrap();
+    report(&theirs, &RunReport::Born { pid: 7 }, &[process.as_fd()]).unwrap();
     drop(beginning);
     assert!(matches!(ordered.try_recv(), Ok(LaunchThreadCommand::End(_))));
 }

@@ -23,9 +23,9 @@ const USUAL_ENTRIES: usize = 32;
 const USUAL_BYTES: usize = 512;
 
 /// Buffer that the kernel writes names to.
-pub(super) struct Buffer(Vec<MaybeUninit<u8>>);
+pub(super) struct DirentBuffer(Vec<MaybeUninit<u8>>);
 
-impl Buffer {
+impl DirentBuffer {
     pub(super) fn new() -> Self {
         Self(vec![MaybeUninit::uninit(); BUFFER_BYTES])
     }
@@ -33,7 +33,7 @@ impl Buffer {
 
 /// Names in a folder, stored contiguously.
 #[derive(Debug)]
-pub(super) struct Names {
+pub(super) struct FolderEntryNames {
     bytes: Vec<u8>,
     entries: Vec<Name>,
 }
@@ -45,12 +45,12 @@ struct Name {
     kind: Option<FileKind>,
 }
 
-impl Names {
+impl FolderEntryNames {
     /// Reads the names of a folder. Reads at most one name more than `limit`, which shows that there are more. Ends
     /// early when the deadline passes.
     pub(super) fn read(
         folder: &OwnedFd,
-        buffer: &mut Buffer,
+        buffer: &mut DirentBuffer,
         limit: usize,
         is_sorted: bool,
         stop: &StopCondition,
@@ -93,13 +93,13 @@ impl Names {
 }
 
 /// Path of one entry after another, in the same memory.
-pub(super) struct ChildPath {
+pub(super) struct ChildPathBuffer {
     path: PathAccess,
     lexical_folder: usize,
     real_folder: usize,
 }
 
-impl ChildPath {
+impl ChildPathBuffer {
     pub(super) fn of(folder: &PathAccess) -> Self {
         let length = |path: &Path| path.as_os_str().len();
         Self {

@@ -1,6 +1,6 @@
 //! State that the threads of a walk share: the remaining work, and the end of the walk.
 
-use crate::sandbox::workspace::walk::{WalkEnd, WalkLimits, WalkOrder, WalkSummary, entries::Names};
+use crate::sandbox::workspace::walk::{WalkEnd, WalkLimits, WalkOrder, WalkSummary, entries::FolderEntryNames};
 use std::{
     collections::VecDeque,
     io,
@@ -28,29 +28,29 @@ pub(super) struct UnreadFolder<C> {
 pub(super) struct OpenFolder<C> {
     pub(super) path: PathAccess,
     pub(super) handle: OwnedFd,
-    pub(super) names: Names,
+    pub(super) names: FolderEntryNames,
     pub(super) context: C,
     pub(super) depth: usize,
 }
 
 /// Entries of a folder that were not visited yet.
-pub(super) struct Part<C> {
+pub(super) struct UnvisitedEntries<C> {
     pub(super) folder: Arc<OpenFolder<C>>,
     pub(super) range: Range<usize>,
 }
 
-pub(super) enum Work<'a, C> {
+pub(super) enum WorkItemRef<'a, C> {
     Read(&'a UnreadFolder<C>),
-    Visit(&'a Part<C>),
+    Visit(&'a UnvisitedEntries<C>),
 }
 
-enum Item<C> {
+enum WorkItem<C> {
     Read(UnreadFolder<C>),
-    Visit(Part<C>),
+    Visit(UnvisitedEntries<C>),
 }
 
 /// Remaining work. Parts of open folders come first, so that few folders are open at a time.
-pub(super) struct Pool<C> {
+pub(super) struct WorkQueue<C> {
     limits: WalkLimits,
     state: Mutex<PoolState<C>>,
     changed: Condvar,
@@ -59,7 +59,7 @@ pub(super) struct Pool<C> {
 }
 
 struct PoolState<C> {
-    parts: Vec<Part<C>>,
+    parts: Vec<UnvisitedEntries<C>>,
     folders: VecDeque<UnreadFolder<C>>,
     /// Number of threads that are working and may add work.
     busy: usize,
@@ -70,17 +70,17 @@ struct PoolState<C> {
 
 /// Work item of a thread. The thread counts as busy until this is dropped.
 pub(super) struct Task<'a, C> {
-    pool: &'a Pool<C>,
-    item: Item<C>,
+    pool: &'a WorkQueue<C>,
+    item: WorkItem<C>,
     /// `true` if there is more work and no thread waits for it.
     pub(super) leaves_more: bool,
 }
 
 impl<C> Task<'_, C> {
-    pub(super) fn work(&self) -> Work<'_, C> {
+    pub(super) fn work(&self) -> WorkItemRef<'_, C> {
         match &self.item {
-            Item::Read(folder) => Work::Read(folder),
-            Item::Visit(part) => Work::Visit(part),
+            WorkItem::Read(folder) => WorkItemRef::Read(folder),
+            WorkItem::Visit(part) => WorkItemRef::Visit(part),
         }
     }
 }
@@ -99,7 +99,7 @@ impl<C> Drop for Task<'_, C> {
     }
 }
 
-impl<C> Pool<C> {
+impl<C> WorkQueue<C> {
     pub(super) fn new(limits: WalkLimits, above: C) -> Self {
         let start = UnreadFolder { below: PathBuf::new(), depth: 1, above };
         let left = PoolState {
@@ -135,7 +135,7 @@ impl<C> Pool<C> {
                 // The folder that was found last is the deepest, so the list stays short.
                 WalkOrder::AnyOrder => left.folders.pop_back(),
             };
-            let item = left.parts.pop().map(Item::Visit).or_else(|| folder(&mut left).map(Item::Read));
+            let item = left.parts.pop().map(WorkItem::Visit).or_else(|| folder(&mut left).map(WorkItem::Read));
             if let Some(item) = item {
                 left.busy += 1;
                 let leaves_more = left.waiting == 0 && !(left.parts.is_empty() && left.folders.is_empty());
@@ -152,14 +152,14 @@ impl<C> Pool<C> {
 
     /// Visits the first `count` entries of a folder: those of a small folder on this thread, those of a large one on
     /// all threads.
-    pub(super) fn share(&self, folder: OpenFolder<C>, count: usize, mut meet: impl FnMut(&Part<C>)) {
+    pub(super) fn share(&self, folder: OpenFolder<C>, count: usize, mut meet: impl FnMut(&UnvisitedEntries<C>)) {
         let folder = Arc::new(folder);
         if count <= PART || self.limits.order == WalkOrder::ShallowFirst {
-            return meet(&Part { folder, range: 0..count });
+            return meet(&UnvisitedEntries { folder, range: 0..count });
         }
         let parts = (0..count.div_ceil(PART)).map(|part| part * PART..count.min((part + 1) * PART));
         let mut left = self.lock_state();
-        left.parts.extend(parts.map(|range| Part { folder: folder.clone(), range }));
+        left.parts.extend(parts.map(|range| UnvisitedEntries { folder: folder.clone(), range }));
         if left.waiting > 0 {
             self.changed.notify_all();
         }

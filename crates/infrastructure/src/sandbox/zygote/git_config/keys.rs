@@ -1,6 +1,6 @@
 //! Settings that make git, or a tool built on it, run a program, read more settings, or work in another place.
 
-use super::parse::Setting;
+use super::parse::GitSetting;
 
 /// Sections of which every setting is refused.
 const SECTIONS: [&str; 21] = [
@@ -40,7 +40,7 @@ const ENDINGS: [&str; 18] = [
     "hook", "pager", "prog", "program", "textconv", "tool", "tunnel",
 ];
 
-impl Setting {
+impl GitSetting {
     /// Returns `true` unless a command may make this setting. `may_stand` returns `true` if the repository's working
     /// tree may be at a path.
     pub(in crate::sandbox::zygote) fn is_refused(&self, may_stand: &dyn Fn(&[u8]) -> bool) -> bool {

@@ -4,7 +4,7 @@
 const KEY_BYTES: usize = 4 << 20;
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::sandbox::zygote) struct Setting {
+pub(in crate::sandbox::zygote) struct GitSetting {
     /// `section.name` or `section.subsection.name`. All parts except the subsection are in lower case.
     pub(super) key: Vec<u8>,
     /// Value. `None` if the name is alone, which means `true`.
@@ -14,7 +14,7 @@ pub(in crate::sandbox::zygote) struct Setting {
 /// A setting and its range in the text: from its name to the end of its last line.
 #[derive(Debug)]
 pub(in crate::sandbox::zygote) struct LocatedSetting {
-    pub(in crate::sandbox::zygote) setting: Setting,
+    pub(in crate::sandbox::zygote) setting: GitSetting,
     pub(super) start: usize,
     pub(super) end: usize,
 }
@@ -109,7 +109,7 @@ impl Reader<'_> {
         (self.next() == b']').then_some(name)
     }
 
-    fn setting(&mut self, section: &[u8], first: u8) -> Option<Setting> {
+    fn setting(&mut self, section: &[u8], first: u8) -> Option<GitSetting> {
         let mut key = section.to_vec();
         let mut byte = first;
         while is_of_name(byte) {
@@ -124,7 +124,7 @@ impl Reader<'_> {
             b'=' => Some(self.value()?),
             _ => return None,
         };
-        Some(Setting { key, value })
+        Some(GitSetting { key, value })
     }
 
     /// Parses a value after its `=`, to the end of its last line.

@@ -1,13 +1,13 @@
 #![expect(clippy::disallowed_methods, reason = "the real git is asked")]
 
 use super::{
-    parse::{Setting, settings},
+    parse::{GitSetting, settings},
     *,
 };
 use std::{fs, path::Path, process::Command};
 
-fn judge(text: &[u8], before: Option<&[u8]>) -> Judgement {
-    let known: BTreeSet<Setting> =
+fn judge(text: &[u8], before: Option<&[u8]>) -> GitConfigCleanup {
+    let known: BTreeSet<GitSetting> =
         before.and_then(settings).into_iter().flatten().map(|placed| placed.setting).collect();
     without(text, &|setting| setting.is_refused(&|_| false) && !known.contains(setting))
 }
@@ -101,16 +101,16 @@ fn settings_that_run_something_are_left_out_and_nothing_else() {
     ] {
         let before = Some(before.as_bytes());
         match judge(after.as_bytes(), before) {
-            Judgement::Fine => assert_eq!(left, "", "{after:?}"),
-            Judgement::Without { text, out } => {
+            GitConfigCleanup::Fine => assert_eq!(left, "", "{after:?}"),
+            GitConfigCleanup::Without { text, out } => {
                 assert_eq!(keys(&out).replace(['`', ','], ""), left, "{after:?}");
-                assert_eq!(judge(&text, before), Judgement::Fine, "{after:?}");
+                assert_eq!(judge(&text, before), GitConfigCleanup::Fine, "{after:?}");
                 let text = String::from_utf8(text).unwrap();
                 for kept in ["bare", "conflictStyle", "postBuffer", "active", "allowedSigners", "fetch = ", "st = "] {
                     assert_eq!(after.contains(kept), text.contains(kept), "{text:?}");
                 }
             }
-            Judgement::Unreadable => panic!("{after:?}"),
+            GitConfigCleanup::Unreadable => panic!("{after:?}"),
         }
     }
 }
@@ -126,15 +126,15 @@ fn what_git_cannot_read_is_not_judged() {
         "[a] b = \\x\n",
         "[a] b\r",
     ] {
-        assert_eq!(judge(text.as_bytes(), None), Judgement::Unreadable, "{text:?}");
+        assert_eq!(judge(text.as_bytes(), None), GitConfigCleanup::Unreadable, "{text:?}");
     }
 }
 
 #[test]
 fn a_long_section_is_not_kept_for_each_of_its_settings() {
     let text = format!("[user \"{}\"]\n{}", "x".repeat(1_000), "a\n".repeat(5_000));
-    assert_eq!(judge(text.as_bytes(), None), Judgement::Unreadable);
-    assert_eq!(judge(&text.as_bytes()[..5_000], None), Judgement::Fine);
+    assert_eq!(judge(text.as_bytes(), None), GitConfigCleanup::Unreadable);
+    assert_eq!(judge(&text.as_bytes()[..5_000], None), GitConfigCleanup::Fine);
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn a_working_tree_stands_where_it_may() {
         [("[core]\n\tworktree = here\n", true), ("[core]\n\tworktree = there\n", false), ("[core] worktree", false)]
     {
         let judged = without(text.as_bytes(), &|setting| setting.is_refused(&|path| path == b"here"));
-        assert_eq!(judged == Judgement::Fine, is_fine, "{text}");
+        assert_eq!(judged == GitConfigCleanup::Fine, is_fine, "{text}");
     }
 }
 
@@ -218,15 +218,15 @@ fn generated(numbers: &mut Numbers) -> String {
 }
 
 /// Returns the settings that git reads in a file, or `None` if it rejects the file.
-fn by_git(file: &Path) -> Option<Vec<Setting>> {
+fn by_git(file: &Path) -> Option<Vec<GitSetting>> {
     let mut git = Command::new("git");
     git.args(["config", "--list", "-z", "-f"]).arg(file).env_clear().env("PATH", std::env::var("PATH").unwrap());
     let output = git.current_dir("/").output().unwrap();
     output.status.success().then(|| {
         let lines = output.stdout.split(|byte| *byte == 0).filter(|line| !line.is_empty());
         let setting = |line: &[u8]| match line.iter().position(|byte| *byte == b'\n') {
-            Some(end) => Setting { key: line[..end].to_vec(), value: Some(line[end + 1..].to_vec()) },
-            None => Setting { key: line.to_vec(), value: None },
+            Some(end) => GitSetting { key: line[..end].to_vec(), value: Some(line[end + 1..].to_vec()) },
+            None => GitSetting { key: line.to_vec(), value: None },
         };
         lines.map(setting).collect()
     })
@@ -260,7 +260,7 @@ fn compare(seed: u64) -> (usize, usize) {
             settings(text.as_bytes()).map(|found| found.into_iter().map(|placed| placed.setting).collect::<Vec<_>>());
         assert_eq!(ours, theirs, "{text:?}");
         readable += usize::from(ours.is_some());
-        if let Judgement::Without { text: rest, .. } = judge(text.as_bytes(), None) {
+        if let GitConfigCleanup::Without { text: rest, .. } = judge(text.as_bytes(), None) {
             cleaned += 1;
             if cleaned % 4 == 0 {
                 fs::write(&file, &rest).unwrap();

@@ -8,7 +8,7 @@ use crate::sandbox::zygote::{
     mount,
     payload::AccessiblePath,
     protected::{MARKS, SETTINGS, START_FILES, is_home},
-    request::{Failure, Folder, Network, Request, Step},
+    request::{FolderMapping, Network, RunRequest, StepFailure, StepResultExt},
     stage::{DEVICES, OWN_SETTINGS, SYSTEM_FOLDERS, is_setting},
 };
 use landlock::{ABI, Access, AccessFs, BitFlags};
@@ -39,12 +39,12 @@ const OF_GIT: [&str; 9] = [
     ".git/info",
 ];
 
-fn refused(reason: String) -> Failure {
-    Failure::new("confine without namespaces (tier 2)", reason)
+fn refused(reason: String) -> StepFailure {
+    StepFailure::new("confine without namespaces (tier 2)", reason)
 }
 
 /// Rejects requests that cannot be enforced whatever the folders contain.
-pub(super) fn check(request: &Request) -> Result<(), Failure> {
+pub(super) fn check(request: &RunRequest) -> Result<(), StepFailure> {
     match request.network {
         Network::Private => {}
         Network::Listener => {
@@ -77,7 +77,7 @@ pub(super) fn check(request: &Request) -> Result<(), Failure> {
 }
 
 /// Rejects folders that contain the folder for temporary files, which has the private files of other runs.
-pub(super) fn check_beside(request: &Request, temporary: &Path) -> Result<(), Failure> {
+pub(super) fn check_beside(request: &RunRequest, temporary: &Path) -> Result<(), StepFailure> {
     match request.folders.iter().find(|folder| temporary.starts_with(&folder.source)) {
         Some(folder) => Err(refused(format!(
             "`{}` contains the folder for temporary files of all runs; change `TMPDIR` or narrow the roots",
@@ -88,7 +88,7 @@ pub(super) fn check_beside(request: &Request, temporary: &Path) -> Result<(), Fa
 }
 
 /// Opens the files and folders that the run may use.
-pub(super) fn open(request: &Request, abi: ABI) -> Result<Vec<AccessiblePath>, Failure> {
+pub(super) fn open(request: &RunRequest, abi: ABI) -> Result<Vec<AccessiblePath>, StepFailure> {
     let mut places = AccessiblePaths { list: Vec::new(), abi };
     let (read, look) = (AccessFs::from_read(abi), AccessFs::ReadFile | AccessFs::ReadDir);
     // No run may create devices.
@@ -140,14 +140,14 @@ struct AccessiblePaths {
 impl AccessiblePaths {
     /// Adds the target of a path, after links are resolved. Adds nothing if there is none or this user may not access
     /// it.
-    fn add_if_there(&mut self, path: &Path, rights: BitFlags<AccessFs>) -> Result<(), Failure> {
+    fn add_if_there(&mut self, path: &Path, rights: BitFlags<AccessFs>) -> Result<(), StepFailure> {
         match fs::canonicalize(path) {
             Ok(path) => self.add(&path, rights),
             Err(_) => Ok(()),
         }
     }
 
-    fn add(&mut self, path: &Path, rights: BitFlags<AccessFs>) -> Result<(), Failure> {
+    fn add(&mut self, path: &Path, rights: BitFlags<AccessFs>) -> Result<(), StepFailure> {
         let place = mount::open_exactly(path).and_then(|handle| AccessiblePath::new(handle, rights, self.abi));
         self.list.push(place.step(|| format!("open `{}`", path.display()))?);
         Ok(())
@@ -155,7 +155,11 @@ impl AccessiblePaths {
 }
 
 /// Opens the entries of a write root that may be changed.
-fn open_root(folder: &Folder, is_home: bool, writable: &BTreeSet<&Path>) -> Result<Vec<(PathBuf, OwnedFd)>, Failure> {
+fn open_root(
+    folder: &FolderMapping,
+    is_home: bool,
+    writable: &BTreeSet<&Path>,
+) -> Result<Vec<(PathBuf, OwnedFd)>, StepFailure> {
     let path = &folder.source;
     let step = || format!("open `{}`", path.display());
     let root = mount::open_exactly(path).step(step)?;
@@ -198,7 +202,7 @@ fn is_protected(name: &OsStr, is_home: bool) -> bool {
 }
 
 /// Fails if a protected name is a link, whose target might be changed, or if the root itself is a repository.
-fn check_names(root: &OwnedFd, path: &Path, is_home: bool) -> Result<(), Failure> {
+fn check_names(root: &OwnedFd, path: &Path, is_home: bool) -> Result<(), StepFailure> {
     let names = SETTINGS.into_iter().chain(START_FILES.into_iter().filter(|_| is_home)).chain([".git"]).chain(OF_GIT);
     for name in names {
         match mount::open_beneath(root, Path::new(name), OFlags::PATH) {
@@ -217,7 +221,7 @@ fn check_names(root: &OwnedFd, path: &Path, is_home: bool) -> Result<(), Failure
 }
 
 /// Fails if the file `.git` of a working tree points to a folder that the run may change.
-fn check_lead(root: &Path, writable: &BTreeSet<&Path>) -> Result<(), Failure> {
+fn check_lead(root: &Path, writable: &BTreeSet<&Path>) -> Result<(), StepFailure> {
     let file = root.join(".git");
     let Some(text) = lead(&file)? else { return Ok(()) };
     // Git does not read a file with another beginning.
@@ -230,7 +234,7 @@ fn check_lead(root: &Path, writable: &BTreeSet<&Path>) -> Result<(), Failure> {
     }
 }
 
-fn check_repository(file: &Path, repository: &Path, writable: &BTreeSet<&Path>) -> Result<(), Failure> {
+fn check_repository(file: &Path, repository: &Path, writable: &BTreeSet<&Path>) -> Result<(), StepFailure> {
     let real = match fs::canonicalize(repository) {
         Ok(real) => real,
         Err(error) if error.kind() == ErrorKind::NotFound => repository.to_owned(),
@@ -252,7 +256,7 @@ fn check_repository(file: &Path, repository: &Path, writable: &BTreeSet<&Path>) 
 }
 
 /// Returns the text of a regular file, if there is one.
-fn lead(path: &Path) -> Result<Option<String>, Failure> {
+fn lead(path: &Path) -> Result<Option<String>, StepFailure> {
     if !fs::symlink_metadata(path).is_ok_and(|found| found.is_file()) {
         return Ok(None);
     }

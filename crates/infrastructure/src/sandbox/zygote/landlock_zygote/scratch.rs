@@ -2,7 +2,7 @@
 
 use crate::sandbox::zygote::{
     mount,
-    request::{CopiedFile, Failure, Request, Step},
+    request::{CopiedFile, RunRequest, StepFailure, StepResultExt},
 };
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, Mode, OFlags, chmodat, fchmod, mkdirat, openat, renameat, statat, unlinkat,
@@ -34,7 +34,7 @@ pub(super) struct Scratch {
 
 impl Scratch {
     /// Creates the folder among the temporary files, with settings in its home.
-    pub(super) fn make(temporary: &Path, settings: &[CopiedFile]) -> Result<Self, Failure> {
+    pub(super) fn make(temporary: &Path, settings: &[CopiedFile]) -> Result<Self, StepFailure> {
         let path = temporary.join(format!("toolstead-{}", Uuid::new_v4().simple()));
         let step = || format!("make the folder `{}` for temporary files", path.display());
         DirBuilder::new().mode(0o700).create(&path).step(step)?;
@@ -61,7 +61,7 @@ impl Scratch {
     }
 
     /// Sets the folder as the home and the place for temporary files of a run, which has no private `/tmp`.
-    pub(super) fn show_to(&self, request: &mut Request) {
+    pub(super) fn show_to(&self, request: &mut RunRequest) {
         let mut lead = |name: &str, folder: &str| {
             let path = self.path.join(folder);
             request.environment.insert(name.into(), path.to_string_lossy().into_owned());

@@ -11,12 +11,12 @@ const MOST: u64 = 1 << 22;
 
 /// Measures the number of processes of the user of this process.
 #[derive(Debug)]
-pub(super) struct ProcessCounter {
+pub(super) struct UserProcessCounter {
     /// Result of the last measurement.
     last: u64,
 }
 
-impl ProcessCounter {
+impl UserProcessCounter {
     pub(super) const fn new() -> Self {
         Self { last: 1 << 6 }
     }

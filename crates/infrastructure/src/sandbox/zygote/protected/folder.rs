@@ -1,6 +1,6 @@
 //! A folder of a workspace, accessed by its handle, because an untrusted command may have chosen the names in it.
 
-use super::super::{git_config, mount, request::CleanupReport};
+use super::super::{git_config, mount, request::ProtectedChanges};
 use rustix::{
     fs::{
         AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, Stat, StatVfsMountFlags, chmod, fchmod, fstat, fstatvfs,
@@ -33,7 +33,7 @@ const TOLD_CHARACTERS: usize = 200;
 
 /// A folder. While it is open for work, its owner has all rights to it, whatever a command made of them.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(super) struct FolderHandle {
     handle: OwnedFd,
     pub(super) path: PathBuf,
     /// The original rights, if other ones were set.
@@ -42,15 +42,15 @@ pub(super) struct Folder {
 
 /// Identity of a file, independent of its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Identity {
+pub(super) struct FileId {
     device: u64,
     inode: u64,
 }
 
 /// State of a file. Any change to the file, and any new name for it, changes its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct State {
-    identity: Identity,
+pub(super) struct FileStamp {
+    identity: FileId,
     changed: (i64, i64),
     bytes: i64,
 }
@@ -60,13 +60,13 @@ pub(super) struct State {
 pub(super) struct FileSnapshot {
     pub(super) bytes: Vec<u8>,
     pub(super) rights: Mode,
-    pub(super) state: State,
+    pub(super) state: FileStamp,
 }
 
 /// New content for a name. A draft that is not finished is removed when it is dropped.
 #[derive(Debug)]
-pub(super) struct Draft<'a> {
-    folder: &'a Folder,
+pub(super) struct FileDraft<'a> {
+    folder: &'a FolderHandle,
     name: &'a str,
     new: String,
     file: File,
@@ -82,16 +82,16 @@ pub(super) struct WorkBudget {
     bytes: usize,
 }
 
-impl fmt::Display for Identity {
+impl fmt::Display for FileId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-{}", self.device, self.inode)
     }
 }
 
-impl State {
+impl FileStamp {
     fn of(found: &Stat) -> Self {
         Self {
-            identity: Identity { device: found.st_dev, inode: found.st_ino },
+            identity: FileId { device: found.st_dev, inode: found.st_ino },
             changed: (found.st_ctime, i64::try_from(found.st_ctime_nsec).unwrap_or(-1)),
             bytes: found.st_size,
         }
@@ -118,7 +118,7 @@ fn spend(left: &mut usize, amount: usize) -> io::Result<()> {
     rest.map(drop).ok_or_else(|| io::ErrorKind::QuotaExceeded.into())
 }
 
-impl Draft<'_> {
+impl FileDraft<'_> {
     /// Writes the text and moves the draft to its name.
     pub(super) fn finish(mut self, text: &[u8], rights: Mode) -> io::Result<()> {
         self.file.write_all(text)?;
@@ -129,7 +129,7 @@ impl Draft<'_> {
     }
 }
 
-impl Drop for Draft<'_> {
+impl Drop for FileDraft<'_> {
     fn drop(&mut self) {
         // Once the draft has its final name, the name of the lock may belong to another process.
         if !self.is_finished {
@@ -138,7 +138,7 @@ impl Drop for Draft<'_> {
     }
 }
 
-impl Folder {
+impl FolderHandle {
     pub(super) fn of(handle: OwnedFd, path: PathBuf) -> Self {
         Self { handle, path, rights: None }
     }
@@ -164,9 +164,9 @@ impl Folder {
         Ok(Self::of(self.handle.try_clone()?, self.path.clone()))
     }
 
-    pub(super) fn identity(&self) -> io::Result<Identity> {
+    pub(super) fn identity(&self) -> io::Result<FileId> {
         let found = fstat(&self.handle)?;
-        Ok(Identity { device: found.st_dev, inode: found.st_ino })
+        Ok(FileId { device: found.st_dev, inode: found.st_ino })
     }
 
     /// Returns the type of the entry with this name, or `None` if there is none.
@@ -174,12 +174,12 @@ impl Folder {
         Ok(self.found(name.as_ref())?.map(|found| FileType::from_raw_mode(found.st_mode)))
     }
 
-    pub(super) fn identity_of(&self, name: impl AsRef<OsStr>) -> io::Result<Option<Identity>> {
+    pub(super) fn identity_of(&self, name: impl AsRef<OsStr>) -> io::Result<Option<FileId>> {
         Ok(self.state_of(name)?.map(|state| state.identity))
     }
 
-    pub(super) fn state_of(&self, name: impl AsRef<OsStr>) -> io::Result<Option<State>> {
-        Ok(self.found(name.as_ref())?.as_ref().map(State::of))
+    pub(super) fn state_of(&self, name: impl AsRef<OsStr>) -> io::Result<Option<FileStamp>> {
+        Ok(self.found(name.as_ref())?.as_ref().map(FileStamp::of))
     }
 
     fn found(&self, name: &OsStr) -> io::Result<Option<Stat>> {
@@ -243,12 +243,16 @@ impl Folder {
             return Err(io::Error::other(format!("`{name}` is not a regular file, or is too large")));
         }
         spend(&mut work.bytes, bytes.len())?;
-        Ok(Some(FileSnapshot { bytes, rights: Mode::from_raw_mode(found.st_mode & 0o777), state: State::of(&found) }))
+        Ok(Some(FileSnapshot {
+            bytes,
+            rights: Mode::from_raw_mode(found.st_mode & 0o777),
+            state: FileStamp::of(&found),
+        }))
     }
 
     /// Begins to write a file anew, under the name that locks it for git. If another process keeps the lock, the text
     /// is written without it.
-    pub(super) fn draft<'a>(&'a self, name: &'a str, patience: &mut Duration) -> io::Result<Draft<'a>> {
+    pub(super) fn draft<'a>(&'a self, name: &'a str, patience: &mut Duration) -> io::Result<FileDraft<'a>> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut new = format!("{name}.lock");
         let mut is_locked = true;
@@ -263,14 +267,21 @@ impl Folder {
                     *patience = patience.saturating_sub(LOCK_INTERVAL);
                 }
                 file => {
-                    return Ok(Draft { folder: self, name, new, file: file?.into(), is_finished: false, is_locked });
+                    return Ok(FileDraft {
+                        folder: self,
+                        name,
+                        new,
+                        file: file?.into(),
+                        is_finished: false,
+                        is_locked,
+                    });
                 }
             }
         }
     }
 
     /// Moves an entry that a command created under a protected name to a name without effect, or removes it.
-    pub(super) fn set_aside(&self, name: impl AsRef<OsStr>, report: &mut CleanupReport) {
+    pub(super) fn set_aside(&self, name: impl AsRef<OsStr>, report: &mut ProtectedChanges) {
         let name = name.as_ref();
         let path = shown(&self.path.join(name));
         match self.rename(name) {
@@ -299,7 +310,7 @@ impl Folder {
 
     /// Removes a link from a list of folders. With another name it would still be in the list, and disturb the next
     /// run.
-    pub(super) fn remove_link(&self, name: &OsStr, report: &mut CleanupReport) {
+    pub(super) fn remove_link(&self, name: &OsStr, report: &mut ProtectedChanges) {
         match unlinkat(&self.handle, name, AtFlags::empty()) {
             Ok(()) => report.undone(format!(
                 "`{}` is protected and was made by this command; it was removed, because it led elsewhere",
@@ -344,7 +355,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for FolderHandle {
     fn drop(&mut self) {
         if let Some(rights) = self.rights {
             // A command may change the rights of its own folder.
@@ -367,13 +378,13 @@ mod tests {
     use super::*;
     use std::fs;
 
-    fn folder(path: &Path) -> Folder {
-        Folder::of(mount::open_exactly(path).unwrap(), path.to_owned())
+    fn folder(path: &Path) -> FolderHandle {
+        FolderHandle::of(mount::open_exactly(path).unwrap(), path.to_owned())
     }
 
     #[test]
     fn what_can_be_neither_renamed_nor_removed_is_told_as_not_to_be_trusted() {
-        let mut outcome = CleanupReport::default();
+        let mut outcome = ProtectedChanges::default();
         let own = format!("/proc/{}", std::process::id());
         folder(Path::new(&own)).set_aside("status", &mut outcome);
         assert_eq!(outcome.undone, [""; 0]);

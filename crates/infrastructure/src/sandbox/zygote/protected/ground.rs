@@ -2,11 +2,11 @@
 
 use super::{
     super::{
-        request::{Failure, Request, Step},
+        request::{RunRequest, StepFailure, StepResultExt},
         view::RootBuilder,
     },
     SETTINGS, START_FILES,
-    folder::Folder,
+    folder::FolderHandle,
 };
 use std::{
     ffi::OsStr,
@@ -16,19 +16,19 @@ use std::{
 };
 
 #[derive(Debug)]
-pub(super) struct WritablePlaces {
-    roots: Vec<Folder>,
+pub(super) struct WritablePaths {
+    roots: Vec<FolderHandle>,
     /// Paths that a run can write to.
     places: Vec<PathBuf>,
 }
 
-impl WritablePlaces {
-    pub(super) fn of(view: &RootBuilder<'_>, request: &Request) -> Result<Self, Failure> {
+impl WritablePaths {
+    pub(super) fn of(view: &RootBuilder<'_>, request: &RunRequest) -> Result<Self, StepFailure> {
         let writable = || request.folders.iter().filter(|folder| folder.is_writable);
         let own = request.home.iter().cloned().chain(["/tmp", "/var/tmp"].map(PathBuf::from));
         let root = |path: &Path| {
             let handle = view.found(path).step(|| format!("open `{}`", path.display()))?;
-            Ok(Folder::of(handle, path.to_owned()))
+            Ok(FolderHandle::of(handle, path.to_owned()))
         };
         Ok(Self {
             roots: writable()
@@ -53,7 +53,7 @@ impl WritablePlaces {
     pub(super) fn is_plain(&self, path: &[u8], from: &Path) -> bool {
         let Some(reached) = reached(path, from).filter(|_| is_straight(path)) else { return false };
         let mut rests = self.roots.iter().filter_map(|root| Some((root, reached.strip_prefix(&root.path).ok()?)));
-        let is_plain = |(root, rest): (&Folder, &Path)| {
+        let is_plain = |(root, rest): (&FolderHandle, &Path)| {
             rest != Path::new("") && !rest.iter().any(is_of_protected) && is_without_link(root, rest)
         };
         rests.next().is_some_and(is_plain) && rests.all(is_plain)
@@ -68,7 +68,7 @@ fn is_of_protected(part: &OsStr) -> bool {
 
 /// Returns `true` if no existing part of the path is a link. A run cannot create a link in a folder that rules hide
 /// from it.
-fn is_without_link(root: &Folder, rest: &Path) -> bool {
+fn is_without_link(root: &FolderHandle, rest: &Path) -> bool {
     match root.handle_of(rest).map_err(|error| error.kind()) {
         Ok(_) | Err(io::ErrorKind::NotFound) => true,
         Err(io::ErrorKind::InvalidInput) => false,
@@ -115,8 +115,8 @@ mod tests {
         fs::create_dir_all(place.path().join("a")).unwrap();
         symlink("/", place.path().join("link")).unwrap();
         fs::write(place.path().join("file"), "").unwrap();
-        let root = |path: &&str| Folder::of(mount::open_exactly(place.path()).unwrap(), path.into());
-        let ground = WritablePlaces {
+        let root = |path: &&str| FolderHandle::of(mount::open_exactly(place.path()).unwrap(), path.into());
+        let ground = WritablePaths {
             roots: ["/r", "/other", "/other/in"].iter().map(root).collect(),
             places: ["/r", "/home/u", "/tmp"].map(PathBuf::from).into(),
         };

@@ -1,6 +1,6 @@
 //! Repositories within a repository: those of its submodules, and the metadata of its working trees.
 
-use super::folder::{Folder, WorkBudget};
+use super::folder::{FolderHandle, WorkBudget};
 use rustix::fs::FileType;
 use std::{ffi::OsStr, io};
 
@@ -9,27 +9,27 @@ const DEPTH: usize = 24;
 
 /// Part of a repository that contains other ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum InnerRepositoryFolder {
     Modules,
     Worktrees,
 }
 
 /// Entry of such a part.
-pub(super) enum InnerEntry<'a> {
+pub(super) enum NestedRepositoryEntry<'a> {
     /// Repository of a submodule.
-    Repository(&'a Folder),
+    Repository(&'a FolderHandle),
     /// Metadata of a working tree.
-    Worktree(&'a Folder),
+    Worktree(&'a FolderHandle),
     /// A link in a list of repositories.
-    Link(&'a Folder, &'a OsStr),
+    Link(&'a FolderHandle, &'a OsStr),
     /// A link, or another entry that is not a folder, in place of the list.
-    Other(&'a Folder, &'a OsStr),
+    Other(&'a FolderHandle, &'a OsStr),
 }
 
 /// Callback for each entry.
-pub(super) type Act<'a> = dyn FnMut(InnerEntry<'_>, &mut WorkBudget) -> io::Result<()> + 'a;
+pub(super) type InnerEntryCallback<'a> = dyn FnMut(NestedRepositoryEntry<'_>, &mut WorkBudget) -> io::Result<()> + 'a;
 
-impl Part {
+impl InnerRepositoryFolder {
     pub(super) const ALL: [Self; 2] = [Self::Modules, Self::Worktrees];
 
     pub(super) fn name(self) -> &'static str {
@@ -44,42 +44,59 @@ impl Part {
 ///
 /// # Errors `QuotaExceeded` if there is more than may be examined; otherwise the error of the system or of the
 /// function.
-pub(super) fn each(repository: &Folder, part: Part, work: &mut WorkBudget, act: &mut Act<'_>) -> io::Result<()> {
+pub(super) fn each(
+    repository: &FolderHandle,
+    part: InnerRepositoryFolder,
+    work: &mut WorkBudget,
+    act: &mut InnerEntryCallback<'_>,
+) -> io::Result<()> {
     within(repository, part, DEPTH, work, act)
 }
 
-fn within(repository: &Folder, part: Part, depth: usize, work: &mut WorkBudget, act: &mut Act<'_>) -> io::Result<()> {
+fn within(
+    repository: &FolderHandle,
+    part: InnerRepositoryFolder,
+    depth: usize,
+    work: &mut WorkBudget,
+    act: &mut InnerEntryCallback<'_>,
+) -> io::Result<()> {
     match repository.kind(part.name())? {
         None => Ok(()),
         Some(_) if repository.is_closed(part.name()) => Ok(()),
         Some(FileType::Directory) => of_list(&repository.inner(part.name())?.opened(), part, depth, work, act),
-        Some(_) => act(InnerEntry::Other(repository, OsStr::new(part.name())), work),
+        Some(_) => act(NestedRepositoryEntry::Other(repository, OsStr::new(part.name())), work),
     }
 }
 
-fn of_list(list: &Folder, part: Part, depth: usize, work: &mut WorkBudget, act: &mut Act<'_>) -> io::Result<()> {
+fn of_list(
+    list: &FolderHandle,
+    part: InnerRepositoryFolder,
+    depth: usize,
+    work: &mut WorkBudget,
+    act: &mut InnerEntryCallback<'_>,
+) -> io::Result<()> {
     let depth = depth.checked_sub(1).ok_or(io::ErrorKind::QuotaExceeded)?;
     for name in list.names(work)? {
         match list.kind(&name)? {
             Some(_) if list.is_closed(&name) => continue,
             Some(FileType::Directory) => {}
             Some(FileType::Symlink) => {
-                act(InnerEntry::Link(list, &name), work)?;
+                act(NestedRepositoryEntry::Link(list, &name), work)?;
                 continue;
             }
             _ => continue,
         }
         let folder = list.inner(&name)?.opened();
-        if part == Part::Worktrees {
-            act(InnerEntry::Worktree(&folder), work)?;
+        if part == InnerRepositoryFolder::Worktrees {
+            act(NestedRepositoryEntry::Worktree(&folder), work)?;
             // Submodules that were created in that working tree.
-            within(&folder, Part::Modules, depth, work, act)?;
+            within(&folder, InnerRepositoryFolder::Modules, depth, work, act)?;
         } else if folder.kind("HEAD")?.is_none() {
             // The name of a submodule may contain slashes. A folder without `HEAD` is not a repository.
             of_list(&folder, part, depth, work, act)?;
         } else {
-            act(InnerEntry::Repository(&folder), work)?;
-            for part in Part::ALL {
+            act(NestedRepositoryEntry::Repository(&folder), work)?;
+            for part in InnerRepositoryFolder::ALL {
                 within(&folder, part, depth, work, act)?;
             }
         }

@@ -4,7 +4,7 @@
 //! Therefore each run records on the stage, which the inits of all runs share, which entries existed for it. For a run
 //! that begins meanwhile only those count. The record is locked while its run lives.
 
-use super::{super::stage, folder::Folder};
+use super::{super::stage, folder::FolderHandle};
 use rustix::{
     fs::{AtFlags, CWD, Dir, FlockOperation, Mode, OFlags, flock, fstat, mkdirat, openat, unlinkat},
     io::{Errno, retry_on_intr},
@@ -39,11 +39,11 @@ pub(super) struct KnownEntries {
 
 impl KnownEntries {
     /// Waits until no other run is being prepared in this root. Otherwise an entry that another run creates during the scan could be missed.
-    pub(super) fn begin(root: &Folder) -> io::Result<Self> {
+    pub(super) fn begin(root: &FolderHandle) -> io::Result<Self> {
         Self::begin_at(&open_folder(CWD, stage::at("known"))?, root)
     }
 
-    fn begin_at(shelves: &OwnedFd, root: &Folder) -> io::Result<Self> {
+    fn begin_at(shelves: &OwnedFd, root: &FolderHandle) -> io::Result<Self> {
         sweep(shelves)?;
         let shelf = shelf(shelves, &root.identity()?.to_string())?;
         let others = living(&shelf)?;
@@ -188,7 +188,7 @@ mod tests {
         let shelves = open_folder(CWD, place.path().join("shelves")).unwrap();
         let run = |name: &str| {
             let path = place.path().join(name);
-            let root = Folder::of(mount::open_exactly(&path).unwrap(), path);
+            let root = FolderHandle::of(mount::open_exactly(&path).unwrap(), path);
             let mut known = KnownEntries::begin_at(&shelves, &root).unwrap();
             known.record(&root.path.join("x"), b"");
             known.publish().unwrap();

@@ -2,11 +2,11 @@
 
 use super::{
     super::view::RootBuilder,
-    UndoContext, WritablePlaces,
-    folder::{Folder, WorkBudget, shown},
-    inner::{self, InnerEntry, Part},
+    UndoContext, WritablePaths,
+    folder::{FolderHandle, WorkBudget, shown},
+    inner::{self, InnerRepositoryFolder, NestedRepositoryEntry},
     known_entries::KnownEntries,
-    texts::{GitControlFiles, Kind},
+    texts::{GitControlSnapshot, RepositoryKind},
 };
 use rustix::fs::FileType;
 use std::{collections::BTreeMap, ffi::OsStr, io, path::PathBuf};
@@ -21,27 +21,27 @@ const LISTS: [&str; 3] = ["hooks", "remotes", "branches"];
 
 /// The repository of a root, with the state before a run.
 #[derive(Debug)]
-pub(super) struct Repository {
-    pub(super) folder: Folder,
-    own: GitControlFiles,
+pub(super) struct RepositorySnapshot {
+    pub(super) folder: FolderHandle,
+    own: GitControlSnapshot,
     /// Texts of its submodules and working trees, by path.
-    inner: BTreeMap<PathBuf, GitControlFiles>,
+    inner: BTreeMap<PathBuf, GitControlSnapshot>,
 }
 
-impl Repository {
+impl RepositorySnapshot {
     /// Records the state before the run. Hooks become read-only. Settings stay writable, because `git config` is
     /// ordinary work.
     pub(super) fn guard(
         view: &mut RootBuilder<'_>,
-        folder: Folder,
-        ground: &WritablePlaces,
+        folder: FolderHandle,
+        ground: &WritablePaths,
         known: &mut KnownEntries,
     ) -> io::Result<Self> {
         close_lists(view, &folder)?;
         let mut work = WorkBudget::new();
-        let own = GitControlFiles::of(&folder, Kind::Main, &mut work, ground, known)?;
+        let own = GitControlSnapshot::of(&folder, RepositoryKind::Main, &mut work, ground, known)?;
         let mut repository = Self { own, inner: BTreeMap::new(), folder };
-        for part in Part::ALL {
+        for part in InnerRepositoryFolder::ALL {
             repository.guard_part(view, part, &mut work, ground, known)?;
         }
         Ok(repository)
@@ -50,24 +50,24 @@ impl Repository {
     fn guard_part(
         &mut self,
         view: &mut RootBuilder<'_>,
-        part: Part,
+        part: InnerRepositoryFolder,
         work: &mut WorkBudget,
-        ground: &WritablePlaces,
+        ground: &WritablePaths,
         known: &mut KnownEntries,
     ) -> io::Result<()> {
         let mut held = 0;
         let looked = inner::each(&self.folder, part, work, &mut |found, work| {
             let (folder, kind) = match found {
-                InnerEntry::Repository(folder) => (folder, Kind::Module),
-                InnerEntry::Worktree(folder) => (folder, Kind::Worktree),
-                InnerEntry::Link(folder, name) | InnerEntry::Other(folder, name) => {
+                NestedRepositoryEntry::Repository(folder) => (folder, RepositoryKind::Module),
+                NestedRepositoryEntry::Worktree(folder) => (folder, RepositoryKind::Worktree),
+                NestedRepositoryEntry::Link(folder, name) | NestedRepositoryEntry::Other(folder, name) => {
                     return Err(io::Error::new(
                         io::ErrorKind::InvalidInput,
                         format!("`{}` is a symbolic link, or not a folder", shown(&folder.path.join(name))),
                     ));
                 }
             };
-            let mut texts = GitControlFiles::of(folder, kind, work, ground, known)?;
+            let mut texts = GitControlSnapshot::of(folder, kind, work, ground, known)?;
             // A repository with entries of the user is held in place, so that these can be distinguished from entries
             // of the run. Others can be moved and removed, as is usual for submodules and working trees.
             if !texts.foreign.is_empty() || has_hooks(folder, work)? {
@@ -75,7 +75,7 @@ impl Repository {
                 if held > SINGLE_THINGS {
                     return Err(io::ErrorKind::QuotaExceeded.into());
                 }
-                close_lists(view, &Folder::of(view.pinned(&folder.path)?, folder.path.clone()))?;
+                close_lists(view, &FolderHandle::of(view.pinned(&folder.path)?, folder.path.clone()))?;
                 texts.is_held = true;
             }
             self.inner.insert(folder.path.clone(), texts);
@@ -98,30 +98,30 @@ impl Repository {
 }
 
 /// Undoes dangerous settings of a run in a repository that did not exist before.
-pub(super) fn restore_new(folder: Folder, account: &mut UndoContext<'_>) {
-    restore_all(&folder.opened(), &GitControlFiles::default(), &BTreeMap::new(), account);
+pub(super) fn restore_new(folder: FolderHandle, account: &mut UndoContext<'_>) {
+    restore_all(&folder.opened(), &GitControlSnapshot::default(), &BTreeMap::new(), account);
 }
 
 fn restore_all(
-    folder: &Folder,
-    own: &GitControlFiles,
-    inner: &BTreeMap<PathBuf, GitControlFiles>,
+    folder: &FolderHandle,
+    own: &GitControlSnapshot,
+    inner: &BTreeMap<PathBuf, GitControlSnapshot>,
     account: &mut UndoContext<'_>,
 ) {
     restore_lists(folder, &mut WorkBudget::new(), account);
-    own.restore(folder, Kind::Main, &mut WorkBudget::new(), account);
+    own.restore(folder, RepositoryKind::Main, &mut WorkBudget::new(), account);
     let mut work = WorkBudget::new();
-    let none = GitControlFiles::default();
-    for part in Part::ALL {
+    let none = GitControlSnapshot::default();
+    for part in InnerRepositoryFolder::ALL {
         let looked = inner::each(folder, part, &mut work, &mut |found, work| {
             let (folder, kind) = match found {
-                InnerEntry::Repository(folder) => (folder, Kind::Module),
-                InnerEntry::Worktree(folder) => (folder, Kind::Worktree),
-                InnerEntry::Link(list, name) => {
+                NestedRepositoryEntry::Repository(folder) => (folder, RepositoryKind::Module),
+                NestedRepositoryEntry::Worktree(folder) => (folder, RepositoryKind::Worktree),
+                NestedRepositoryEntry::Link(list, name) => {
                     list.remove_link(name, account.report);
                     return Ok(());
                 }
-                InnerEntry::Other(folder, name) => {
+                NestedRepositoryEntry::Other(folder, name) => {
                     folder.set_aside(name, account.report);
                     return Ok(());
                 }
@@ -138,7 +138,7 @@ fn restore_all(
 }
 
 /// Makes existing hooks and similar entries read-only.
-fn close_lists(view: &mut RootBuilder<'_>, git: &Folder) -> io::Result<()> {
+fn close_lists(view: &mut RootBuilder<'_>, git: &FolderHandle) -> io::Result<()> {
     for name in LISTS.into_iter().chain(["commondir"]) {
         if git.kind(name)?.is_some() {
             view.seal(&git.path.join(name), git.handle_of(name)?)?;
@@ -148,7 +148,7 @@ fn close_lists(view: &mut RootBuilder<'_>, git: &Folder) -> io::Result<()> {
 }
 
 /// Returns `true` if there is a hook or similar entry that is writable.
-fn has_hooks(git: &Folder, work: &mut WorkBudget) -> io::Result<bool> {
+fn has_hooks(git: &FolderHandle, work: &mut WorkBudget) -> io::Result<bool> {
     for list in LISTS {
         if git.kind(list)?.is_some()
             && !git.is_closed(list)
@@ -161,7 +161,7 @@ fn has_hooks(git: &Folder, work: &mut WorkBudget) -> io::Result<bool> {
 }
 
 /// Moves aside hooks and similar entries that the run added to the repository.
-fn restore_lists(git: &Folder, work: &mut WorkBudget, account: &mut UndoContext<'_>) {
+fn restore_lists(git: &FolderHandle, work: &mut WorkBudget, account: &mut UndoContext<'_>) {
     for list in LISTS {
         match git.kind(list) {
             Ok(None) => {}
@@ -172,8 +172,8 @@ fn restore_lists(git: &Folder, work: &mut WorkBudget, account: &mut UndoContext<
     }
 }
 
-fn restore_list(git: &Folder, list: &str, work: &mut WorkBudget, account: &mut UndoContext<'_>) {
-    let listed = git.inner(list).map(Folder::opened).and_then(|folder| Ok((folder.names(work)?, folder)));
+fn restore_list(git: &FolderHandle, list: &str, work: &mut WorkBudget, account: &mut UndoContext<'_>) {
+    let listed = git.inner(list).map(FolderHandle::opened).and_then(|folder| Ok((folder.names(work)?, folder)));
     let Ok((names, folder)) = listed else { return git.set_aside(list, account.report) };
     let new: Vec<_> = names.into_iter().filter(|name| is_hook(name)).collect();
     if new.len() > SINGLE_HOOKS {

@@ -1,9 +1,9 @@
 //! Files of a repository whose texts decide what git does.
 
 use super::{
-    super::git_config::{self, Judgement, Setting},
-    UndoContext, WritablePlaces,
-    folder::{Draft, FileSnapshot, Folder, State, WorkBudget, shown},
+    super::git_config::{self, GitConfigCleanup, GitSetting},
+    UndoContext, WritablePaths,
+    folder::{FileDraft, FileSnapshot, FileStamp, FolderHandle, WorkBudget, shown},
     ground::line,
     known_entries::KnownEntries,
 };
@@ -15,7 +15,7 @@ const NAMES: [&str; 4] = ["config", "config.worktree", "commondir", "gitdir"];
 
 /// Kind of repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum RepositoryKind {
     /// The repository of the root itself.
     Main,
     /// The repository of a submodule.
@@ -26,11 +26,11 @@ pub(super) enum Kind {
 
 /// Texts that existed before, and that the run could change.
 #[derive(Debug, Default)]
-pub(super) struct GitControlFiles {
+pub(super) struct GitControlSnapshot {
     /// Texts that are restored if nothing else helps.
     before: BTreeMap<&'static str, FileSnapshot>,
     /// State in which each file was found.
-    found: BTreeMap<&'static str, State>,
+    found: BTreeMap<&'static str, FileStamp>,
     /// Files with content that did not exist for all living runs: it is the user's own, or one of those runs planted
     /// it.
     pub(super) foreign: Vec<&'static str>,
@@ -39,20 +39,20 @@ pub(super) struct GitControlFiles {
     pub(super) is_held: bool,
 }
 
-impl GitControlFiles {
+impl GitControlSnapshot {
     pub(super) fn of(
-        git: &Folder,
-        kind: Kind,
+        git: &FolderHandle,
+        kind: RepositoryKind,
         work: &mut WorkBudget,
-        ground: &WritablePlaces,
+        ground: &WritablePaths,
         known: &mut KnownEntries,
     ) -> io::Result<Self> {
-        let mut texts = Self { is_held: kind == Kind::Main, ..Self::default() };
+        let mut texts = Self { is_held: kind == RepositoryKind::Main, ..Self::default() };
         for name in NAMES.into_iter().filter(|name| !git.is_closed(name)) {
             let Some(text) = git.text(name, work)? else { continue };
             texts.found.insert(name, text.state);
             let whole = text.bytes.clone();
-            let before = TextFile::of(git, name, kind).known(text, ground, known);
+            let before = GitControlFile::of(git, name, kind).known(text, ground, known);
             if name != "gitdir" && before.as_ref().is_none_or(|text| text.bytes != whole) {
                 texts.foreign.push(name);
             }
@@ -61,9 +61,15 @@ impl GitControlFiles {
         Ok(texts)
     }
 
-    pub(super) fn restore(&self, git: &Folder, kind: Kind, work: &mut WorkBudget, account: &mut UndoContext<'_>) {
+    pub(super) fn restore(
+        &self,
+        git: &FolderHandle,
+        kind: RepositoryKind,
+        work: &mut WorkBudget,
+        account: &mut UndoContext<'_>,
+    ) {
         for name in NAMES.into_iter().filter(|name| !git.is_closed(name)) {
-            let mut file = TextFile::of(git, name, kind);
+            let mut file = GitControlFile::of(git, name, kind);
             // The file is unchanged. Changes that another run made before are undone at the end of that run. For
             // folders that can be moved this is not enough, except for a file that is only reported.
             file.is_as_found = (self.is_held || name == "gitdir")
@@ -75,11 +81,11 @@ impl GitControlFiles {
     }
 }
 
-struct TextFile<'a> {
+struct GitControlFile<'a> {
     name: &'static str,
     path: PathBuf,
-    git: &'a Folder,
-    kind: Kind,
+    git: &'a FolderHandle,
+    kind: RepositoryKind,
     /// `true` if the file is unchanged and that is conclusive.
     is_as_found: bool,
     /// `true` if the file had content that may be the user's own and was not recorded.
@@ -87,26 +93,26 @@ struct TextFile<'a> {
 }
 
 /// Action that a text requires.
-enum Verdict {
+enum TextVerdict {
     Fine,
     /// Path of a working tree elsewhere. Git runs and reads nothing there, and a working tree that another process
     /// creates meanwhile would be lost without it.
     Elsewhere,
     /// Replacement by this text, from which these settings were removed.
-    Without(FileSnapshot, Vec<Setting>),
+    Without(FileSnapshot, Vec<GitSetting>),
     /// Text that cannot be judged, or must not exist. It is set aside, and the previous text is restored.
     GivesWay,
     /// The previous text must be restored.
     Missing,
 }
 
-impl<'a> TextFile<'a> {
-    fn of(git: &'a Folder, name: &'static str, kind: Kind) -> Self {
+impl<'a> GitControlFile<'a> {
+    fn of(git: &'a FolderHandle, name: &'static str, kind: RepositoryKind) -> Self {
         Self { name, path: git.path.join(name), git, kind, is_as_found: false, is_foreign: false }
     }
 
     /// Records the content. Returns the text without parts that do not count as existing before.
-    fn known(&self, mut text: FileSnapshot, ground: &WritablePlaces, known: &mut KnownEntries) -> Option<FileSnapshot> {
+    fn known(&self, mut text: FileSnapshot, ground: &WritablePaths, known: &mut KnownEntries) -> Option<FileSnapshot> {
         match self.name {
             "config" | "config.worktree" => {
                 let Some(settings) = git_config::settings(&text.bytes) else {
@@ -116,13 +122,13 @@ impl<'a> TextFile<'a> {
                     known.record(&self.path, &placed.setting.bytes());
                 }
                 match self.judge_settings(&text.bytes, ground, known) {
-                    Judgement::Fine => {}
-                    Judgement::Without { text: rest, .. } => text.bytes = rest,
-                    Judgement::Unreadable => return None,
+                    GitConfigCleanup::Fine => {}
+                    GitConfigCleanup::Without { text: rest, .. } => text.bytes = rest,
+                    GitConfigCleanup::Unreadable => return None,
                 }
             }
             _ if known.record(&self.path, &text.bytes) => {}
-            "commondir" if self.kind == Kind::Worktree => text.bytes = [OWN_REPOSITORY, b"\n"].concat(),
+            "commondir" if self.kind == RepositoryKind::Worktree => text.bytes = [OWN_REPOSITORY, b"\n"].concat(),
             _ => return None,
         }
         Some(text)
@@ -130,22 +136,22 @@ impl<'a> TextFile<'a> {
 
     fn restore(&self, before: Option<&FileSnapshot>, work: &mut WorkBudget, account: &mut UndoContext<'_>) {
         match self.verdict(before, work, account) {
-            Verdict::Fine => return,
-            Verdict::Elsewhere => {
+            TextVerdict::Fine => return,
+            TextVerdict::Elsewhere => {
                 return account.report.left(format!(
                     "`{}` names a working tree outside of the roots, and it is unknown whether this command set it: \
                      check it before you use `git worktree` there",
                     shown(&self.path)
                 ));
             }
-            Verdict::Without(..) | Verdict::GivesWay | Verdict::Missing => {}
+            TextVerdict::Without(..) | TextVerdict::GivesWay | TextVerdict::Missing => {}
         }
         // The file is read again under the lock of git, so that a concurrent change is not lost.
         let draft = self.git.draft(self.name, &mut account.patience);
         let is_without_lock = draft.as_ref().is_ok_and(|draft| !draft.is_locked);
         match self.verdict(before, work, account) {
-            Verdict::Fine | Verdict::Elsewhere => return,
-            Verdict::Without(text, out) => {
+            TextVerdict::Fine | TextVerdict::Elsewhere => return,
+            TextVerdict::Without(text, out) => {
                 // Fails if the file system has no hard links. The removed settings are reported in any case.
                 let kept = if self.is_foreign { self.git.keep(self.name).ok() } else { None };
                 match draft.and_then(|draft| draft.finish(&text.bytes, text.rights)) {
@@ -159,8 +165,8 @@ impl<'a> TextFile<'a> {
                     Err(error) => self.set_aside_and_restore(before, Err(error), account),
                 }
             }
-            Verdict::GivesWay => self.set_aside_and_restore(before, draft, account),
-            Verdict::Missing => self.write_again(before, draft, account),
+            TextVerdict::GivesWay => self.set_aside_and_restore(before, draft, account),
+            TextVerdict::Missing => self.write_again(before, draft, account),
         }
         if is_without_lock {
             account.report.undone(format!(
@@ -174,14 +180,19 @@ impl<'a> TextFile<'a> {
     fn set_aside_and_restore(
         &self,
         before: Option<&FileSnapshot>,
-        draft: io::Result<Draft<'_>>,
+        draft: io::Result<FileDraft<'_>>,
         account: &mut UndoContext<'_>,
     ) {
         self.git.set_aside(self.name, account.report);
         self.write_again(before, draft, account);
     }
 
-    fn write_again(&self, before: Option<&FileSnapshot>, draft: io::Result<Draft<'_>>, account: &mut UndoContext<'_>) {
+    fn write_again(
+        &self,
+        before: Option<&FileSnapshot>,
+        draft: io::Result<FileDraft<'_>>,
+        account: &mut UndoContext<'_>,
+    ) {
         let Some(before) = before else { return };
         let path = shown(&self.path);
         match draft.and_then(|draft| draft.finish(&before.bytes, before.rights)) {
@@ -190,45 +201,47 @@ impl<'a> TextFile<'a> {
         }
     }
 
-    fn verdict(&self, before: Option<&FileSnapshot>, work: &mut WorkBudget, account: &UndoContext<'_>) -> Verdict {
+    fn verdict(&self, before: Option<&FileSnapshot>, work: &mut WorkBudget, account: &UndoContext<'_>) -> TextVerdict {
         let mut text = match self.git.text(self.name, work) {
-            Ok(None) if before.is_none() || matches!(self.name, "config.worktree" | "gitdir") => return Verdict::Fine,
-            Ok(None) => return Verdict::Missing,
+            Ok(None) if before.is_none() || matches!(self.name, "config.worktree" | "gitdir") => {
+                return TextVerdict::Fine;
+            }
+            Ok(None) => return TextVerdict::Missing,
             Ok(Some(text)) => text,
-            Err(_) if self.is_as_found => return Verdict::Fine,
-            Err(_) => return Verdict::GivesWay,
+            Err(_) if self.is_as_found => return TextVerdict::Fine,
+            Err(_) => return TextVerdict::GivesWay,
         };
         let is_own = self.is_as_found || before.is_some_and(|before| before.bytes == text.bytes);
         let judgement = match (self.name, self.kind) {
             // The target of the path changes with the file system, so the text is judged even if it is unchanged.
             ("config" | "config.worktree", _) => self.judge_settings(&text.bytes, account.ground, account.known),
-            _ if is_own => Judgement::Fine,
-            ("gitdir", Kind::Worktree) if !account.ground.is_place(&text.bytes, &self.git.path) => {
-                return Verdict::Elsewhere;
+            _ if is_own => GitConfigCleanup::Fine,
+            ("gitdir", RepositoryKind::Worktree) if !account.ground.is_place(&text.bytes, &self.git.path) => {
+                return TextVerdict::Elsewhere;
             }
-            ("gitdir", _) => Judgement::Fine,
-            ("commondir", Kind::Worktree) if line(&text.bytes) == OWN_REPOSITORY => Judgement::Fine,
-            _ => Judgement::Unreadable,
+            ("gitdir", _) => GitConfigCleanup::Fine,
+            ("commondir", RepositoryKind::Worktree) if line(&text.bytes) == OWN_REPOSITORY => GitConfigCleanup::Fine,
+            _ => GitConfigCleanup::Unreadable,
         };
         match judgement {
-            Judgement::Fine => Verdict::Fine,
-            Judgement::Unreadable if is_own => Verdict::Fine,
-            Judgement::Unreadable => Verdict::GivesWay,
-            Judgement::Without { text: rest, out } => {
+            GitConfigCleanup::Fine => TextVerdict::Fine,
+            GitConfigCleanup::Unreadable if is_own => TextVerdict::Fine,
+            GitConfigCleanup::Unreadable => TextVerdict::GivesWay,
+            GitConfigCleanup::Without { text: rest, out } => {
                 text.bytes = rest;
-                Verdict::Without(text, out)
+                TextVerdict::Without(text, out)
             }
         }
     }
 
-    fn judge_settings(&self, text: &[u8], ground: &WritablePlaces, known: &KnownEntries) -> Judgement {
+    fn judge_settings(&self, text: &[u8], ground: &WritablePaths, known: &KnownEntries) -> GitConfigCleanup {
         git_config::without(text, &|one| {
             let is_judged = !self.is_as_found || one.is_worktree();
             is_judged && self.is_refused(one, ground) && !known.has(&self.path, &one.bytes())
         })
     }
 
-    fn is_refused(&self, setting: &Setting, ground: &WritablePlaces) -> bool {
-        setting.is_refused(&|path| self.kind == Kind::Module && ground.is_plain(path, &self.git.path))
+    fn is_refused(&self, setting: &GitSetting, ground: &WritablePaths) -> bool {
+        setting.is_refused(&|path| self.kind == RepositoryKind::Module && ground.is_plain(path, &self.git.path))
     }
 }

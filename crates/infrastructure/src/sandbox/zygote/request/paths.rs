@@ -17,7 +17,7 @@ enum EncodedPath<'a> {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum DecodedPath {
+enum OwnedEncodedPath {
     Text(String),
     Bytes(Vec<u8>),
 }
@@ -28,11 +28,11 @@ impl<'a> From<&'a Path> for EncodedPath<'a> {
     }
 }
 
-impl From<DecodedPath> for PathBuf {
-    fn from(taken: DecodedPath) -> Self {
+impl From<OwnedEncodedPath> for PathBuf {
+    fn from(taken: OwnedEncodedPath) -> Self {
         match taken {
-            DecodedPath::Text(text) => text.into(),
-            DecodedPath::Bytes(bytes) => OsString::from_vec(bytes).into(),
+            OwnedEncodedPath::Text(text) => text.into(),
+            OwnedEncodedPath::Bytes(bytes) => OsString::from_vec(bytes).into(),
         }
     }
 }
@@ -42,7 +42,7 @@ pub(super) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::
 }
 
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
-    DecodedPath::deserialize(deserializer).map(Into::into)
+    OwnedEncodedPath::deserialize(deserializer).map(Into::into)
 }
 
 pub(super) mod several {
@@ -53,7 +53,7 @@ pub(super) mod several {
     }
 
     pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf>, D::Error> {
-        Ok(Vec::<DecodedPath>::deserialize(deserializer)?.into_iter().map(Into::into).collect())
+        Ok(Vec::<OwnedEncodedPath>::deserialize(deserializer)?.into_iter().map(Into::into).collect())
     }
 }
 
@@ -67,6 +67,6 @@ pub(super) mod option {
     pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<PathBuf>, D::Error> {
-        Ok(Option::<DecodedPath>::deserialize(deserializer)?.map(Into::into))
+        Ok(Option::<OwnedEncodedPath>::deserialize(deserializer)?.map(Into::into))
     }
 }

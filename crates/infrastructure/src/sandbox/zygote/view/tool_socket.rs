@@ -5,7 +5,7 @@ use crate::sandbox::{
     offered_tools::{PLACE, PROGRAM, SOCKET},
     zygote::{
         mount::{self, MountRestrictions},
-        request::{Failure, Step},
+        request::{StepFailure, StepResultExt},
         stage,
     },
 };
@@ -22,12 +22,12 @@ const WAITING: i32 = 128;
 impl RootBuilder<'_> {
     /// Mounts the program and listens for it. The socket is created in the root of the run, which exists nowhere else:
     /// no path of the machine or of another run leads to it.
-    pub(in crate::sandbox::zygote) fn offer_tools(&self) -> Result<OwnedFd, Failure> {
+    pub(in crate::sandbox::zygote) fn offer_tools(&self) -> Result<OwnedFd, StepFailure> {
         let step = || "offer tools".to_owned();
         let program = stage::at(stage::PROGRAM);
         if mount::open_exactly(&program).is_err() {
             let reason = "the program that runs Toolstead was moved or replaced before its first command; restart it";
-            return Err(Failure::new(step(), reason));
+            return Err(StepFailure::new(step(), reason));
         }
         self.bind(&program, Path::new(PROGRAM), Some(MountRestrictions::READ_ONLY), None)?;
         self.listener().step(step)

@@ -2,7 +2,7 @@
 
 use super::{
     super::tree::{
-        NodeId, Tree, WalkEvent,
+        NodeId, PageTree, WalkEvent,
         visible::{is_block, is_left_out},
     },
     inline::longest_run,
@@ -58,7 +58,7 @@ const LANGUAGES: [&str; 45] = [
 ];
 
 /// Returns the lines of a block of code with the fences around it; none if it is empty.
-pub(super) fn lines(tree: &Tree, pre: NodeId) -> Vec<String> {
+pub(super) fn lines(tree: &PageTree, pre: NodeId) -> Vec<String> {
     let code = text(tree, pre);
     let code = code.trim_end().trim_start_matches('\n');
     if code.trim().is_empty() {
@@ -72,7 +72,7 @@ pub(super) fn lines(tree: &Tree, pre: NodeId) -> Vec<String> {
 }
 
 /// Returns the text below a node with its line breaks and spaces.
-pub(super) fn text(tree: &Tree, node: NodeId) -> String {
+pub(super) fn text(tree: &PageTree, node: NodeId) -> String {
     let mut text = String::new();
     let mut walk = tree.walk(node);
     while let Some(step) = walk.next() {
@@ -103,7 +103,7 @@ fn line_start(text: &mut String) {
 }
 
 /// Returns the language that a class of the block, of its child or of a container names.
-fn language(tree: &Tree, pre: NodeId) -> Option<String> {
+fn language(tree: &PageTree, pre: NodeId) -> Option<String> {
     let inner = tree.children(pre).find(|child| tree.tag(*child) == Some("code"));
     let mut outer = tree.parent(pre);
     let mut around = Vec::new();
@@ -119,7 +119,7 @@ fn language(tree: &Tree, pre: NodeId) -> Option<String> {
     [inner, Some(pre)].into_iter().flatten().chain(around).find_map(|node| named(tree, node))
 }
 
-fn named(tree: &Tree, node: NodeId) -> Option<String> {
+fn named(tree: &PageTree, node: NodeId) -> Option<String> {
     let data = ["data-lang", "data-language"].into_iter().find_map(|name| tree.attribute(node, name));
     let classes = tree.attribute(node, "class").unwrap_or_default();
     let by_word = || {

@@ -9,12 +9,12 @@ pub(super) enum Mark {
     Code,
     Raised,
     Lowered,
-    Link(Target),
+    Link(LinkTarget),
 }
 
 /// Target of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Target {
+pub(super) enum LinkTarget {
     /// Address outside the page.
     Address {
         url: String,
@@ -26,7 +26,7 @@ pub(super) enum Target {
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenMark {
     mark: Mark,
     start: usize,
     /// `true` if an earlier paragraph contains a part of it.
@@ -35,16 +35,16 @@ struct Open {
 
 /// A paragraph that is being written.
 #[derive(Debug, Default)]
-pub(super) struct Inline {
+pub(super) struct InlineWriter {
     text: String,
-    open: Vec<Open>,
+    open: Vec<OpenMark>,
     /// Last closed mark, with the start and end of its text.
     closed: Option<(Mark, usize, usize)>,
     /// Links to other addresses so far, with their texts.
     links: Vec<(String, String)>,
 }
 
-impl Inline {
+impl InlineWriter {
     pub(super) fn is_empty(&self) -> bool {
         self.text.trim().is_empty()
     }
@@ -112,11 +112,11 @@ impl Inline {
             let start = *start;
             self.text.truncate(self.text.len() - sign.len());
             self.text.replace_range(start..start + sign.len(), "");
-            self.open.push(Open { mark, start, has_shown: false });
+            self.open.push(OpenMark { mark, start, has_shown: false });
             self.closed = None;
             return;
         }
-        self.open.push(Open { mark, start: self.text.len(), has_shown: false });
+        self.open.push(OpenMark { mark, start: self.text.len(), has_shown: false });
     }
 
     /// Closes the mark that was opened last.
@@ -146,8 +146,8 @@ impl Inline {
     /// Takes the paragraph; open marks continue in the next one.
     pub(super) fn take(&mut self) -> String {
         for index in (0..self.open.len()).rev() {
-            let Open { mark, start, has_shown } = &self.open[index];
-            let open = Open { mark: mark.clone(), start: *start, has_shown: *has_shown };
+            let OpenMark { mark, start, has_shown } = &self.open[index];
+            let open = OpenMark { mark: mark.clone(), start: *start, has_shown: *has_shown };
             let before = self.text[open.start.min(self.text.len())..].trim().is_empty();
             self.wrap(&open, false);
             self.open[index].has_shown |= !before;
@@ -160,7 +160,7 @@ impl Inline {
     }
 
     /// Puts a mark around the text added since it was opened. White space stays outside.
-    fn wrap(&mut self, open: &Open, is_end: bool) {
+    fn wrap(&mut self, open: &OpenMark, is_end: bool) {
         let content = self.text.split_off(open.start.min(self.text.len()));
         let trimmed = content.trim();
         if content.starts_with(char::is_whitespace) {
@@ -168,7 +168,7 @@ impl Inline {
         }
         let start = self.text.len();
         match &open.mark {
-            Mark::Link(Target::Address { url, label }) => {
+            Mark::Link(LinkTarget::Address { url, label }) => {
                 if !trimmed.is_empty() {
                     self.links.push((trimmed.to_owned(), url.clone()));
                     self.add_link(trimmed, url);
@@ -179,8 +179,8 @@ impl Inline {
             }
             _ if trimmed.is_empty() => {}
             // Signs that link to their own heading.
-            Mark::Link(Target::InPage) if matches!(trimmed, "¶" | "§" | "#" | "\\#" | "🔗") => {}
-            Mark::Link(Target::InPage) => self.text.push_str(trimmed),
+            Mark::Link(LinkTarget::InPage) if matches!(trimmed, "¶" | "§" | "#" | "\\#" | "🔗") => {}
+            Mark::Link(LinkTarget::InPage) => self.text.push_str(trimmed),
             Mark::Code => self.add_code(trimmed),
             Mark::Raised => self.add_shifted(trimmed, "^", raised),
             Mark::Lowered => self.add_shifted(trimmed, "_", lowered),

@@ -5,7 +5,7 @@ const MAX_PREFIXES: usize = 24;
 
 /// Lines so far.
 #[derive(Debug)]
-pub(super) struct Lines {
+pub(super) struct MarkdownWriter {
     text: String,
     count: usize,
     most: usize,
@@ -31,7 +31,7 @@ struct Prefix {
     rest: String,
 }
 
-impl Lines {
+impl MarkdownWriter {
     pub(super) fn new(most: usize) -> Self {
         Self { text: String::new(), count: 0, most, is_cut: false, gap: Gap::Line, prefixes: Vec::new() }
     }

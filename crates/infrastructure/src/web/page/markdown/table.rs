@@ -1,6 +1,6 @@
 //! Tables: which of them contain data, and their lines in Markdown.
 
-use super::super::tree::{NodeId, Tree, WalkEvent};
+use super::super::tree::{NodeId, PageTree, WalkEvent};
 use std::collections::HashSet;
 
 /// Maximum number of columns of a table; the last one receives the text of further ones.
@@ -10,15 +10,15 @@ const MAX_SPAN: usize = 1_000;
 
 /// Returns the tables of a page that contain data. The others lay out parts of the page, which are written one below
 /// the other.
-pub(super) fn data_tables(tree: &Tree) -> HashSet<NodeId> {
+pub(super) fn data_tables(tree: &PageTree) -> HashSet<NodeId> {
     let mut data = HashSet::new();
-    let mut open: Vec<Facts> = Vec::new();
+    let mut open: Vec<TableFacts> = Vec::new();
     for step in tree.walk(tree.root()) {
         match step {
             WalkEvent::Enter(node) => match tree.tag(node) {
                 Some("table") => {
                     open.iter_mut().for_each(|table| table.has_blocks = true);
-                    open.push(Facts::of(tree, node));
+                    open.push(TableFacts::of(tree, node));
                 }
                 Some(tag) => {
                     if let Some(table) = open.last_mut() {
@@ -42,7 +42,7 @@ pub(super) fn data_tables(tree: &Tree) -> HashSet<NodeId> {
 
 /// Properties that distinguish a table of data from one for layout.
 #[derive(Default)]
-struct Facts {
+struct TableFacts {
     is_presentation: bool,
     has_heads: bool,
     has_blocks: bool,
@@ -50,8 +50,8 @@ struct Facts {
     columns_of_row: usize,
 }
 
-impl Facts {
-    fn of(tree: &Tree, table: NodeId) -> Self {
+impl TableFacts {
+    fn of(tree: &PageTree, table: NodeId) -> Self {
         let is_presentation = matches!(tree.attribute(table, "role"), Some("presentation" | "none"));
         Self { is_presentation, ..Self::default() }
     }

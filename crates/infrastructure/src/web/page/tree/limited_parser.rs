@@ -1,6 +1,6 @@
 //! The parser with limits: elements that are too deep or too many do not reach the builder of the tree.
 
-use super::{MAX_DEPTH, MAX_NODES, NodeId, Tree, sink::Sink};
+use super::{MAX_DEPTH, MAX_NODES, NodeId, PageTree, sink::Sink};
 use html5ever::{
     LocalName,
     buffer_queue::BufferQueue,
@@ -45,7 +45,7 @@ const FLAT: [&str; 26] = [
 ];
 
 /// Parses a text into a tree.
-pub(super) fn parse(text: &str) -> Tree {
+pub(super) fn parse(text: &str) -> PageTree {
     let builder = TreeBuilder::new(
         Sink::new(),
         TreeBuilderOpts { scripting_enabled: false, drop_doctype: true, ..TreeBuilderOpts::default() },
@@ -135,7 +135,7 @@ impl TokenFilter {
 
     /// Counts what the builder holds: open elements, and formatting elements that it would reopen.
     fn depth(&self) -> usize {
-        let count = Count::default();
+        let count = HandleCounter::default();
         self.builder.trace_handles(&count);
         self.counted.set((count.0.get(), self.builder.sink.elements()));
         count.0.get()
@@ -143,9 +143,9 @@ impl TokenFilter {
 }
 
 #[derive(Default)]
-struct Count(Cell<usize>);
+struct HandleCounter(Cell<usize>);
 
-impl Tracer for Count {
+impl Tracer for HandleCounter {
     type Handle = NodeId;
 
     fn trace_handle(&self, _: &NodeId) {

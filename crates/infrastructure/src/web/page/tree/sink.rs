@@ -1,6 +1,6 @@
 //! The part of the tree that the parser writes to.
 
-use super::{Content, Element, Node, NodeId, Tree};
+use super::{Content, HtmlElement, Node, NodeId, PageTree};
 use html5ever::{
     Attribute, LocalName, Namespace, QualName,
     interface::{ElemName, ElementFlags, NodeOrText, QuirksMode, TreeSink},
@@ -19,9 +19,9 @@ pub(super) struct Sink {
 
 /// A copy of a name, because the nodes are behind a `RefCell`.
 #[derive(Debug)]
-pub(super) struct Name(QualName);
+pub(super) struct ElementName(QualName);
 
-impl ElemName for Name {
+impl ElemName for ElementName {
     fn ns(&self) -> &Namespace {
         &self.0.ns
     }
@@ -109,11 +109,11 @@ impl Sink {
 
 impl TreeSink for Sink {
     type Handle = NodeId;
-    type Output = Tree;
-    type ElemName<'a> = Name;
+    type Output = PageTree;
+    type ElemName<'a> = ElementName;
 
-    fn finish(self) -> Tree {
-        Tree { nodes: self.nodes.into_inner(), ..Tree::default() }
+    fn finish(self) -> PageTree {
+        PageTree { nodes: self.nodes.into_inner(), ..PageTree::default() }
     }
 
     fn parse_error(&self, _: Cow<'static, str>) {}
@@ -122,10 +122,10 @@ impl TreeSink for Sink {
         NodeId(0)
     }
 
-    fn elem_name<'a>(&'a self, target: &'a NodeId) -> Name {
+    fn elem_name<'a>(&'a self, target: &'a NodeId) -> ElementName {
         self.with(*target, |node| match &node.content {
-            Content::Element(element) => Name(element.name.clone()),
-            _ => Name(QualName::new(None, Namespace::default(), LocalName::default())),
+            Content::Element(element) => ElementName(element.name.clone()),
+            _ => ElementName(QualName::new(None, Namespace::default(), LocalName::default())),
         })
     }
 
@@ -133,7 +133,7 @@ impl TreeSink for Sink {
         self.elements.set(self.elements.get() + 1);
         let template = flags.template.then(|| self.add(Content::Nothing));
         let is_integration_point = flags.mathml_annotation_xml_integration_point;
-        self.add(Content::Element(Box::new(Element { name, attributes, template, is_integration_point })))
+        self.add(Content::Element(Box::new(HtmlElement { name, attributes, template, is_integration_point })))
     }
 
     fn create_comment(&self, _: StrTendril) -> NodeId {

@@ -1,6 +1,6 @@
 //! Parts of a page that a reader does not see.
 
-use super::{NodeId, Tree};
+use super::{NodeId, PageTree};
 
 /// Block elements.
 const BLOCKS: [&str; 52] = [
@@ -70,7 +70,7 @@ pub(in crate::web::page) fn is_block(tag: &str) -> bool {
 }
 
 /// Returns `true` if a reader does not see an element and everything below it.
-pub(in crate::web::page) fn is_left_out(tree: &Tree, node: NodeId) -> bool {
+pub(in crate::web::page) fn is_left_out(tree: &PageTree, node: NodeId) -> bool {
     tree.tag(node).is_some_and(|tag| {
         LEFT_OUT.contains(&tag)
             || tag == "dialog" && tree.attribute(node, "open").is_none()
@@ -80,7 +80,7 @@ pub(in crate::web::page) fn is_left_out(tree: &Tree, node: NodeId) -> bool {
 }
 
 /// Returns `true` if attributes of an element hide it.
-fn is_hidden(tree: &Tree, node: NodeId) -> bool {
+fn is_hidden(tree: &PageTree, node: NodeId) -> bool {
     tree.attributes(node).any(|(name, value)| match name {
         "hidden" => true,
         "aria-hidden" => value.trim().eq_ignore_ascii_case("true"),
@@ -100,7 +100,7 @@ fn hides(style: &str) -> bool {
 }
 
 /// Returns `true` if an element contains line numbers beside code.
-fn is_gutter(tree: &Tree, node: NodeId) -> bool {
+fn is_gutter(tree: &PageTree, node: NodeId) -> bool {
     const GUTTERS: [&str; 9] =
         ["linenos", "lineno", "linenodiv", "line-numbers", "line-number", "gutter", "blob-num", "rouge-gutter", "lnt"];
     tree.attribute(node, "class").is_some_and(|classes| classes.split_ascii_whitespace().any(|it| GUTTERS.contains(&it)))

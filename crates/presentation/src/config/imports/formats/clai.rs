@@ -1,24 +1,24 @@
 //! Banned phrases and the tool selection of clai.
 
 use crate::config::{
-    imports::translation::{Format, Translation},
+    imports::translation::{ForeignFormat, TranslatedFileBuilder},
     tree::{
-        node::{Content, Member, Node},
+        node::{Member, Node, NodeContent},
         origin::Origin,
     },
 };
 use toolstead_domain::Effect;
 
-pub(super) const FORMAT: Format = Format { keys: &["tools", "use_tools", "use-tools"], take };
+pub(super) const FORMAT: ForeignFormat = ForeignFormat { keys: &["tools", "use_tools", "use-tools"], take };
 
-fn take(made: &mut Translation<'_>, member: Member) -> Option<Member> {
+fn take(made: &mut TranslatedFileBuilder<'_>, member: Member) -> Option<Member> {
     let Member { name, origin, node } = member;
     match (name.as_str(), node.content) {
-        ("tools", Content::List(nodes)) => made.selection(&name, nodes, &origin),
-        ("use_tools" | "use-tools", Content::Boolean(false)) => {
-            made.put("tools", "select", &origin, Content::Text(String::new()));
+        ("tools", NodeContent::List(nodes)) => made.selection(&name, nodes, &origin),
+        ("use_tools" | "use-tools", NodeContent::Boolean(false)) => {
+            made.put("tools", "select", &origin, NodeContent::Text(String::new()));
         }
-        ("use_tools" | "use-tools", Content::Boolean(true)) => {}
+        ("use_tools" | "use-tools", NodeContent::Boolean(true)) => {}
         ("cmd-ban" | "cmd_ban" | "cmdBan", content) => banned(made, &name, content, &node.origin),
         (_, content) => return Some(Member { name, origin, node: Node { content, ..node } }),
     }
@@ -26,9 +26,9 @@ fn take(made: &mut Translation<'_>, member: Member) -> Option<Member> {
 }
 
 /// Translates banned phrases: consecutive words anywhere in a command.
-fn banned(made: &mut Translation<'_>, name: &str, content: Content, origin: &Origin) {
+fn banned(made: &mut TranslatedFileBuilder<'_>, name: &str, content: NodeContent, origin: &Origin) {
     let phrases = match content {
-        Content::Text(text) => text.split(',').map(|phrase| (phrase.to_owned(), origin.clone())).collect(),
+        NodeContent::Text(text) => text.split(',').map(|phrase| (phrase.to_owned(), origin.clone())).collect(),
         content => made.texts(name, content, origin),
     };
     for (phrase, origin) in phrases.iter().filter(|(phrase, _)| !phrase.trim().is_empty()) {

@@ -3,22 +3,22 @@
 use crate::config::{
     imports::{
         prohibitions,
-        translation::{Format, Translation},
+        translation::{ForeignFormat, TranslatedFileBuilder},
     },
     tree::{
-        node::{Content, Member, Node},
+        node::{Member, Node, NodeContent},
         origin::Origin,
         problem::Problem,
     },
 };
 use toolstead_domain::Effect;
 
-pub(super) const FORMAT: Format = Format { keys: &["permissions"], take };
+pub(super) const FORMAT: ForeignFormat = ForeignFormat { keys: &["permissions"], take };
 
-fn take(made: &mut Translation<'_>, member: Member) -> Option<Member> {
+fn take(made: &mut TranslatedFileBuilder<'_>, member: Member) -> Option<Member> {
     let Member { name, origin, node } = member;
     match (name.as_str(), node.content) {
-        ("permissions", Content::Table(members)) => members.into_iter().for_each(|one| permission(made, one)),
+        ("permissions", NodeContent::Table(members)) => members.into_iter().for_each(|one| permission(made, one)),
         ("allowedTools", content) => made.rules(&name, Effect::Allow, content, &node.origin),
         ("disallowedTools", content) => made.rules(&name, Effect::Deny, content, &node.origin),
         ("additionalDirectories", content) => made.folders(&name, content, &node.origin),
@@ -34,7 +34,7 @@ fn take(made: &mut Translation<'_>, member: Member) -> Option<Member> {
 }
 
 /// Translates one member of `permissions`.
-fn permission(made: &mut Translation<'_>, member: Member) {
+fn permission(made: &mut TranslatedFileBuilder<'_>, member: Member) {
     let Member { name, origin, node } = member;
     match name.as_str() {
         "allow" => made.rules(&name, Effect::Allow, node.content, &node.origin),
@@ -42,8 +42,8 @@ fn permission(made: &mut Translation<'_>, member: Member) {
         "deny" => made.rules(&name, Effect::Deny, node.content, &node.origin),
         "defaultMode" => mode(made, node.content, &node.origin),
         "additionalDirectories" => made.folders(&name, node.content, &node.origin),
-        "disableBypassPermissionsMode" if node.content == Content::Text("disable".into()) => {
-            made.put("permissions", "disable_bypass", &origin, Content::Boolean(true));
+        "disableBypassPermissionsMode" if node.content == NodeContent::Text("disable".into()) => {
+            made.put("permissions", "disable_bypass", &origin, NodeContent::Boolean(true));
         }
         _ if prohibitions::HARMLESS_PERMISSIONS.contains(&name.as_str()) => {
             made.note(&origin, format!("`permissions.{name}` has no meaning here"));
@@ -52,9 +52,9 @@ fn permission(made: &mut Translation<'_>, member: Member) {
     }
 }
 
-fn mode(made: &mut Translation<'_>, content: Content, origin: &Origin) {
+fn mode(made: &mut TranslatedFileBuilder<'_>, content: NodeContent, origin: &Origin) {
     let mode = match &content {
-        Content::Text(text) => match text.as_str() {
+        NodeContent::Text(text) => match text.as_str() {
             "default" => "default",
             "plan" => "plan",
             "acceptEdits" => "accept_edits",
@@ -72,5 +72,5 @@ fn mode(made: &mut Translation<'_>, content: Content, origin: &Origin) {
             return made.problems.push(Problem::new(origin.clone(), message));
         }
     };
-    made.put("permissions", "mode", origin, Content::Text(mode.into()));
+    made.put("permissions", "mode", origin, NodeContent::Text(mode.into()));
 }

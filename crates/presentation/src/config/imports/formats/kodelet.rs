@@ -1,9 +1,9 @@
 //! Lists of commands, hosts and tools of kodelet.
 
 use crate::config::{
-    imports::translation::{Format, Translation},
+    imports::translation::{ForeignFormat, TranslatedFileBuilder},
     tree::{
-        node::{Content, Member, Node},
+        node::{Member, Node, NodeContent},
         origin::Origin,
     },
 };
@@ -13,15 +13,15 @@ use toolstead_domain::{Effect, workspace_roots::lexical};
 /// Programs that kodelet never runs, regardless of its lists.
 const BANNED: &[&str] = &["vim", "view", "less", "more", "cd"];
 
-pub(super) const FORMAT: Format = Format { keys: &["allowed_domains_file", "allowed_tools"], take };
+pub(super) const FORMAT: ForeignFormat = ForeignFormat { keys: &["allowed_domains_file", "allowed_tools"], take };
 
-fn take(made: &mut Translation<'_>, member: Member) -> Option<Member> {
+fn take(made: &mut TranslatedFileBuilder<'_>, member: Member) -> Option<Member> {
     let Member { name, origin, node } = member;
     match (name.as_str(), node.content) {
-        ("allowed_tools", Content::List(nodes)) => made.selection(&name, nodes, &origin),
-        ("allowed_tools", Content::Text(none)) if none == "none" => made.selection(&name, Vec::new(), &origin),
+        ("allowed_tools", NodeContent::List(nodes)) => made.selection(&name, nodes, &origin),
+        ("allowed_tools", NodeContent::Text(none)) if none == "none" => made.selection(&name, Vec::new(), &origin),
         ("allowed_commands", content) => commands(made, content, &node.origin),
-        ("allowed_domains_file", Content::Text(path)) => {
+        ("allowed_domains_file", NodeContent::Text(path)) => {
             let base = made.surroundings.base;
             let path = match (path.strip_prefix("~/"), base.home) {
                 (Some(rest), Some(home)) => lexical(home, Path::new(rest)),
@@ -36,7 +36,7 @@ fn take(made: &mut Translation<'_>, member: Member) -> Option<Member> {
 }
 
 /// Translates the list of commands: each entry is a whole command, in which `*` is a wildcard.
-fn commands(made: &mut Translation<'_>, content: Content, origin: &Origin) {
+fn commands(made: &mut TranslatedFileBuilder<'_>, content: NodeContent, origin: &Origin) {
     for (entry, origin) in made.texts("allowed_commands", content, origin) {
         match entry.contains(['?', '[', ']', '{', '}']) {
             true => {

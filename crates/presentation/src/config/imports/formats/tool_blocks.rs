@@ -4,11 +4,11 @@ use crate::config::{
     imports::{
         foreign_tools::FOREIGN_TOOLS,
         prohibitions,
-        translation::{Format, Translation},
+        translation::{ForeignFormat, TranslatedFileBuilder},
     },
     sections::policy::{is_known_tool, is_of_mcp, no_such_tool},
     tree::{
-        node::{Content, Member, Node},
+        node::{Member, Node, NodeContent},
         problem::Problem,
     },
 };
@@ -18,20 +18,20 @@ use toolstead_infrastructure::builtin::names_and_aliases;
 /// Keys of a tool's block, as in Toolstead's own files.
 const BLOCK_KEYS: &[&str] = &["allowed_commands", "denied_commands", "allowed_paths", "denied_paths", "timeout"];
 
-pub(super) const FORMAT: Format = Format { keys: &["tools"], take };
+pub(super) const FORMAT: ForeignFormat = ForeignFormat { keys: &["tools"], take };
 
-fn take(made: &mut Translation<'_>, member: Member) -> Option<Member> {
+fn take(made: &mut TranslatedFileBuilder<'_>, member: Member) -> Option<Member> {
     match (member.name.as_str(), member.node.content) {
-        ("tools", Content::Table(tools)) => tools.into_iter().for_each(|tool| block(made, tool)),
+        ("tools", NodeContent::Table(tools)) => tools.into_iter().for_each(|tool| block(made, tool)),
         (_, content) => return Some(Member { node: Node { content, ..member.node }, ..member }),
     }
     None
 }
 
 /// Translates the table of one tool, whose keys are the same here.
-fn block(made: &mut Translation<'_>, tool: Member) {
+fn block(made: &mut TranslatedFileBuilder<'_>, tool: Member) {
     let Member { name, origin, node } = tool;
-    let Content::Table(members) = node.content else {
+    let NodeContent::Table(members) = node.content else {
         let message = format!("`tools.{name}` must be a table, got {}", node.content);
         return made.problems.push(Problem::new(node.origin, message));
     };
@@ -48,8 +48,8 @@ fn block(made: &mut Translation<'_>, tool: Member) {
         members.into_iter().partition(|member| BLOCK_KEYS.contains(&member.name.as_str()));
     for Member { name: key, origin, node } in others {
         match (key.as_str(), &node.content) {
-            ("enabled", Content::Boolean(true)) => {}
-            ("enabled", Content::Boolean(false)) => {
+            ("enabled", NodeContent::Boolean(true)) => {}
+            ("enabled", NodeContent::Boolean(false)) => {
                 made.derived_rule(Effect::Deny, name.clone(), format!("`false` of `tools.{name}.enabled`"), &origin);
             }
             (key, _) if prohibitions::HARMLESS_OF_TOOLS.contains(&key) => {
@@ -60,5 +60,5 @@ fn block(made: &mut Translation<'_>, tool: Member) {
             }
         }
     }
-    made.put("tools", &name, &origin, Content::Table(known));
+    made.put("tools", &name, &origin, NodeContent::Table(known));
 }

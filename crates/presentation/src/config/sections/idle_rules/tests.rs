@@ -1,10 +1,10 @@
 //! Rules that are reported, and rules that cover something and are not reported.
 
 use super::*;
-use toolstead_domain::{Effect, PatternBase, permission::rule::RuleOrigin};
+use toolstead_domain::{Effect, PatternContext, permission::rule::RuleOrigin};
 
 fn rule(text: &str) -> PermissionRule {
-    PermissionRule::parse(Effect::Allow, text, RuleOrigin::CommandLine, &PatternBase::default()).unwrap()
+    PermissionRule::parse(Effect::Allow, text, RuleOrigin::CommandLine, &PatternContext::default()).unwrap()
 }
 
 /// Returns the remark about the rule on commands with this pattern.
@@ -186,7 +186,7 @@ fn no_beginning_of_a_command_and_no_gap_in_one_that_a_wildcard_covers_is_told_as
                 Effect::Allow,
                 &format!("Bash({pattern})"),
                 RuleOrigin::Program,
-                &PatternBase::default(),
+                &PatternContext::default(),
             ) {
                 assert!(rule.meets(&[Access::RunCommand(command.clone())], &Default::default()), "{pattern}: {line}");
                 let message = note_for(&pattern).filter(|message| !message.contains("no command but questions"));

@@ -1,6 +1,6 @@
 //! The programs whose configuration may define MCP servers, and the places of their files on Linux.
 
-use crate::config::{layers::environment::Environment, tree::format::Format};
+use crate::config::{layers::environment::EnvironmentVariables, tree::format::ConfigFormat};
 use std::path::{Path, PathBuf};
 
 /// Notation in which a program describes MCP servers. It decides the meaning of keys and texts that several programs
@@ -78,7 +78,7 @@ enum UserFolder {
 
 /// A program, with the files in which it describes MCP servers.
 #[derive(Debug)]
-pub(crate) struct Client {
+pub(crate) struct ForeignClient {
     /// Name on the command line.
     pub(crate) name: &'static str,
     /// Name for display.
@@ -92,36 +92,36 @@ pub(crate) struct Client {
 use UserFolder::{Config, Home, Variable};
 
 /// All programs, in the order of lists. Of files that describe the same server, the first one counts.
-pub(crate) const CLIENTS: &[Client] = &[
-    Client {
+pub(crate) const CLIENTS: &[ForeignClient] = &[
+    ForeignClient {
         name: "claude-code",
         title: "Claude Code",
         dialect: ServerDialect::ClaudeCode,
         user_files: &[(Variable("CLAUDE_CONFIG_DIR", ""), ".claude.json")],
         project_files: &[".mcp.json"],
     },
-    Client {
+    ForeignClient {
         name: "claude-desktop",
         title: "Claude Desktop",
         dialect: ServerDialect::ClaudeDesktop,
         user_files: &[(Config, "Claude/claude_desktop_config.json")],
         project_files: &[],
     },
-    Client {
+    ForeignClient {
         name: "cursor",
         title: "Cursor",
         dialect: ServerDialect::Cursor,
         user_files: &[(Home, ".cursor/mcp.json")],
         project_files: &[".cursor/mcp.json"],
     },
-    Client {
+    ForeignClient {
         name: "windsurf",
         title: "Windsurf",
         dialect: ServerDialect::Windsurf,
         user_files: &[(Home, ".codeium/windsurf/mcp_config.json"), (Home, ".codeium/mcp_config.json")],
         project_files: &[],
     },
-    Client {
+    ForeignClient {
         name: "vscode",
         title: "VS Code",
         dialect: ServerDialect::VsCode,
@@ -133,42 +133,42 @@ pub(crate) const CLIENTS: &[Client] = &[
         ],
         project_files: &[".vscode/mcp.json"],
     },
-    Client {
+    ForeignClient {
         name: "zed",
         title: "Zed",
         dialect: ServerDialect::Zed,
         user_files: &[(Config, "zed/settings.json"), (Home, ".var/app/dev.zed.Zed/config/zed/settings.json")],
         project_files: &[".zed/settings.json"],
     },
-    Client {
+    ForeignClient {
         name: "codex",
         title: "Codex",
         dialect: ServerDialect::Codex,
         user_files: &[(Variable("CODEX_HOME", ".codex"), "config.toml")],
         project_files: &[".codex/config.toml"],
     },
-    Client {
+    ForeignClient {
         name: "gemini",
         title: "Gemini CLI",
         dialect: ServerDialect::Gemini,
         user_files: &[(Home, ".gemini/settings.json")],
         project_files: &[".gemini/settings.json"],
     },
-    Client {
+    ForeignClient {
         name: "clai",
         title: "clai",
         dialect: ServerDialect::Clai,
         user_files: &[(Config, ".clai/mcpServers/*.json")],
         project_files: &[],
     },
-    Client {
+    ForeignClient {
         name: "micro-x",
         title: "Micro-X",
         dialect: ServerDialect::MicroX,
         user_files: &[],
         project_files: &["config.json"],
     },
-    Client {
+    ForeignClient {
         name: "kodelet",
         title: "kodelet",
         dialect: ServerDialect::Kodelet,
@@ -180,14 +180,14 @@ pub(crate) const CLIENTS: &[Client] = &[
 /// Maximum number of files in a folder with one file per server.
 const MAX_FILES: usize = 256;
 
-impl Client {
+impl ForeignClient {
     /// Returns the program with this name on the command line.
     pub(crate) fn named(name: &str) -> Option<&'static Self> {
         CLIENTS.iter().find(|client| client.name == name)
     }
 
     /// Returns the paths at which the user's files of the program may be, sorted within a folder.
-    pub(super) fn user_paths(&self, environment: &Environment) -> Vec<PathBuf> {
+    pub(super) fn user_paths(&self, environment: &EnvironmentVariables) -> Vec<PathBuf> {
         let home = environment.home();
         let mut paths = Vec::new();
         for (folder, below) in self.user_files {
@@ -209,7 +209,7 @@ impl Client {
     }
 
     /// Returns the program whose file has this path: in the home folder, or in any project.
-    pub(super) fn of_file(path: &Path, environment: &Environment) -> Option<&'static Self> {
+    pub(super) fn of_file(path: &Path, environment: &EnvironmentVariables) -> Option<&'static Self> {
         let is_user_file = |client: &&Self| client.user_paths(environment).iter().any(|one| one == path);
         let is_project_file = |client: &&Self| client.project_files.iter().any(|one| path.ends_with(one));
         CLIENTS.iter().find(is_user_file).or_else(|| CLIENTS.iter().find(is_project_file))
@@ -217,8 +217,8 @@ impl Client {
 }
 
 /// Returns the format of a file with servers. Names without a known extension are JSON.
-pub(super) fn format_of(path: &Path) -> Format {
-    Format::of(path).unwrap_or(Format::Json)
+pub(super) fn format_of(path: &Path) -> ConfigFormat {
+    ConfigFormat::of(path).unwrap_or(ConfigFormat::Json)
 }
 
 fn json_files(folder: &Path) -> Vec<PathBuf> {

@@ -1,14 +1,14 @@
 //! Files of other programs with MCP servers: those of the user and of the project, and those that the user names.
 
 use super::{
-    client::{CLIENTS, Client, ServerDialect, format_of},
+    client::{CLIENTS, ForeignClient, ServerDialect, format_of},
     registry_entry,
     server_list::{ServerList, disabled_in_project, switch_off},
 };
 use crate::config::{
-    layers::{environment::Environment, folders::Folders},
+    layers::{environment::EnvironmentVariables, folders::StandardFolders},
     tree::{
-        node::{Content, Node},
+        node::{Node, NodeContent},
         origin::Origin,
         ownership::check_owned,
         problem::Problem,
@@ -41,16 +41,16 @@ pub(super) struct ClientFile {
 }
 
 /// Reader of the files of other programs.
-pub(super) struct ClientFiles<'a> {
-    pub(super) folders: &'a Folders,
-    pub(super) environment: &'a Environment,
+pub(super) struct ClientFileReader<'a> {
+    pub(super) folders: &'a StandardFolders,
+    pub(super) environment: &'a EnvironmentVariables,
     /// Reasons why files are not used.
     pub(super) problems: Vec<Problem>,
 }
 
-impl ClientFiles<'_> {
+impl ClientFileReader<'_> {
     /// Returns all files of a program, or of all programs. Files without servers are omitted.
-    pub(super) fn discover(&mut self, only: Option<&Client>) -> Vec<ClientFile> {
+    pub(super) fn discover(&mut self, only: Option<&ForeignClient>) -> Vec<ClientFile> {
         let projects = project_folders(self.folders);
         let mut files = Vec::new();
         for client in CLIENTS.iter().filter(|client| only.is_none_or(|only| only.name == client.name)) {
@@ -99,7 +99,7 @@ impl ClientFiles<'_> {
             let dialect = ServerDialect::General;
             return Ok(ClientFile { owner: "MCP registry", owner_name: "registry", dialect, workspace: None, list });
         }
-        let client = Client::of_file(&path, self.environment);
+        let client = ForeignClient::of_file(&path, self.environment);
         let dialect = client.map_or_else(|| dialect_of(&root, &path), |client| client.dialect);
         let is_user_file = client.is_some_and(|client| client.user_paths(self.environment).contains(&path));
         let mut projects = project_folders(self.folders);
@@ -123,7 +123,7 @@ impl ClientFiles<'_> {
 
     fn file(
         &self,
-        client: &'static Client,
+        client: &'static ForeignClient,
         path: &Path,
         workspace: Option<PathBuf>,
         root: Node,
@@ -161,7 +161,8 @@ impl ClientFiles<'_> {
 
     /// Returns the names of the servers in `.mcp.json` that settings of Claude Code switch off.
     fn disabled_by_claude_code(&self, projects: &[PathBuf]) -> Vec<String> {
-        let own = Client::named("claude-code").map(|client| client.user_paths(self.environment)).unwrap_or_default();
+        let own =
+            ForeignClient::named("claude-code").map(|client| client.user_paths(self.environment)).unwrap_or_default();
         let home = self.folders.home.iter();
         let settings = home.chain(projects).flat_map(|folder| CLAUDE_SETTINGS.iter().map(|name| folder.join(name)));
         let mut disabled = Vec::new();
@@ -188,7 +189,7 @@ fn names_servers(path: &Path) -> bool {
 
 /// Returns the notation of a file of an unknown program.
 fn dialect_of(root: &Node, path: &Path) -> ServerDialect {
-    let Content::Table(members) = &root.content else { return ServerDialect::General };
+    let NodeContent::Table(members) = &root.content else { return ServerDialect::General };
     let has = |key: &str| members.iter().any(|member| member.name == key);
     let ending = path.extension().and_then(|ending| ending.to_str());
     match ending {

@@ -8,21 +8,21 @@ mod target;
 mod tests;
 
 use super::{
-    client::{CLIENTS, Client},
-    client_files::{ClientFile, ClientFiles},
+    client::{CLIENTS, ForeignClient},
+    client_files::{ClientFile, ClientFileReader},
 };
 use crate::config::{
     Config,
     tree::{origin::Origin, problem::Problem},
 };
-use block::Block;
-use planner::Planner;
+use block::ImportedServerTable;
+use planner::ImportPlanner;
 use std::{
     collections::BTreeMap,
     io,
     path::{Path, PathBuf},
 };
-use target::Target;
+use target::ImportTarget;
 use toolstead_domain::ServerName;
 
 /// Selection of what to import, and how.
@@ -50,18 +50,18 @@ pub(crate) enum LiteralSecrets {
 
 /// Servers to add to a configuration file, and the reasons why others are left out.
 #[derive(Debug)]
-pub(crate) struct ImportPlan {
+pub(crate) struct ServerImportPlan {
     /// The servers, in the order of the files.
-    pub(crate) servers: Vec<PlannedServer>,
+    pub(crate) servers: Vec<ImportCandidate>,
     /// Files that are not used, with the reason.
     pub(crate) problems: Vec<Problem>,
-    target: Result<Target, ImportError>,
+    target: Result<ImportTarget, ImportError>,
     secrets: LiteralSecrets,
 }
 
 /// A server in a file of another program.
 #[derive(Debug)]
-pub(crate) struct PlannedServer {
+pub(crate) struct ImportCandidate {
     /// Name of the program, for display.
     pub(crate) owner: &'static str,
     /// Name of the server in the file.
@@ -69,14 +69,14 @@ pub(crate) struct PlannedServer {
     /// Place of the server.
     pub(crate) origin: Origin,
     /// Result of the plan for this server.
-    pub(crate) outcome: ImportOutcome,
+    pub(crate) outcome: ServerImportOutcome,
 }
 
 /// Result of the plan for one server.
 #[derive(Debug)]
-pub(crate) enum ImportOutcome {
+pub(crate) enum ServerImportOutcome {
     /// It would be added.
-    Added(Box<AddedServer>),
+    Added(Box<ServerAddition>),
     /// The configuration file has the same server under this name.
     Present(ServerName),
     /// An earlier file describes the same server, which is added under this name.
@@ -87,7 +87,7 @@ pub(crate) enum ImportOutcome {
 
 /// A server to add.
 #[derive(Debug)]
-pub(crate) struct AddedServer {
+pub(crate) struct ServerAddition {
     /// Name of the server.
     pub(crate) name: ServerName,
     /// Command with arguments, or URL, without secrets.
@@ -96,14 +96,14 @@ pub(crate) struct AddedServer {
     pub(crate) shown: String,
     /// Notes on what differs from the description, and on what the user must do.
     pub(crate) notes: Vec<String>,
-    block: Block,
+    block: ImportedServerTable,
     /// File for secrets of the environment, and its content.
     env_file: Option<(PathBuf, String)>,
 }
 
 /// Files that an import wrote.
 #[derive(Debug)]
-pub(crate) struct WrittenImport {
+pub(crate) struct WrittenConfigFile {
     /// The configuration file.
     pub(crate) file: PathBuf,
     /// Copy of its earlier content; `None` if the file is new.
@@ -149,16 +149,16 @@ pub(crate) enum ImportError {
     },
 }
 
-impl ImportPlan {
+impl ServerImportPlan {
     /// Reads the files and plans the import. Stores nothing.
     ///
     /// # Errors
     /// [`ImportError`] if a source, server or value does not exist. A single unsuitable server is only rejected.
     pub(crate) fn of(config: &Config, request: &ImportRequest) -> Result<Self, ImportError> {
         let mut reader =
-            ClientFiles { folders: &config.folders, environment: &config.environment, problems: Vec::new() };
+            ClientFileReader { folders: &config.folders, environment: &config.environment, problems: Vec::new() };
         let files = files(&mut reader, &request.sources)?;
-        let mut planner = Planner::new(config, request);
+        let mut planner = ImportPlanner::new(config, request);
         let mut servers = Vec::new();
         for file in files {
             servers.extend(planner.file(file));
@@ -178,10 +178,12 @@ impl ImportPlan {
     }
 
     /// Returns the servers to add.
-    pub(crate) fn added(&self) -> impl Iterator<Item = &AddedServer> {
+    pub(crate) fn added(&self) -> impl Iterator<Item = &ServerAddition> {
         self.servers.iter().filter_map(|server| match &server.outcome {
-            ImportOutcome::Added(added) => Some(&**added),
-            ImportOutcome::Present(_) | ImportOutcome::Repeated(_) | ImportOutcome::Rejected(_) => None,
+            ServerImportOutcome::Added(added) => Some(&**added),
+            ServerImportOutcome::Present(_) | ServerImportOutcome::Repeated(_) | ServerImportOutcome::Rejected(_) => {
+                None
+            }
         })
     }
 
@@ -190,21 +192,23 @@ impl ImportPlan {
     /// # Errors
     /// [`ImportError`] if the location is unknown or the file is not suitable.
     pub(crate) fn file(&self) -> Result<&Path, &ImportError> {
-        self.target.as_ref().map(Target::file)
+        self.target.as_ref().map(ImportTarget::file)
     }
 
     /// Copies the configuration file and adds the servers to it.
     ///
     /// # Errors
     /// [`ImportError`]. The configuration file is unchanged then.
-    pub(crate) fn apply(self) -> Result<WrittenImport, ImportError> {
+    pub(crate) fn apply(self) -> Result<WrittenConfigFile, ImportError> {
         let target = self.target?;
         let added = self.servers.into_iter().filter_map(|server| match server.outcome {
-            ImportOutcome::Added(added) => Some(*added),
-            ImportOutcome::Present(_) | ImportOutcome::Repeated(_) | ImportOutcome::Rejected(_) => None,
+            ServerImportOutcome::Added(added) => Some(*added),
+            ServerImportOutcome::Present(_) | ServerImportOutcome::Repeated(_) | ServerImportOutcome::Rejected(_) => {
+                None
+            }
         });
-        let added: Vec<AddedServer> = added.collect();
-        let blocks: Vec<&Block> = added.iter().map(|one| &one.block).collect();
+        let added: Vec<ServerAddition> = added.collect();
+        let blocks: Vec<&ImportedServerTable> = added.iter().map(|one| &one.block).collect();
         let env_files: Vec<(&Path, &str)> =
             added.iter().filter_map(|one| one.env_file.as_ref()).map(|(path, text)| (&**path, &**text)).collect();
         target.write(&blocks, &env_files, self.secrets == LiteralSecrets::Written)
@@ -212,13 +216,13 @@ impl ImportPlan {
 }
 
 /// Returns the files of the sources.
-fn files(reader: &mut ClientFiles<'_>, sources: &[String]) -> Result<Vec<ClientFile>, ImportError> {
+fn files(reader: &mut ClientFileReader<'_>, sources: &[String]) -> Result<Vec<ClientFile>, ImportError> {
     if sources.is_empty() {
         return Ok(reader.discover(None));
     }
     let mut files = Vec::new();
     for source in sources {
-        match Client::named(source) {
+        match ForeignClient::named(source) {
             Some(client) => files.extend(reader.discover(Some(client))),
             None => {
                 let path = Path::new(source);

@@ -1,7 +1,7 @@
 //! References to variables in the texts of other programs.
 
 use super::client::{ReferenceSyntax, ServerDialect};
-use crate::config::tree::node::Content;
+use crate::config::tree::node::NodeContent;
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::Path,
@@ -12,8 +12,8 @@ const PATHS: &[&str] = &["cwd", "envFile", "env_file", "envfile"];
 
 /// Converts the references in the texts of a server to Toolstead's notation, `${NAME}`, and escapes text that is not a
 /// reference for its program.
-pub(super) fn normalize(server: &mut Content, dialect: ServerDialect) {
-    let Content::Table(members) = server else { return };
+pub(super) fn normalize(server: &mut NodeContent, dialect: ServerDialect) {
+    let NodeContent::Table(members) = server else { return };
     for member in members {
         let content = &mut member.node.content;
         match dialect.references() {
@@ -73,17 +73,17 @@ pub(super) fn with_variable(text: &str, variable: &str, renamed: &str) -> String
     written
 }
 
-fn each_text(content: &mut Content, change: &mut dyn FnMut(&mut String)) {
+fn each_text(content: &mut NodeContent, change: &mut dyn FnMut(&mut String)) {
     match content {
-        Content::Text(text) => change(text),
-        Content::List(nodes) => nodes.iter_mut().for_each(|node| each_text(&mut node.content, change)),
-        Content::Table(members) => members.iter_mut().for_each(|one| each_text(&mut one.node.content, change)),
-        Content::Boolean(_)
-        | Content::Integer(_)
-        | Content::Fraction(_)
-        | Content::Untyped(_)
-        | Content::DerivedRule { .. }
-        | Content::Other(_) => {}
+        NodeContent::Text(text) => change(text),
+        NodeContent::List(nodes) => nodes.iter_mut().for_each(|node| each_text(&mut node.content, change)),
+        NodeContent::Table(members) => members.iter_mut().for_each(|one| each_text(&mut one.node.content, change)),
+        NodeContent::Boolean(_)
+        | NodeContent::Integer(_)
+        | NodeContent::Fraction(_)
+        | NodeContent::Untyped(_)
+        | NodeContent::DerivedRule { .. }
+        | NodeContent::Other(_) => {}
     }
 }
 

@@ -11,7 +11,7 @@ use super::{
     translation::member_of,
 };
 use crate::config::tree::{
-    node::{Content, Member, Node},
+    node::{Member, Node, NodeContent},
     origin::Origin,
     problem::Problem,
 };
@@ -20,8 +20,8 @@ use std::collections::BTreeMap;
 /// Returns the members of a registry entry, which may be wrapped as the registry's API returns it; `None` for any other
 /// file.
 pub(super) fn of(root: &Node) -> Option<Vec<Member>> {
-    let Content::Table(members) = &root.content else { return None };
-    if let Some(Content::Table(inner)) = find(members, &["server"])
+    let NodeContent::Table(members) = &root.content else { return None };
+    if let Some(NodeContent::Table(inner)) = find(members, &["server"])
         && is_entry(inner)
     {
         return Some(inner.clone());
@@ -30,7 +30,7 @@ pub(super) fn of(root: &Node) -> Option<Vec<Member>> {
 }
 
 fn is_entry(members: &[Member]) -> bool {
-    let is_list = |name: &str| matches!(find(members, &[name]), Some(Content::List(_)));
+    let is_list = |name: &str| matches!(find(members, &[name]), Some(NodeContent::List(_)));
     text(members, &["name"]).is_some() && (is_list("packages") || is_list("remotes"))
 }
 
@@ -46,13 +46,13 @@ pub(super) fn translate(entry: Vec<Member>, origin: &Origin) -> Result<ServerLis
     }
     let mut reasons = Vec::new();
     for (kind, translate) in [("packages", packages::translate as Translate), ("remotes", remote as Translate)] {
-        let Some(Content::List(nodes)) = find(&entry, &[kind]) else { continue };
+        let Some(NodeContent::List(nodes)) = find(&entry, &[kind]) else { continue };
         for node in nodes {
-            let Content::Table(members) = &node.content else { continue };
-            let mut inputs = Inputs::default();
+            let NodeContent::Table(members) = &node.content else { continue };
+            let mut inputs = InputDescriptions::default();
             match translate(members, &node.origin, &mut inputs) {
                 Ok(keys) => {
-                    let server = member_of(&name, Content::Table(keys), origin);
+                    let server = member_of(&name, NodeContent::Table(keys), origin);
                     return Ok(ServerList::with(vec![server], inputs.described));
                 }
                 Err(reason) => reasons.push(reason),
@@ -65,16 +65,16 @@ pub(super) fn translate(entry: Vec<Member>, origin: &Origin) -> Result<ServerLis
     Err(Problem::new(origin.clone(), format!("`{name}` cannot be used: {}", reasons.join("; "))))
 }
 
-type Translate = fn(&[Member], &Origin, &mut Inputs) -> Result<Vec<Member>, String>;
+type Translate = fn(&[Member], &Origin, &mut InputDescriptions) -> Result<Vec<Member>, String>;
 
 /// Values that users supply.
 #[derive(Debug, Default)]
-struct Inputs {
+struct InputDescriptions {
     /// Descriptions by id.
     described: BTreeMap<String, String>,
 }
 
-impl Inputs {
+impl InputDescriptions {
     /// Returns the text for an input: its fixed value, or a reference to a variable, with its default. `None` for an
     /// input that may be omitted.
     fn value(&mut self, id: &str, input: &[Member]) -> Option<String> {
@@ -92,7 +92,7 @@ impl Inputs {
     /// Returns the reference to the variable of an input, and records its description.
     fn reference(&mut self, id: &str, default: Option<&str>, input: &[Member]) -> String {
         let mut about = text(input, &["description"]).unwrap_or_default().to_owned();
-        if let Some(Content::List(choices)) = find(input, &["choices"]) {
+        if let Some(NodeContent::List(choices)) = find(input, &["choices"]) {
             let choices: Vec<&str> = choices.iter().filter_map(|choice| as_text(&choice.content)).collect();
             about = format!("{about} ({})", choices.join(", "));
         }
@@ -103,7 +103,7 @@ impl Inputs {
 
     /// Replaces `{name}` in a text by the variables of its input.
     fn filled(&mut self, value: &str, input: &[Member]) -> String {
-        let Some(Content::Table(variables)) = find(input, &["variables"]) else { return escaped(value) };
+        let Some(NodeContent::Table(variables)) = find(input, &["variables"]) else { return escaped(value) };
         let mut written = String::new();
         let mut rest = value;
         while let Some(start) = rest.find('{') {
@@ -111,7 +111,7 @@ impl Inputs {
             let name = &rest[start + 1..start + end];
             let variable = variables.iter().find(|one| one.name == name).map(|one| &one.node.content);
             match variable {
-                Some(Content::Table(variable)) => {
+                Some(NodeContent::Table(variable)) => {
                     written.push_str(&escaped(&rest[..start]));
                     let fixed = text(variable, &["value"]).map(escaped);
                     let default = text(variable, &["default"]).filter(|default| !default.contains('}'));
@@ -126,20 +126,20 @@ impl Inputs {
     }
 
     /// Returns the names with values of a list of variables or headers. Optional ones without a value are omitted.
-    fn named(&mut self, list: Option<&Content>, origin: &Origin) -> Vec<Member> {
-        let Some(Content::List(nodes)) = list else { return Vec::new() };
+    fn named(&mut self, list: Option<&NodeContent>, origin: &Origin) -> Vec<Member> {
+        let Some(NodeContent::List(nodes)) = list else { return Vec::new() };
         let one = |node: &Node| {
-            let Content::Table(input) = &node.content else { return None };
+            let NodeContent::Table(input) = &node.content else { return None };
             let name = text(input, &["name"])?;
             let value = self.value(name, input)?;
-            Some(member_of(name, Content::Text(value), origin))
+            Some(member_of(name, NodeContent::Text(value), origin))
         };
         nodes.iter().filter_map(one).collect()
     }
 }
 
 /// Translates a remote server.
-fn remote(members: &[Member], origin: &Origin, inputs: &mut Inputs) -> Result<Vec<Member>, String> {
+fn remote(members: &[Member], origin: &Origin, inputs: &mut InputDescriptions) -> Result<Vec<Member>, String> {
     let kind = match text(members, &["type", "transport_type"]) {
         Some("streamable-http" | "streamable") => "http",
         Some("sse") => "sse",
@@ -147,17 +147,19 @@ fn remote(members: &[Member], origin: &Origin, inputs: &mut Inputs) -> Result<Ve
     };
     let url = text(members, &["url"]).ok_or("a remote server has no address")?;
     let url = inputs.filled(url, members);
-    let mut keys =
-        vec![member_of("url", Content::Text(url), origin), member_of("type", Content::Text(kind.into()), origin)];
+    let mut keys = vec![
+        member_of("url", NodeContent::Text(url), origin),
+        member_of("type", NodeContent::Text(kind.into()), origin),
+    ];
     let headers = inputs.named(find(members, &["headers"]), origin);
     if !headers.is_empty() {
-        keys.push(member_of("headers", Content::Table(headers), origin));
+        keys.push(member_of("headers", NodeContent::Table(headers), origin));
     }
     Ok(keys)
 }
 
 /// Returns the value of the first of these names.
-fn find<'m>(members: &'m [Member], names: &[&str]) -> Option<&'m Content> {
+fn find<'m>(members: &'m [Member], names: &[&str]) -> Option<&'m NodeContent> {
     let of_name = |name: &&str| members.iter().find(|member| member.name == **name);
     names.iter().find_map(of_name).map(|member| &member.node.content)
 }
@@ -166,15 +168,15 @@ fn text<'m>(members: &'m [Member], names: &[&str]) -> Option<&'m str> {
     find(members, names).and_then(as_text)
 }
 
-fn as_text(content: &Content) -> Option<&str> {
+fn as_text(content: &NodeContent) -> Option<&str> {
     match content {
-        Content::Text(text) => Some(text),
+        NodeContent::Text(text) => Some(text),
         _ => None,
     }
 }
 
 fn flag(members: &[Member], names: &[&str]) -> bool {
-    find(members, names) == Some(&Content::Boolean(true))
+    find(members, names) == Some(&NodeContent::Boolean(true))
 }
 
 /// Returns the id of an argument: its hint or name in the form of a variable, or else one with its position.

@@ -2,7 +2,7 @@
 
 use super::client::ServerDialect;
 use crate::config::tree::{
-    node::{Content, Member, Node},
+    node::{Member, Node, NodeContent},
     origin::Origin,
 };
 use std::{
@@ -35,7 +35,7 @@ impl ServerList {
     pub(super) fn of(root: Node, dialect: ServerDialect, folders: &[PathBuf], stem: &str) -> Self {
         let mut list = Self::default();
         if dialect == ServerDialect::Clai
-            && let Content::Table(members) = &root.content
+            && let NodeContent::Table(members) = &root.content
             && members.iter().any(|member| matches!(member.name.as_str(), "command" | "url"))
         {
             let origin = root.origin.clone();
@@ -56,20 +56,20 @@ impl ServerList {
     }
 
     fn take(&mut self, root: Node, dialect: ServerDialect, folders: &[PathBuf]) {
-        let Content::Table(members) = root.content else { return };
+        let NodeContent::Table(members) = root.content else { return };
         for Member { name, node, .. } in members {
             match (name.as_str(), node.content) {
-                ("context_servers", Content::Table(servers))
+                ("context_servers", NodeContent::Table(servers))
                     if matches!(dialect, ServerDialect::Zed | ServerDialect::General) =>
                 {
                     self.servers.extend(servers);
                 }
-                ("mcp_servers", Content::Table(servers))
+                ("mcp_servers", NodeContent::Table(servers))
                     if matches!(dialect, ServerDialect::Codex | ServerDialect::General) =>
                 {
                     self.servers.extend(servers);
                 }
-                ("mcpServers" | "McpServers" | "servers", Content::Table(servers)) => self.servers.extend(servers),
+                ("mcpServers" | "McpServers" | "servers", NodeContent::Table(servers)) => self.servers.extend(servers),
                 // In `mcp`, Gemini CLI has settings for all servers, and VS Code (in its settings file) and kodelet
                 // have the servers.
                 ("mcp", content) if dialect == ServerDialect::Gemini => {
@@ -82,7 +82,7 @@ impl ServerList {
                     }
                 }
                 ("mcp", content) => self.take(Node { content, origin: node.origin }, dialect, folders),
-                ("projects", Content::Table(projects)) if dialect == ServerDialect::ClaudeCode => {
+                ("projects", NodeContent::Table(projects)) if dialect == ServerDialect::ClaudeCode => {
                     let here = |project: &Member| folders.iter().any(|folder| *folder == *Path::new(&project.name));
                     for project in projects.into_iter().filter(here) {
                         for member in table(project.node.content) {
@@ -96,19 +96,19 @@ impl ServerList {
                         }
                     }
                 }
-                ("inputs", Content::List(inputs)) => self.inputs.extend(inputs.into_iter().filter_map(input)),
+                ("inputs", NodeContent::List(inputs)) => self.inputs.extend(inputs.into_iter().filter_map(input)),
                 (name, content) => self.switches(name, content),
             }
         }
     }
 
     /// Reads a list of servers that are switched on or off.
-    fn switches(&mut self, name: &str, content: Content) {
+    fn switches(&mut self, name: &str, content: NodeContent) {
         match name {
             "disabledMcpServers" | "disabledMcpjsonServers" | "excludeMCPServers" => {
                 self.disabled.extend(texts(content));
             }
-            "allowMCPServers" if matches!(content, Content::List(_)) => {
+            "allowMCPServers" if matches!(content, NodeContent::List(_)) => {
                 self.allowed.get_or_insert_default().extend(texts(content));
             }
             _ => {}
@@ -119,11 +119,11 @@ impl ServerList {
 /// Returns a server of one project, which starts in the folder of the project.
 fn started_in(mut server: Member, folder: &str) -> Member {
     let origin = server.origin.clone();
-    if let Content::Table(members) = &mut server.node.content
+    if let NodeContent::Table(members) = &mut server.node.content
         && members.iter().any(|member| member.name == "command")
         && members.iter().all(|member| member.name != "cwd")
     {
-        let node = Node { content: Content::Text(folder.to_owned()), origin: origin.clone() };
+        let node = Node { content: NodeContent::Text(folder.to_owned()), origin: origin.clone() };
         members.push(Member { name: "cwd".into(), origin, node });
     }
     server
@@ -140,27 +140,27 @@ pub(super) fn disabled_in_project(root: Node, folders: &[PathBuf]) -> Vec<String
 /// Adds `disabled = true` to the table of a server, in place of any other value.
 pub(super) fn switch_off(server: &mut Member) {
     let origin = server.origin.clone();
-    let Content::Table(members) = &mut server.node.content else { return };
+    let NodeContent::Table(members) = &mut server.node.content else { return };
     members.retain(|member| !matches!(member.name.as_str(), "disabled" | "enabled"));
     members.push(boolean("disabled", true, &origin));
 }
 
 fn boolean(name: &str, value: bool, origin: &Origin) -> Member {
-    let node = Node { content: Content::Boolean(value), origin: origin.clone() };
+    let node = Node { content: NodeContent::Boolean(value), origin: origin.clone() };
     Member { name: name.to_owned(), origin: origin.clone(), node }
 }
 
-fn table(content: Content) -> Vec<Member> {
+fn table(content: NodeContent) -> Vec<Member> {
     match content {
-        Content::Table(members) => members,
+        NodeContent::Table(members) => members,
         _ => Vec::new(),
     }
 }
 
-fn texts(content: Content) -> Vec<String> {
-    let Content::List(nodes) = content else { return Vec::new() };
+fn texts(content: NodeContent) -> Vec<String> {
+    let NodeContent::List(nodes) = content else { return Vec::new() };
     let text = |node: Node| match node.content {
-        Content::Text(text) => Some(text),
+        NodeContent::Text(text) => Some(text),
         _ => None,
     };
     nodes.into_iter().filter_map(text).collect()
@@ -171,8 +171,8 @@ fn input(node: Node) -> Option<(String, String)> {
     let (mut id, mut about) = (None, String::new());
     for Member { name, node, .. } in table(node.content) {
         match (name.as_str(), node.content) {
-            ("id", Content::Text(text)) => id = Some(text),
-            ("description", Content::Text(text)) => about = text,
+            ("id", NodeContent::Text(text)) => id = Some(text),
+            ("description", NodeContent::Text(text)) => about = text,
             _ => {}
         }
     }

@@ -7,8 +7,8 @@ use super::client::ServerDialect;
 use crate::config::{
     imports::prohibitions,
     tree::{
-        check::Base,
-        node::{Content, Member, Node},
+        check::PathBase,
+        node::{Member, Node, NodeContent},
         origin::Origin,
         problem::Problem,
     },
@@ -23,7 +23,7 @@ const MAX_CONNECT_SECONDS: u64 = 3600;
 /// Surroundings of a file with servers.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::config) struct FileSurroundings<'a> {
-    pub(in crate::config) base: Base<'a>,
+    pub(in crate::config) base: PathBase<'a>,
     /// Folder that replaces `${workspaceFolder}`; `None` for a file of the user, which is for all projects.
     pub(in crate::config) workspace: Option<&'a Path>,
     pub(in crate::config) dialect: ServerDialect,
@@ -40,7 +40,7 @@ pub(in crate::config) fn translate(
     notes: &mut Vec<Problem>,
 ) -> Result<Node, Problem> {
     let Member { name, origin, node } = server;
-    let Content::Table(members) = node.content else { return Ok(node) };
+    let NodeContent::Table(members) = node.content else { return Ok(node) };
     let mut translator = Translator {
         surroundings,
         keys: Vec::new(),
@@ -55,7 +55,7 @@ pub(in crate::config) fn translate(
         translator.take(member)?;
     }
     let keys = translator.finish(&name, &origin, notes)?;
-    Ok(Node { content: Content::Table(keys), origin: node.origin })
+    Ok(Node { content: NodeContent::Table(keys), origin: node.origin })
 }
 
 struct Translator<'a> {
@@ -75,15 +75,17 @@ impl Translator<'_> {
         let Member { name, origin, node } = member;
         let dialect = self.surroundings.dialect;
         match (name.as_str(), node.content) {
-            (_, Content::Other("nothing")) => {}
-            ("command", Content::Table(members)) if members.iter().any(|one| one.name == "path") => {
+            (_, NodeContent::Other("nothing")) => {}
+            ("command", NodeContent::Table(members)) if members.iter().any(|one| one.name == "path") => {
                 for one in members {
                     let name = if one.name == "path" { "command".to_owned() } else { one.name };
                     self.take(Member { name, ..one })?;
                 }
             }
-            ("env" | "envs", Content::Table(members)) => self.env.extend(members.into_iter().filter_map(environment)),
-            ("headers" | "http_headers" | "httpHeaders", Content::Table(members)) => self.headers.extend(members),
+            ("env" | "envs", NodeContent::Table(members)) => {
+                self.env.extend(members.into_iter().filter_map(environment))
+            }
+            ("headers" | "http_headers" | "httpHeaders", NodeContent::Table(members)) => self.headers.extend(members),
             // Gemini CLI prefers `httpUrl`.
             ("url", _) if dialect == ServerDialect::Gemini && self.keys.iter().any(|key| key.name == "url") => {}
             ("command" | "args" | "env" | "cwd" | "url" | "headers" | "disabled", content) => {
@@ -92,7 +94,7 @@ impl Translator<'_> {
             ("envFile" | "envfile" | "env_file", content) => self.put("env_file", content, &origin),
             ("serverUrl" | "base_url" | "httpUrl", content) => {
                 if name == "httpUrl" {
-                    let kind = Content::Text("http".into());
+                    let kind = NodeContent::Text("http".into());
                     self.transport = Some(member_of("type", kind, &origin));
                     self.keys.retain(|member| member.name != "url" || dialect != ServerDialect::Gemini);
                 }
@@ -101,7 +103,7 @@ impl Translator<'_> {
             ("enabled", content) => self.put("disabled", negated(content), &origin),
             (key, content) if ONLY_TOOLS.contains(&key) => self.only_tools(key, content, &origin)?,
             // GitHub Copilot.
-            ("tools", content @ Content::List(_)) => self.only_tools("tools", content, &origin)?,
+            ("tools", content @ NodeContent::List(_)) => self.only_tools("tools", content, &origin)?,
             (key, content) if DENY_TOOLS.contains(&key) => {
                 check_names(key, &content, &origin)?;
                 self.put("deny_tools", content, &origin);
@@ -121,7 +123,7 @@ impl Translator<'_> {
                     self.transport = kind_of_url(&content, &node.origin)?.map(|kind| member_of("type", kind, &origin));
                 }
             }
-            ("source", Content::Text(source)) if source == "extension" => {
+            ("source", NodeContent::Text(source)) if source == "extension" => {
                 let message =
                     "its program belongs to an extension of the editor; write its command into `[mcp_servers]`";
                 return Err(Problem::new(origin, message));
@@ -137,7 +139,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    fn put(&mut self, name: &str, content: Content, origin: &Origin) {
+    fn put(&mut self, name: &str, content: NodeContent, origin: &Origin) {
         self.keys.push(member_of(name, content, origin));
     }
 
@@ -145,10 +147,10 @@ impl Translator<'_> {
     ///
     /// # Errors
     /// A [`Problem`] if an entry would allow more here than in the other program.
-    fn only_tools(&mut self, key: &str, content: Content, origin: &Origin) -> Result<(), Problem> {
+    fn only_tools(&mut self, key: &str, content: NodeContent, origin: &Origin) -> Result<(), Problem> {
         check_names(key, &content, origin)?;
         // kodelet writes an empty list if it is not set.
-        let is_empty = matches!(&content, Content::List(items) if items.is_empty());
+        let is_empty = matches!(&content, NodeContent::List(items) if items.is_empty());
         if !(is_empty && self.surroundings.dialect == ServerDialect::Kodelet) {
             self.put("only_tools", content, origin);
         }
@@ -156,16 +158,16 @@ impl Translator<'_> {
     }
 
     /// Adds a time that is given in units of `unit` milliseconds, rounded up to seconds and at most `max`.
-    fn seconds(&mut self, key: &str, foreign: &str, content: Content, unit: u64, max: u64, origin: &Origin) {
+    fn seconds(&mut self, key: &str, foreign: &str, content: NodeContent, unit: u64, max: u64, origin: &Origin) {
         let milliseconds = match content {
-            Content::Integer(number) if number > 0 => Some((number.unsigned_abs()).saturating_mul(unit)),
-            Content::Fraction(number) if number > 0.0 => Some((number * unit as f64).min(1e15) as u64),
+            NodeContent::Integer(number) if number > 0 => Some((number.unsigned_abs()).saturating_mul(unit)),
+            NodeContent::Fraction(number) if number > 0.0 => Some((number * unit as f64).min(1e15) as u64),
             _ => None,
         };
         match milliseconds {
             Some(time) => {
                 let seconds = i64::try_from(time.div_ceil(1000).clamp(1, max)).unwrap_or(i64::MAX);
-                self.put(key, Content::Integer(seconds), origin);
+                self.put(key, NodeContent::Integer(seconds), origin);
             }
             None => self.ignored.push(format!("`{foreign}`")),
         }
@@ -176,7 +178,7 @@ impl Translator<'_> {
         for (key, members) in [("env", std::mem::take(&mut self.env)), ("headers", std::mem::take(&mut self.headers))] {
             if let Some(first) = members.first() {
                 let place = first.origin.clone();
-                self.put(key, Content::Table(members), &place);
+                self.put(key, NodeContent::Table(members), &place);
             }
         }
         if let Some(key) = repeated(&self.keys) {
@@ -199,7 +201,7 @@ impl Translator<'_> {
             self.keys.extend(self.transport.take());
         }
         for member in &mut self.keys {
-            if let ("env_file" | "cwd", Content::Text(path)) = (member.name.as_str(), &mut member.node.content) {
+            if let ("env_file" | "cwd", NodeContent::Text(path)) = (member.name.as_str(), &mut member.node.content) {
                 *path = in_folder(path, self.surroundings);
             }
         }
@@ -226,10 +228,10 @@ impl Translator<'_> {
 /// Returns a variable of the environment. Numbers become texts, and variables without a value are omitted.
 fn environment(mut variable: Member) -> Option<Member> {
     variable.node.content = match variable.node.content {
-        Content::Other("nothing") => return None,
-        Content::Integer(number) => Content::Text(number.to_string()),
-        Content::Fraction(number) => Content::Text(number.to_string()),
-        Content::Boolean(value) => Content::Text(value.to_string()),
+        NodeContent::Other("nothing") => return None,
+        NodeContent::Integer(number) => NodeContent::Text(number.to_string()),
+        NodeContent::Fraction(number) => NodeContent::Text(number.to_string()),
+        NodeContent::Boolean(value) => NodeContent::Text(value.to_string()),
         other => other,
     };
     Some(variable)
@@ -239,9 +241,9 @@ fn environment(mut variable: Member) -> Option<Member> {
 ///
 /// # Errors
 /// A [`Problem`] for an entry that also restricts the arguments of a tool, which a list cannot do here.
-fn check_names(key: &str, content: &Content, origin: &Origin) -> Result<(), Problem> {
-    let Content::List(items) = content else { return Ok(()) };
-    let restricts = |item: &&Node| matches!(&item.content, Content::Text(text) if text.contains('('));
+fn check_names(key: &str, content: &NodeContent, origin: &Origin) -> Result<(), Problem> {
+    let NodeContent::List(items) = content else { return Ok(()) };
+    let restricts = |item: &&Node| matches!(&item.content, NodeContent::Text(text) if text.contains('('));
     match items.iter().find(restricts) {
         Some(item) => {
             let message =
@@ -261,9 +263,9 @@ fn narrows(key: &str, origin: Origin) -> Problem {
 }
 
 /// Returns `false` for `true` and the reverse. Other values are returned unchanged and rejected by the check.
-fn negated(content: Content) -> Content {
+fn negated(content: NodeContent) -> NodeContent {
     match content {
-        Content::Boolean(value) => Content::Boolean(!value),
+        NodeContent::Boolean(value) => NodeContent::Boolean(!value),
         other => other,
     }
 }
@@ -278,8 +280,8 @@ fn repeated(members: &[Member]) -> Option<&str> {
 ///
 /// # Errors
 /// A [`Problem`] if the type is unknown.
-fn kind_of_url(content: &Content, origin: &Origin) -> Result<Option<Content>, Problem> {
-    let Content::Text(kind) = content else { return Ok(None) };
+fn kind_of_url(content: &NodeContent, origin: &Origin) -> Result<Option<NodeContent>, Problem> {
+    let NodeContent::Text(kind) = content else { return Ok(None) };
     let word = match kind.as_str() {
         "stdio" => return Ok(None),
         "http" | "streamable-http" | "streamableHttp" | "streamable_http" => "http",
@@ -289,7 +291,7 @@ fn kind_of_url(content: &Content, origin: &Origin) -> Result<Option<Content>, Pr
             return Err(Problem::new(origin.clone(), message));
         }
     };
-    Ok(Some(Content::Text(word.into())))
+    Ok(Some(NodeContent::Text(word.into())))
 }
 
 /// Replaces the variables with which other programs name the project and the home folder in a path.
@@ -305,7 +307,7 @@ fn in_folder(path: &str, surroundings: FileSurroundings<'_>) -> String {
     }
 }
 
-pub(super) fn member_of(name: &str, content: Content, origin: &Origin) -> Member {
+pub(super) fn member_of(name: &str, content: NodeContent, origin: &Origin) -> Member {
     let node = Node { content, origin: origin.clone() };
     Member { name: name.to_owned(), origin: origin.clone(), node }
 }

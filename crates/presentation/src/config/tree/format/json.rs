@@ -1,7 +1,7 @@
 //! JSON, with comments and trailing commas.
 
 use crate::config::tree::{
-    node::{Content, Lines, MAX_DEPTH, Member, Node},
+    node::{LineIndex, MAX_DEPTH, Member, Node, NodeContent},
     problem::Problem,
 };
 use jsonc_parser::{
@@ -14,7 +14,7 @@ use std::{path::Path, sync::Arc};
 
 /// Parses JSON. An empty file is an empty table.
 pub(super) fn read(text: &str, file: &Arc<Path>) -> Result<Node, Problem> {
-    let lines = Lines::of(text, file);
+    let lines = LineIndex::of(text, file);
     let options = ParseOptions {
         allow_comments: true,
         allow_trailing_commas: true,
@@ -32,25 +32,25 @@ pub(super) fn read(text: &str, file: &Arc<Path>) -> Result<Node, Problem> {
     })?;
     match parsed.value {
         Some(value) => node(&value, &lines, MAX_DEPTH),
-        None => Ok(Node { content: Content::Table(Vec::new()), origin: lines.origin(0) }),
+        None => Ok(Node { content: NodeContent::Table(Vec::new()), origin: lines.origin(0) }),
     }
 }
 
-fn node(value: &Value<'_>, lines: &Lines, depth: usize) -> Result<Node, Problem> {
+fn node(value: &Value<'_>, lines: &LineIndex, depth: usize) -> Result<Node, Problem> {
     let origin = lines.origin(value.range().start);
     let Some(deeper) = depth.checked_sub(1) else {
         return Err(Problem::new(origin, format!("nested deeper than {MAX_DEPTH} levels")));
     };
     let content = match value {
-        Value::BooleanLit(one) => Content::Boolean(one.value),
-        Value::StringLit(one) => Content::Text(one.value.clone().into_owned()),
+        Value::BooleanLit(one) => NodeContent::Boolean(one.value),
+        Value::StringLit(one) => NodeContent::Text(one.value.clone().into_owned()),
         Value::NumberLit(one) => match one.value.parse() {
-            Ok(number) => Content::Integer(number),
-            Err(_) => Content::Fraction(one.value.parse().unwrap_or(f64::NAN)),
+            Ok(number) => NodeContent::Integer(number),
+            Err(_) => NodeContent::Fraction(one.value.parse().unwrap_or(f64::NAN)),
         },
-        Value::NullKeyword(_) => Content::Other("nothing"),
+        Value::NullKeyword(_) => NodeContent::Other("nothing"),
         Value::Array(items) => {
-            Content::List(items.elements.iter().map(|item| node(item, lines, deeper)).collect::<Result<_, _>>()?)
+            NodeContent::List(items.elements.iter().map(|item| node(item, lines, deeper)).collect::<Result<_, _>>()?)
         }
         Value::Object(object) => {
             let members = object.properties.iter().map(|property| {
@@ -61,7 +61,7 @@ fn node(value: &Value<'_>, lines: &Lines, depth: usize) -> Result<Node, Problem>
                 let origin = lines.origin(property.range.start);
                 Ok(Member { name, origin, node: node(&property.value, lines, deeper)? })
             });
-            Content::Table(members.collect::<Result<_, Problem>>()?)
+            NodeContent::Table(members.collect::<Result<_, Problem>>()?)
         }
     };
     Ok(Node { content, origin })

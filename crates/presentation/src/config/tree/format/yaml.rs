@@ -1,7 +1,7 @@
 //! YAML: the core schema, without anchors, tags and multiple documents.
 
 use crate::config::tree::{
-    node::{Content, MAX_DEPTH, Member, Node},
+    node::{MAX_DEPTH, Member, Node, NodeContent},
     origin::Origin,
     problem::Problem,
 };
@@ -13,11 +13,11 @@ use yaml_rust2::{
 
 /// Parses YAML. An empty file is an empty table.
 pub(super) fn read(text: &str, file: &Arc<Path>) -> Result<Node, Problem> {
-    let mut reader = Reader { parser: Parser::new_from_str(text), file };
+    let mut reader = YamlReader { parser: Parser::new_from_str(text), file };
     loop {
         match reader.next()? {
             (Event::StreamEnd, place) => {
-                return Ok(Node { content: Content::Table(Vec::new()), origin: reader.origin(place) });
+                return Ok(Node { content: NodeContent::Table(Vec::new()), origin: reader.origin(place) });
             }
             (Event::DocumentStart, _) => break,
             _ => {}
@@ -25,8 +25,8 @@ pub(super) fn read(text: &str, file: &Arc<Path>) -> Result<Node, Problem> {
     }
     let (event, place) = reader.next()?;
     let mut root = reader.node(event, place, MAX_DEPTH)?;
-    if root.content == Content::Other("nothing") {
-        root.content = Content::Table(Vec::new());
+    if root.content == NodeContent::Other("nothing") {
+        root.content = NodeContent::Table(Vec::new());
     }
     loop {
         match reader.next()? {
@@ -39,12 +39,12 @@ pub(super) fn read(text: &str, file: &Arc<Path>) -> Result<Node, Problem> {
     }
 }
 
-struct Reader<'a> {
+struct YamlReader<'a> {
     parser: Parser<Chars<'a>>,
     file: &'a Arc<Path>,
 }
 
-impl Reader<'_> {
+impl YamlReader<'_> {
     fn next(&mut self) -> Result<(Event, Marker), Problem> {
         self.parser
             .next_token()
@@ -67,12 +67,12 @@ impl Reader<'_> {
             }
             Event::Alias(_) => return wrong("anchors and aliases are not supported"),
             Event::Scalar(text, TScalarStyle::Plain, ..) => plain(text),
-            Event::Scalar(text, ..) => Content::Text(text),
+            Event::Scalar(text, ..) => NodeContent::Text(text),
             Event::SequenceStart(..) => {
                 let mut items = Vec::new();
                 loop {
                     match self.next()? {
-                        (Event::SequenceEnd, _) => break Content::List(items),
+                        (Event::SequenceEnd, _) => break NodeContent::List(items),
                         (event, place) => items.push(self.node(event, place, deeper)?),
                     }
                 }
@@ -81,7 +81,7 @@ impl Reader<'_> {
                 let mut members = Vec::new();
                 loop {
                     let (name, origin) = match self.next()? {
-                        (Event::MappingEnd, _) => break Content::Table(members),
+                        (Event::MappingEnd, _) => break NodeContent::Table(members),
                         (Event::Scalar(name, _, _, None), place) => (name, self.origin(place)),
                         (_, place) => return Err(Problem::new(self.origin(place), "a key must be a plain text")),
                     };
@@ -96,18 +96,18 @@ impl Reader<'_> {
 }
 
 /// Returns the value of a scalar without quotes (YAML 1.2, "Core Schema").
-fn plain(text: String) -> Content {
+fn plain(text: String) -> NodeContent {
     match text.as_str() {
-        "" | "~" | "null" | "Null" | "NULL" => Content::Other("nothing"),
-        "true" | "True" | "TRUE" => Content::Boolean(true),
-        "false" | "False" | "FALSE" => Content::Boolean(false),
+        "" | "~" | "null" | "Null" | "NULL" => NodeContent::Other("nothing"),
+        "true" | "True" | "TRUE" => NodeContent::Boolean(true),
+        "false" | "False" | "FALSE" => NodeContent::Boolean(false),
         _ => match text.parse() {
-            Ok(number) => Content::Integer(number),
+            Ok(number) => NodeContent::Integer(number),
             Err(_) => match text.parse() {
                 Ok(number) if text.starts_with(['-', '+', '.', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']) => {
-                    Content::Fraction(number)
+                    NodeContent::Fraction(number)
                 }
-                Ok(_) | Err(_) => Content::Text(text),
+                Ok(_) | Err(_) => NodeContent::Text(text),
             },
         },
     }

@@ -1,13 +1,13 @@
 //! Requests up to MCP 2025-11-25. Each belongs to a session.
 
-use super::{Content, Endpoint, Reply, RequestPermit, RpcRequest, outlet, refused};
+use super::{Endpoint, Reply, RequestContent, RequestPermit, RpcRequest, outlet, refused};
 use crate::mcp_server::{
-    answer::{Answer, AnswerKind},
+    answer::{HttpStatusClass, SerializedResponse},
     call_request::CallRequest,
     call_tool::ToolCallRequest,
     client_caller::ClientCaller,
     http::{
-        call_response::{DisconnectBehavior, RunningCall, Work, answered},
+        call_response::{AnswerFuture, DisconnectBehavior, RunningCall, answered},
         notification_stream::NotificationStream,
         request_context::RequestContext,
         response::{Body, accepted, json, live_events, no_content, text},
@@ -20,10 +20,10 @@ use crate::mcp_server::{
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Instant};
-use toolstead_domain::{SessionError, SessionState, error_kind::ErrorKind};
+use toolstead_domain::{SessionState, SessionStateError, error_kind::ErrorKind};
 use toolstead_infrastructure::mcp::wire::{
     headers::SESSION_ID,
-    message::{Id, RpcError, error_response},
+    message::{RequestId, RpcError, error_response},
 };
 
 impl RequestPermit {
@@ -35,21 +35,21 @@ impl RequestPermit {
             Err(missing) => return Reply::Now(self.without_session(missing, context, &id, content)),
         };
         let (method, mut params) = match content {
-            Content::ToolCall { tool, arguments, rest } => {
+            RequestContent::ToolCall { tool, arguments, rest } => {
                 let call = CallRequest::Tool(ToolCallRequest::first(tool, arguments, meta.rest, rest));
                 return self.call_in_session(session, context, id, call, meta.progress_token);
             }
-            Content::Other { method, params } => (method, params),
+            RequestContent::Other { method, params } => (method, params),
         };
         let answer = match method.as_str() {
-            "initialize" => return Reply::Now(refused(&id, &of_session(SessionError::AlreadyInitialized))),
-            "ping" => Answer::result(&id, &json!({})),
+            "initialize" => return Reply::Now(refused(&id, &of_session(SessionStateError::AlreadyInitialized))),
+            "ping" => SerializedResponse::result(&id, &json!({})),
             "logging/setLevel" => match log_level(params.get("level").unwrap_or(&Value::Null)) {
                 Ok(level) => {
                     session.set_log_level(level);
-                    Answer::result(&id, &json!({}))
+                    SerializedResponse::result(&id, &json!({}))
                 }
-                Err(error) => Answer::error(&id, &error),
+                Err(error) => SerializedResponse::error(&id, &error),
             },
             "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list" => {
                 return Reply::Later(Box::pin(async move {
@@ -66,7 +66,7 @@ impl RequestPermit {
             }
             _ => match CallRequest::parse(&method, &mut params, meta.rest) {
                 Ok(call) => return self.call_in_session(session, context, id, call, meta.progress_token),
-                Err(error) => Answer::error(&id, &error),
+                Err(error) => SerializedResponse::error(&id, &error),
             },
         };
         Reply::Now(answered(Some(answer), Vec::new(), context, status))
@@ -76,7 +76,7 @@ impl RequestPermit {
         self,
         session: SessionInUse,
         context: RequestContext,
-        id: Id,
+        id: RequestId,
         call: CallRequest,
         progress_token: Option<Value>,
     ) -> Reply {
@@ -94,7 +94,7 @@ impl RequestPermit {
             };
             self.server.call(&running.id, call, client, said, running.cancel.clone()).await
         };
-        Reply::Call(RunningCall { work: Work::new(work, DisconnectBehavior::RunsOn), caller, context, status })
+        Reply::Call(RunningCall { work: AnswerFuture::new(work, DisconnectBehavior::RunsOn), caller, context, status })
     }
 }
 
@@ -104,14 +104,14 @@ impl Endpoint {
         &self,
         missing: NoSession,
         context: RequestContext,
-        id: &Id,
-        content: Content,
+        id: &RequestId,
+        content: RequestContent,
     ) -> Response<Body> {
         match (missing, content) {
-            (NoSession::NotNamed, Content::Other { method, params }) if method == "initialize" => {
+            (NoSession::NotNamed, RequestContent::Other { method, params }) if method == "initialize" => {
                 self.open_session(context, id, params)
             }
-            (NoSession::NotNamed, _) => refused(id, &of_session(SessionError::NotReady(SessionState::Created))),
+            (NoSession::NotNamed, _) => refused(id, &of_session(SessionStateError::NotReady(SessionState::Created))),
             (NoSession::Unknown, _) => {
                 let error = invalid_request(ErrorKind::SessionNotReady, SESSION_OVER);
                 json(StatusCode::NOT_FOUND, error_response(Some(id), &error))
@@ -119,13 +119,13 @@ impl Endpoint {
         }
     }
 
-    fn open_session(&self, context: RequestContext, id: &Id, mut params: Map<String, Value>) -> Response<Body> {
+    fn open_session(&self, context: RequestContext, id: &RequestId, mut params: Map<String, Value>) -> Response<Body> {
         // The session receives its id only on success.
         let principal = context.holder.principal.clone();
         let scope = context.scope("");
         let (answer, profile) = match self.server.initialize(id, &mut params, &scope) {
             Ok(opened) => opened,
-            Err(error) => return answered(Some(Answer::error(id, &error)), Vec::new(), context, status),
+            Err(error) => return answered(Some(SerializedResponse::error(id, &error)), Vec::new(), context, status),
         };
         let opened = self.sessions.open(principal, context.view.clone(), profile, Instant::now()).and_then(|session| {
             // The id is base64, which is always a valid header value.
@@ -154,7 +154,7 @@ impl Endpoint {
         match self.session(context) {
             Ok(session) => {
                 if method == "notifications/cancelled"
-                    && let Some(id) = params.get("requestId").and_then(Id::from_value)
+                    && let Some(id) = params.get("requestId").and_then(RequestId::from_value)
                 {
                     session.in_flight.cancel(&id);
                 }
@@ -168,7 +168,7 @@ impl Endpoint {
     pub(super) fn legacy_response(
         &self,
         context: &RequestContext,
-        id: &Id,
+        id: &RequestId,
         outcome: Result<Value, RpcError>,
     ) -> Response<Body> {
         match self.session(context) {
@@ -233,6 +233,6 @@ fn named_session(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// Returns the status of an answer. Up to 2025-11-25 it is 200 for errors as well.
-fn status(_: AnswerKind) -> StatusCode {
+fn status(_: HttpStatusClass) -> StatusCode {
     StatusCode::OK
 }

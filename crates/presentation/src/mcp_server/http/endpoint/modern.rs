@@ -1,13 +1,13 @@
 //! Requests of MCP 2026-07-28. Each is self-contained.
 
-use super::{Content, Endpoint, Reply, RequestPermit, RpcRequest, outlet, refused};
+use super::{Endpoint, Reply, RequestContent, RequestPermit, RpcRequest, outlet, refused};
 use crate::mcp_server::{
-    answer::{Answer, AnswerKind},
+    answer::{HttpStatusClass, SerializedResponse},
     call_request::CallRequest,
     call_tool::{Client, ToolCallRequest},
     client_caller::ClientCaller,
     http::{
-        call_response::{DisconnectBehavior, RunningCall, Work, answered},
+        call_response::{AnswerFuture, DisconnectBehavior, RunningCall, answered},
         notification_stream::NotificationStream,
         request_context::RequestContext,
         response::{Body, live_events, text},
@@ -21,7 +21,7 @@ use http::{Response, StatusCode};
 use std::{sync::Arc, time::Instant};
 use toolstead_application::CancelSignal;
 use toolstead_domain::ClientProfile;
-use toolstead_infrastructure::mcp::wire::message::{Id, RpcError};
+use toolstead_infrastructure::mcp::wire::message::{RequestId, RpcError};
 
 impl RequestPermit {
     /// Answers a request by the rules of 2026-07-28.
@@ -32,12 +32,12 @@ impl RequestPermit {
             Err(error) => return Reply::Now(refused(&id, &error)),
         };
         let (method, mut params) = match content {
-            Content::ToolCall { tool, arguments, rest } => {
+            RequestContent::ToolCall { tool, arguments, rest } => {
                 let members = std::mem::take(&mut meta.rest);
                 let call = CallRequest::Tool(ToolCallRequest::first(tool, arguments, members, rest));
                 return self.call_without_session(context, id, call, meta, profile);
             }
-            Content::Other { method, params } => (method, params),
+            RequestContent::Other { method, params } => (method, params),
         };
         let answer = match method.as_str() {
             "server/discover" => self.server.discover(&id, &context.stateless_scope()),
@@ -52,11 +52,11 @@ impl RequestPermit {
                 Ok(subscription) => {
                     return Reply::Later(Box::pin(async move { self.listen(&context, profile, subscription).await }));
                 }
-                Err(error) => Answer::error(&id, &error),
+                Err(error) => SerializedResponse::error(&id, &error),
             },
             _ => match CallRequest::parse(&method, &mut params, std::mem::take(&mut meta.rest)) {
                 Ok(call) => return self.call_without_session(context, id, call, meta, profile),
-                Err(error) => Answer::error(&id, &error),
+                Err(error) => SerializedResponse::error(&id, &error),
             },
         };
         Reply::Now(answered(Some(answer), Vec::new(), context, status))
@@ -65,7 +65,7 @@ impl RequestPermit {
     fn call_without_session(
         self,
         context: RequestContext,
-        id: Id,
+        id: RequestId,
         call: CallRequest,
         meta: RequestMeta,
         profile: ClientProfile,
@@ -82,7 +82,7 @@ impl RequestPermit {
             let _session = session;
             self.server.call(&id, call, client, said, cancel).await
         };
-        Reply::Call(RunningCall { work: Work::new(work, DisconnectBehavior::Ends), caller, context, status })
+        Reply::Call(RunningCall { work: AnswerFuture::new(work, DisconnectBehavior::Ends), caller, context, status })
     }
 }
 
@@ -92,7 +92,7 @@ impl Endpoint {
     fn check(
         &self,
         context: &RequestContext,
-        content: &Content,
+        content: &RequestContent,
         meta: &mut RequestMeta,
     ) -> Result<ClientProfile, RpcError> {
         let (headers, view) = (&context.headers, context.view.as_deref());
@@ -100,10 +100,10 @@ impl Endpoint {
         self.mirrored.check_version(headers, meta.named_version().unwrap_or_default())?;
         let profile = meta.take_profile()?;
         match content {
-            Content::ToolCall { tool, arguments, .. } => {
+            RequestContent::ToolCall { tool, arguments, .. } => {
                 self.mirrored.check_call(headers, view, tool, arguments.as_object())?
             }
-            Content::Other { method, params } => self.mirrored.check_request(headers, view, method, params)?,
+            RequestContent::Other { method, params } => self.mirrored.check_request(headers, view, method, params)?,
         }
         Ok(profile)
     }
@@ -128,10 +128,10 @@ impl Endpoint {
 
 /// Returns the status of an answer by MCP 2026-07-28, basic/transports/streamable-http, "Protocol Version Header" and
 /// "Server Validation".
-fn status(kind: AnswerKind) -> StatusCode {
+fn status(kind: HttpStatusClass) -> StatusCode {
     match kind {
-        AnswerKind::Regular => StatusCode::OK,
-        AnswerKind::UnknownMethod => StatusCode::NOT_FOUND,
-        AnswerKind::BadRequest => StatusCode::BAD_REQUEST,
+        HttpStatusClass::Regular => StatusCode::OK,
+        HttpStatusClass::UnknownMethod => StatusCode::NOT_FOUND,
+        HttpStatusClass::BadRequest => StatusCode::BAD_REQUEST,
     }
 }

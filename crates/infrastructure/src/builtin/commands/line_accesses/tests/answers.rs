@@ -7,7 +7,7 @@ use crate::shell_analysis::catalogue::READ_ONLY_COMMANDS;
 use serde_json::Map;
 use std::fmt::Write;
 use toolstead_domain::{
-    ApprovalPart, ApprovalScope, Category, Cause, Effect, ParseConfidence, PatternBase, PermissionPolicy,
+    ApprovalPart, ApprovalScope, Category, Cause, Effect, ParseConfidence, PatternContext, PermissionPolicy,
     PermissionRule, ReadOnlyCommands, Tool, ToolName, ToolSource, Verdict,
     permission::{offered_rule::offered_rule, rule::RuleOrigin},
 };
@@ -50,7 +50,7 @@ impl User {
         let folder = here.path().canonicalize().unwrap();
         std::fs::create_dir(folder.join("web")).unwrap();
         let roots = WorkspaceRoots { write: vec![folder.clone()], ..Default::default() };
-        let workspace = Workspace::open(&roots, FolderNames::default()).unwrap();
+        let workspace = Workspace::open(&roots, FolderAliases::default()).unwrap();
         let name = ToolName::parse("bash").unwrap();
         let mut tool = Tool::new(name, Map::new(), Category::Shell, ToolSource::BuiltIn);
         tool.takes_command_lines = true;
@@ -101,7 +101,7 @@ impl User {
 }
 
 fn allowing(rule: String) -> Arc<PermissionRule> {
-    Arc::new(PermissionRule::parse(Effect::Allow, &rule, RuleOrigin::Session, &PatternBase::default()).unwrap())
+    Arc::new(PermissionRule::parse(Effect::Allow, &rule, RuleOrigin::Session, &PatternContext::default()).unwrap())
 }
 
 /// The rows of a part with the answers of today, and the number of these answers.

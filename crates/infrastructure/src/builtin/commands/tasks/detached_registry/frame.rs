@@ -1,8 +1,8 @@
 //! Frames of the protocol between the process that owns a task and its followers, and of the record of a task.
 
 use crate::{
-    builtin::commands::{capture::Stream, command::CommandEnd},
-    sandbox::launcher::ChildSignal,
+    builtin::commands::{capture::OutputStream, command::CommandEnd},
+    sandbox::launcher::ProcessSignal,
 };
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -20,7 +20,7 @@ pub(super) enum Frame {
     /// First frame from the owner: facts that never change.
     Task(TaskDescription),
     /// `bytes` bytes of output follow this line. They were printed at position `place`.
-    Output { stream: Stream, place: u64, bytes: usize },
+    Output { stream: OutputStream, place: u64, bytes: usize },
     /// All output that was printed before the follower connected has been sent.
     UpToDate,
     /// Position up to which a follower has read the output.
@@ -30,7 +30,7 @@ pub(super) enum Frame {
     /// Result of the task. No more output follows.
     End(CommandEnd),
     /// To the owner: send this signal.
-    Signal(ChildSignal),
+    Signal(ProcessSignal),
     /// To the owner: send SIGTERM, and kill the task after the grace period.
     Stop,
     /// To the owner: kill the task.

@@ -4,7 +4,7 @@
 use super::frame::{Frame, Frames, TaskDescription, send};
 use crate::{
     builtin::commands::{capture::Capture, command, command::CommandEnd, tasks::Task},
-    sandbox::detached::{DetachedTasks, NewDetachedTask},
+    sandbox::detached::{DetachedTaskFolder, DetachedTaskListener},
 };
 use futures::FutureExt;
 use rustix::process::geteuid;
@@ -35,11 +35,11 @@ const RETRY: Duration = Duration::from_millis(200);
 
 /// Creates the record of a task, and returns a future that serves followers until the task has ended.
 pub(super) fn keep(
-    place: DetachedTasks,
+    place: DetachedTaskFolder,
     task: Arc<Task>,
-    begun: NewDetachedTask,
+    begun: DetachedTaskListener,
 ) -> io::Result<impl Future<Output = ()> + Send + 'static> {
-    let NewDetachedTask { number, secret, listener } = begun;
+    let DetachedTaskListener { number, secret, listener } = begun;
     listener.set_nonblocking(true)?;
     let listener = UnixListener::from_std(listener)?;
     append_frames(&place, number, &[Frame::Task(TaskDescription::of(&task))])?;
@@ -81,7 +81,7 @@ pub(super) fn keep(
 }
 
 /// Appends frames to a record. Blocks.
-pub(super) fn append_frames(place: &DetachedTasks, number: u64, frames: &[Frame]) -> io::Result<()> {
+pub(super) fn append_frames(place: &DetachedTaskFolder, number: u64, frames: &[Frame]) -> io::Result<()> {
     if frames.is_empty() {
         return Ok(());
     }
@@ -91,7 +91,7 @@ pub(super) fn append_frames(place: &DetachedTasks, number: u64, frames: &[Frame]
 }
 
 /// Writes everything that is retained of an ended task to its record. Blocks.
-fn record(place: &DetachedTasks, number: u64, task: &Task, end: CommandEnd) -> io::Result<()> {
+fn record(place: &DetachedTaskFolder, number: u64, task: &Task, end: CommandEnd) -> io::Result<()> {
     let mut record = BufWriter::new(place.append(number)?);
     let capture = &task.command.capture;
     let mut at = 0;

@@ -3,12 +3,12 @@
 use super::*;
 use crate::{
     builtin::commands::{
-        capture::Stream,
+        capture::OutputStream,
         command::{EndCause, ExcessPolicy},
         programs::StartedProgram,
-        tasks::{NewTask, Status, Tasks},
+        tasks::{NewTask, TaskStatus, Tasks},
     },
-    sandbox::launcher::{Input, LaunchSpec, Launcher},
+    sandbox::launcher::{ChildInput, LaunchSpec, Launcher},
 };
 use regex::Regex;
 use std::path::Path;
@@ -23,8 +23,8 @@ struct House {
     keeper: Tasks,
 }
 
-fn place(folder: &Path, workspace: &str) -> DetachedTasks {
-    DetachedTasks::of(folder, &Principal::local(), Path::new(workspace))
+fn place(folder: &Path, workspace: &str) -> DetachedTaskFolder {
+    DetachedTaskFolder::of(folder, &Principal::local(), Path::new(workspace))
 }
 
 fn viewer() -> SessionKey {
@@ -44,15 +44,15 @@ impl House {
             program: "bash".into(),
             args: ["-c", script].map(str::to_owned).into(),
             working_dir: "/".into(),
-            input: Input::Pipe,
+            input: ChildInput::Pipe,
             policy: SandboxPolicy::open(CommandSettings::default().environment),
         };
         let child = Launcher::start().unwrap().launch(spec).await.unwrap();
         let started = StartedProgram { child, proxy: None, is_terminal: false, widening_note: None, tools: None };
         let capture = Capture::new(self.folder.path().into(), kept_bytes);
-        let command = Arc::new(Command::of(started, capture, None, ExcessPolicy::DropsOldest, None, true));
+        let command = Arc::new(CommandHandle::of(started, capture, None, ExcessPolicy::DropsOldest, None, true));
         let new = NewTask {
-            kind: Kind::Shell,
+            kind: TaskKind::Shell,
             owner: viewer(),
             is_detached: true,
             text: script.into(),
@@ -98,14 +98,14 @@ async fn a_task_is_found_heard_spoken_to_and_stopped_from_elsewhere() {
     let task = follower.find(&viewer(), "task_1").unwrap();
     assert_eq!(
         (task.status(), task.facts().pid, task.describe()),
-        (Status::Running, kept.facts().pid, kept.describe())
+        (TaskStatus::Running, kept.facts().pid, kept.describe())
     );
     assert_eq!(printed(&task), (0, b"up\n".to_vec()));
     task.command.write(Some(b"one\n".to_vec()), false).unwrap();
     line(&task, "got one").await;
     task.advance_cursor(3);
     follower.close().await;
-    assert_eq!(kept.status(), Status::Running, "who goes ends nothing");
+    assert_eq!(kept.status(), TaskStatus::Running, "who goes ends nothing");
 
     let follower = house.follower().await;
     let task = follower.find(&viewer(), "task_1").unwrap();
@@ -148,7 +148,7 @@ async fn the_newest_output_is_followed_and_recorded_at_its_place_with_its_stream
     assert!(start > 0 && bytes.len() == 20_000, "{start}");
     for other in [&running, &ended] {
         assert!(printed(other) == (start, bytes.clone()));
-        for stream in [Stream::Stdout, Stream::Stderr] {
+        for stream in [OutputStream::Stdout, OutputStream::Stderr] {
             let of = |task: &Task| task.command.capture.of_stream(stream, start, &bytes);
             assert!(of(other) == of(&kept), "{stream:?}");
         }
@@ -170,7 +170,7 @@ async fn a_task_whose_keeper_is_gone_is_told_as_lost_to_who_follows_and_to_who_c
     let house = House { folder, keeper };
     for _ in 0..2 {
         let task = house.follower().await.find(&viewer(), "task_1").unwrap();
-        assert_eq!((task.status(), task.facts().ended_at), (Status::Failed, None));
+        assert_eq!((task.status(), task.facts().ended_at), (TaskStatus::Failed, None));
     }
     // Its number is not given again.
     let next = house.keep("read -r text", 1 << 20).await;
@@ -214,7 +214,7 @@ async fn who_does_not_know_the_secret_hears_and_does_nothing() {
     let mut heard = Vec::new();
     // It may end with an error, as what was said is not read.
     let _ = stream.read_to_end(&mut heard).await;
-    assert_eq!((heard.as_slice(), kept.status()), (&b""[..], Status::Running));
+    assert_eq!((heard.as_slice(), kept.status()), (&b""[..], TaskStatus::Running));
     kept.command.kill();
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::builtin::tools::apply_patch::{
-    parser::{Action, parse},
+    parser::{PatchAction, parse},
     text_lines::lines_of,
 };
 use std::time::{Duration, Instant};
@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 /// ignored.
 fn places(text: &str, hunks: &str) -> Result<Vec<(usize, LineTolerance)>, HunkProblem> {
     let patch = parse(&format!("*** Begin Patch\n*** Update File: a\n{hunks}\n*** End Patch")).unwrap();
-    let Action::Update { hunks, .. } = &patch[0].action else { panic!("{patch:?}") };
+    let PatchAction::Update { hunks, .. } = &patch[0].action else { panic!("{patch:?}") };
     let lines = lines_of(text);
     let stop = StopCondition::at(Instant::now() + Duration::from_secs(600));
-    let lookup = Lookup::of(&lines, &stop);
+    let lookup = HunkFinder::of(&lines, &stop);
     let (mut from, mut places) = (0, Vec::new());
     for hunk in hunks {
         let place = lookup.place(hunk, from)?;
@@ -111,7 +111,7 @@ fn a_search_is_bounded_and_ends_when_the_time_is_over() {
         lines: vec![crate::builtin::tools::apply_patch::parser::HunkLine::Removed("a".into())],
         ..Hunk::default()
     };
-    assert_eq!(Lookup::of(&lines, &stop).place(&hunk, 0), Err(HunkProblem::OutOfTime));
+    assert_eq!(HunkFinder::of(&lines, &stop).place(&hunk, 0), Err(HunkProblem::OutOfTime));
 }
 
 #[test]

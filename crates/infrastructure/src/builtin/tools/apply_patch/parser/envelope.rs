@@ -1,6 +1,6 @@
 //! Parses the envelope: files and hunks between `*** Begin Patch` and `*** End Patch`.
 
-use super::{Action, FilePatch, Hunk, HunkLine, Lines, PatchError, cut, is_empty, numbers, path};
+use super::{FilePatch, Hunk, HunkLine, PatchAction, PatchError, PatchLines, cut, is_empty, numbers, path};
 
 pub(super) const BEGIN: &str = "*** Begin Patch";
 const END: &str = "*** End Patch";
@@ -14,7 +14,7 @@ const END_OF_FILE: &str = "*** End of File";
 /// Maximum number of anchors of a hunk. Readable code is not nested deeper.
 const MAX_ANCHORS: usize = 8;
 
-pub(super) fn parse(lines: &mut Lines<'_>) -> Result<Vec<FilePatch>, PatchError> {
+pub(super) fn parse(lines: &mut PatchLines<'_>) -> Result<Vec<FilePatch>, PatchError> {
     lines.next();
     let mut files = Vec::new();
     loop {
@@ -23,7 +23,7 @@ pub(super) fn parse(lines: &mut Lines<'_>) -> Result<Vec<FilePatch>, PatchError>
         if let Some(text) = lines.after(ADD) {
             files.push(file(text, added(lines)?)?);
         } else if let Some(text) = lines.after(DELETE) {
-            files.push(file(text, Action::Delete { was: None })?);
+            files.push(file(text, PatchAction::Delete { was: None })?);
         } else if let Some(text) = lines.after(UPDATE) {
             files.push(file(text, updated(lines, line)?)?);
         } else {
@@ -50,7 +50,7 @@ pub(super) fn parse(lines: &mut Lines<'_>) -> Result<Vec<FilePatch>, PatchError>
 }
 
 /// Parses the content of a new file, in which every line begins with `+`.
-fn added(lines: &mut Lines<'_>) -> Result<Action, PatchError> {
+fn added(lines: &mut PatchLines<'_>) -> Result<PatchAction, PatchError> {
     let mut content = String::new();
     while let Some(line) = lines.peek().filter(|line| !line.starts_with("***")) {
         let Some(text) = line.strip_prefix('+') else {
@@ -64,10 +64,10 @@ fn added(lines: &mut Lines<'_>) -> Result<Action, PatchError> {
         content.push('\n');
         lines.next();
     }
-    Ok(Action::Add(content))
+    Ok(PatchAction::Add(content))
 }
 
-fn updated(lines: &mut Lines<'_>, line: usize) -> Result<Action, PatchError> {
+fn updated(lines: &mut PatchLines<'_>, line: usize) -> Result<PatchAction, PatchError> {
     let to_line = lines.number();
     let to = lines.after(MOVE).map(|text| path(text, to_line)).transpose()?;
     let mut hunks = Vec::new();
@@ -82,11 +82,11 @@ fn updated(lines: &mut Lines<'_>, line: usize) -> Result<Action, PatchError> {
     if hunks.is_empty() && to.is_none() {
         return Err(PatchError::new(line, "the file has neither a hunk nor a new name: begin a hunk with `@@`"));
     }
-    Ok(Action::Update { to, hunks })
+    Ok(PatchAction::Update { to, hunks })
 }
 
 /// Parses a hunk: its headers, then its lines. The first hunk of a file may have no header.
-fn hunk(lines: &mut Lines<'_>, is_first: bool) -> Result<Hunk, PatchError> {
+fn hunk(lines: &mut PatchLines<'_>, is_first: bool) -> Result<Hunk, PatchError> {
     let mut hunk = None;
     while let Some(header) = lines.after("@@") {
         let hunk = match &mut hunk {

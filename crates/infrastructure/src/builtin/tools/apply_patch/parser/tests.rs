@@ -28,7 +28,7 @@ fn hunk(line: usize, lines: &[&str]) -> Hunk {
 }
 
 fn update(path: &str, line: usize, hunks: Vec<Hunk>) -> FilePatch {
-    FilePatch { path: path.into(), line, executable: None, action: Action::Update { to: None, hunks } }
+    FilePatch { path: path.into(), line, executable: None, action: PatchAction::Update { to: None, hunks } }
 }
 
 #[test]
@@ -39,13 +39,18 @@ fn an_envelope_holds_files_and_hunks() {
         Hunk { is_at_end: true, ..hunk(16, &["-e"]) },
     ];
     let expected = vec![
-        FilePatch { path: "new file.txt".into(), line: 2, executable: None, action: Action::Add("a\n\nb\n".into()) },
-        FilePatch { path: "old".into(), line: 6, executable: None, action: Action::Delete { was: None } },
+        FilePatch {
+            path: "new file.txt".into(),
+            line: 2,
+            executable: None,
+            action: PatchAction::Add("a\n\nb\n".into()),
+        },
+        FilePatch { path: "old".into(), line: 6, executable: None, action: PatchAction::Delete { was: None } },
         FilePatch {
             path: "x.py".into(),
             line: 7,
             executable: None,
-            action: Action::Update { to: Some("y.py".into()), hunks },
+            action: PatchAction::Update { to: Some("y.py".into()), hunks },
         },
     ];
     assert_eq!(parsed(text), expected);
@@ -70,10 +75,10 @@ fn a_move_needs_no_hunk_and_blank_lines_between_files_say_nothing() {
             path: "a".into(),
             line: 2,
             executable: None,
-            action: Action::Update { to: Some("b".into()), hunks: vec![] },
+            action: PatchAction::Update { to: Some("b".into()), hunks: vec![] },
         },
         update("c", 5, vec![hunk(6, &["-x"])]),
-        FilePatch { path: "d".into(), line: 9, executable: None, action: Action::Add("y\n".into()) },
+        FilePatch { path: "d".into(), line: 9, executable: None, action: PatchAction::Add("y\n".into()) },
     ];
     assert_eq!(parsed(text), expected);
 }
@@ -94,13 +99,13 @@ fn a_unified_diff_is_a_patch() {
     let text = "diff --git a/n b/n\nnew file mode 100644\n--- /dev/null\n+++ b/n\n@@ -0,0 +1 @@\n+x\n\\ No newline at end of file\ndiff --git a/o b/o\n--- a/o\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\ndiff --git a/p b/q\nsimilarity index 100%\nrename from p\nrename to q\n";
     let was = Hunk { at: Some(1), ..hunk(11, &["-x"]) };
     let expected = vec![
-        FilePatch { path: "n".into(), line: 3, executable: None, action: Action::Add("x".into()) },
-        FilePatch { path: "o".into(), line: 9, executable: None, action: Action::Delete { was: Some(vec![was]) } },
+        FilePatch { path: "n".into(), line: 3, executable: None, action: PatchAction::Add("x".into()) },
+        FilePatch { path: "o".into(), line: 9, executable: None, action: PatchAction::Delete { was: Some(vec![was]) } },
         FilePatch {
             path: "p".into(),
             line: 15,
             executable: None,
-            action: Action::Update { to: Some("q".into()), hunks: vec![] },
+            action: PatchAction::Update { to: Some("q".into()), hunks: vec![] },
         },
     ];
     assert_eq!(parsed(text), expected);
@@ -118,10 +123,10 @@ fn what_git_says_of_files_without_hunks_is_done() {
     let file = |path: &str, line, executable, action| FilePatch { path: path.into(), line, executable, action };
     let text = "diff --git a/a b.py b/a b.py\nnew file mode 100755\nindex 0000000..e69de29\ndiff --git a/o b/o\ndeleted file mode 100644\nindex e69de29..0000000\n\ndiff --git m m\nold mode 100755\nnew mode 100644\ndiff --git a/p b/q\nold mode 100644\nnew mode 100755\nsimilarity index 100%\nrename from p\nrename to q\n";
     let expected = vec![
-        file("a b.py", 1, Some(true), Action::Add(String::new())),
-        file("o", 4, None, Action::Delete { was: Some(vec![]) }),
-        file("m", 8, Some(false), Action::Update { to: None, hunks: vec![] }),
-        file("p", 15, Some(true), Action::Update { to: Some("q".into()), hunks: vec![] }),
+        file("a b.py", 1, Some(true), PatchAction::Add(String::new())),
+        file("o", 4, None, PatchAction::Delete { was: Some(vec![]) }),
+        file("m", 8, Some(false), PatchAction::Update { to: None, hunks: vec![] }),
+        file("p", 15, Some(true), PatchAction::Update { to: Some("q".into()), hunks: vec![] }),
     ];
     assert_eq!(parsed(text), expected);
     refused(
@@ -143,7 +148,7 @@ fn what_git_says_of_files_without_hunks_is_done() {
 fn names_are_read_as_git_writes_them() {
     let names = |text: &str| {
         let file = parsed(text).remove(0);
-        let to = if let Action::Update { to, .. } = file.action { to } else { None };
+        let to = if let PatchAction::Update { to, .. } = file.action { to } else { None };
         (file.path, to)
     };
     let check = |text: &str, path: &str, to: Option<&str>| {
@@ -176,9 +181,9 @@ fn names_are_read_as_git_writes_them() {
 #[test]
 fn a_carriage_return_is_a_part_of_a_line_unless_the_patch_is_written_so() {
     let lines = |text: &str| match parsed(text).remove(0).action {
-        Action::Add(content) => content,
-        Action::Update { hunks, .. } => hunks[0].lines.iter().map(HunkLine::text).collect::<Vec<_>>().join("|"),
-        Action::Delete { .. } => String::new(),
+        PatchAction::Add(content) => content,
+        PatchAction::Update { hunks, .. } => hunks[0].lines.iter().map(HunkLine::text).collect::<Vec<_>>().join("|"),
+        PatchAction::Delete { .. } => String::new(),
     };
     let patch = "*** Begin Patch\n*** Add File: a.bat\n+@echo off\r\n+x\n*** End Patch\n";
     assert_eq!(lines(patch), "@echo off\r\nx\n");

@@ -1,6 +1,8 @@
 //! Parses a unified diff, as `diff -u` and `git diff` write it.
 
-use super::{Action, FilePatch, Hunk, HunkLine, Lines, PatchError, cut, is_empty, numbers, quoted_name::unquoted};
+use super::{
+    FilePatch, Hunk, HunkLine, PatchAction, PatchError, PatchLines, cut, is_empty, numbers, quoted_name::unquoted,
+};
 
 const NOWHERE: &str = "/dev/null";
 
@@ -9,7 +11,7 @@ pub(super) fn begins(line: &str) -> bool {
     line.starts_with("--- ") || line.starts_with("diff --git ")
 }
 
-pub(super) fn parse(lines: &mut Lines<'_>) -> Result<Vec<FilePatch>, PatchError> {
+pub(super) fn parse(lines: &mut PatchLines<'_>) -> Result<Vec<FilePatch>, PatchError> {
     let mut files = Vec::new();
     while let Some(first) = lines.peek() {
         if first.trim().is_empty() {
@@ -22,7 +24,7 @@ pub(super) fn parse(lines: &mut Lines<'_>) -> Result<Vec<FilePatch>, PatchError>
 }
 
 /// Parses the part of one file: git's header, the names and the hunks, of which some may be missing.
-fn file(lines: &mut Lines<'_>) -> Result<FilePatch, PatchError> {
+fn file(lines: &mut PatchLines<'_>) -> Result<FilePatch, PatchError> {
     let header = GitHeader::read(lines)?;
     let line = lines.number();
     let names = match lines.after("--- ") {
@@ -35,7 +37,7 @@ fn file(lines: &mut Lines<'_>) -> Result<FilePatch, PatchError> {
     let file = match (header.rename, names) {
         (Some((line, from, to)), names) => {
             let hunks = if names.is_some() { hunks(lines)? } else { Vec::new() };
-            FilePatch { path: from, line, executable: None, action: Action::Update { to: Some(to), hunks } }
+            FilePatch { path: from, line, executable: None, action: PatchAction::Update { to: Some(to), hunks } }
         }
         (None, Some((old, new))) => changed(lines, line, &old, &new)?,
         (None, None) => {
@@ -45,9 +47,9 @@ fn file(lines: &mut Lines<'_>) -> Result<FilePatch, PatchError> {
             }
             // Without hunks, the file is empty before and after, or only its mode changes.
             let action = match (header.is_new, header.is_deleted, header.executable) {
-                (true, ..) => Action::Add(String::new()),
-                (_, true, _) => Action::Delete { was: Some(Vec::new()) },
-                (.., Some(_)) => Action::Update { to: None, hunks: Vec::new() },
+                (true, ..) => PatchAction::Add(String::new()),
+                (_, true, _) => PatchAction::Delete { was: Some(Vec::new()) },
+                (.., Some(_)) => PatchAction::Update { to: None, hunks: Vec::new() },
                 _ => return Err(PatchError::new(header.line, "the patch does not say what changes in the file")),
             };
             FilePatch { path: git_name(header.names, header.line)?, line: header.line, executable: None, action }
@@ -72,7 +74,7 @@ struct GitHeader<'a> {
 }
 
 impl<'a> GitHeader<'a> {
-    fn read(lines: &mut Lines<'a>) -> Result<Self, PatchError> {
+    fn read(lines: &mut PatchLines<'a>) -> Result<Self, PatchError> {
         let mut header = Self { line: lines.number(), names: lines.after("diff --git "), ..Self::default() };
         loop {
             let line = lines.number();
@@ -184,7 +186,7 @@ fn some(name: String, line: usize) -> Result<String, PatchError> {
     if name.is_empty() { Err(PatchError::new(line, "the path is missing")) } else { Ok(name) }
 }
 
-fn changed(lines: &mut Lines<'_>, line: usize, old: &str, new: &str) -> Result<FilePatch, PatchError> {
+fn changed(lines: &mut PatchLines<'_>, line: usize, old: &str, new: &str) -> Result<FilePatch, PatchError> {
     let hunks = hunks(lines)?;
     // Git puts `a/` and `b/` before the names. Only both together are such prefixes, unless the other name is
     // `/dev/null`.
@@ -201,17 +203,17 @@ fn changed(lines: &mut Lines<'_>, line: usize, old: &str, new: &str) -> Result<F
             if hunks.last().is_some_and(|hunk| hunk.ends_in_break == Some(false)) {
                 content.pop();
             }
-            file(new, Action::Add(content))
+            file(new, PatchAction::Add(content))
         }
         (old, new) if hunks.is_empty() => {
             Err(PatchError::new(line, format!("there is no hunk (`@@ -1,3 +1,4 @@`) between `{old}` and `{new}`")))
         }
-        (old, NOWHERE) => file(old, Action::Delete { was: Some(hunks) }),
-        (old, new) => file(old, Action::Update { to: (old != new).then(|| new.to_owned()), hunks }),
+        (old, NOWHERE) => file(old, PatchAction::Delete { was: Some(hunks) }),
+        (old, new) => file(old, PatchAction::Update { to: (old != new).then(|| new.to_owned()), hunks }),
     }
 }
 
-fn hunks(lines: &mut Lines<'_>) -> Result<Vec<Hunk>, PatchError> {
+fn hunks(lines: &mut PatchLines<'_>) -> Result<Vec<Hunk>, PatchError> {
     let mut hunks = Vec::new();
     while let Some(header) = lines.after("@@") {
         let mut hunk = lines.hunk()?;

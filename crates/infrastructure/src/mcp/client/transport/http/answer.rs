@@ -1,6 +1,6 @@
 //! Response to a posted request: one JSON object, an event stream, or an error.
 
-use super::{HttpTransport, Session};
+use super::{HttpTransport, LegacySession};
 use crate::{
     http::{pause::wanted_pause, response::Response},
     mcp::{
@@ -9,15 +9,15 @@ use crate::{
             connection::{
                 foreign_text::shown,
                 in_flight::PendingRequest,
-                peer::{Loss, Peer},
-                request::RequestWriter,
+                peer::{ConnectionLoss, Peer},
+                request::RequestSerializer,
                 request_error::RequestError,
             },
         },
         wire::{
             headers,
-            incoming::{Answer, Incoming},
-            message::{Id, RpcError},
+            incoming::{IncomingMessage, RawResponse},
+            message::{RequestId, RpcError},
         },
     },
 };
@@ -34,7 +34,7 @@ const MAX_SESSION_ID_BYTES: usize = 1024;
 /// Result of a posted request.
 pub(super) enum PostOutcome {
     /// The response to the request.
-    Answered(Answer),
+    Answered(RawResponse),
     /// The server rejected the request unprocessed, because it has ended the session.
     SessionEnded,
 }
@@ -43,7 +43,7 @@ impl HttpTransport {
     /// Posts a request and waits for its response.
     pub(super) async fn post(
         &self,
-        writer: &RequestWriter,
+        writer: &RequestSerializer,
         waiting: &Arc<PendingRequest>,
         text: Bytes,
         headers: HeaderMap,
@@ -89,7 +89,7 @@ impl HttpTransport {
             id.set_sensitive(true);
             let mut headers = self.headers.clone();
             headers.insert(headers::SESSION_ID, id.clone());
-            Arc::new(Session { id, headers })
+            Arc::new(LegacySession { id, headers })
         }));
         Ok(())
     }
@@ -104,8 +104,8 @@ impl HttpTransport {
         let body = response.bytes(self.limit).await.map_err(|error| self.failed(error))?;
         // Included only for error statuses, whose bodies are usually short.
         let detail = if status.is_success() { String::new() } else { body_detail(&body) };
-        let error = match Incoming::read(body) {
-            Ok(Incoming::Answer(answer)) if *answer.id() == Id::Number(waiting.id) => {
+        let error = match IncomingMessage::read(body) {
+            Ok(IncomingMessage::Answer(answer)) if *answer.id() == RequestId::Number(waiting.id) => {
                 if status.is_success() || !matches!(status, StatusCode::FORBIDDEN | StatusCode::BAD_REQUEST) {
                     return Ok(PostOutcome::Answered(answer));
                 }
@@ -115,22 +115,22 @@ impl HttpTransport {
                     Ok(Ok(_)) | Err(_) => None,
                 }
             }
-            Ok(Incoming::Answer(answer)) if status.is_success() => {
+            Ok(IncomingMessage::Answer(answer)) if status.is_success() => {
                 self.peer.drop_answer(answer.id());
                 return Err(RequestError::Malformed("it answered with the id of another request".into()));
             }
             // Servers that reject a message before they read it send errors without its id.
-            Ok(Incoming::Answer(answer)) => answer.into_outcome().ok().and_then(Result::err),
+            Ok(IncomingMessage::Answer(answer)) => answer.into_outcome().ok().and_then(Result::err),
             Err(unreadable) if unreadable.malformed.is_response && !status.is_success() => {
                 Some(*unreadable.malformed.error)
             }
-            Ok(Incoming::Other(_)) if status.is_success() => {
+            Ok(IncomingMessage::Other(_)) if status.is_success() => {
                 return Err(RequestError::Malformed("it answered with a message that is not a response".into()));
             }
             Err(unreadable) if status.is_success() => {
                 return Err(RequestError::Malformed(unreadable.malformed.error.message));
             }
-            Ok(Incoming::Other(_)) | Err(_) => None,
+            Ok(IncomingMessage::Other(_)) | Err(_) => None,
         };
         match error {
             Some(error) if is_end_of_session(status, had_session, &error) => Ok(PostOutcome::SessionEnded),
@@ -155,7 +155,7 @@ pub(in crate::mcp::client) fn unauthorized(peer: &Peer, response: &Response) -> 
     let challenge = challenge
         .map_or(String::new(), |value| format!(", `{}`", shown(&String::from_utf8_lossy(value.as_bytes()), 200)));
     let reason = format!("HTTP status {}{challenge}", response.status().as_u16());
-    peer.mark_unusable(Loss::Unauthorized(reason.clone()));
+    peer.mark_unusable(ConnectionLoss::Unauthorized(reason.clone()));
     RequestError::Unauthorized(reason)
 }
 

@@ -1,23 +1,23 @@
 //! Stream of messages outside of requests, for servers up to 2025-11-25 (MCP 2025-11-25, basic/transports, "Listening
 //! for Messages from the Server").
 
-use super::{HttpTransport, answer::is_event_stream, stream::Position};
-use crate::mcp::client::connection::request::RequestWriter;
+use super::{HttpTransport, answer::is_event_stream, stream::StreamPosition};
+use crate::mcp::client::connection::request::RequestSerializer;
 use http::StatusCode;
 use std::time::Duration;
 use tokio::time::sleep;
-use toolstead_domain::Generation;
+use toolstead_domain::ProtocolGeneration;
 
 /// Maximum pause between two streams without an event.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 impl HttpTransport {
     /// Listens until the server reports that it offers no such stream.
-    pub(super) async fn keep_listening(&self, writer: &RequestWriter) {
-        if writer.version.generation() == Generation::Modern {
+    pub(super) async fn keep_listening(&self, writer: &RequestSerializer) {
+        if writer.version.generation() == ProtocolGeneration::Modern {
             return;
         }
-        let mut position = Position::default();
+        let mut position = StreamPosition::default();
         let mut in_vain = 0_u32;
         loop {
             let session = self.session.load_full();
@@ -35,7 +35,7 @@ impl HttpTransport {
                     pause = position.delay();
                 }
                 Ok(response) if response.status() == StatusCode::NOT_FOUND && session.is_some() => {
-                    position = Position::default();
+                    position = StreamPosition::default();
                     if self.renew(writer, session).await.is_err() {
                         return;
                     }

@@ -2,13 +2,13 @@
 
 use super::HttpTransport;
 use crate::mcp::{
-    client::connection::{request::RequestWriter, request_error::RequestError},
+    client::connection::{request::RequestSerializer, request_error::RequestError},
     wire::headers::{self, ParamHeaders, encode_value},
 };
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use toolstead_domain::{Generation, ProtocolVersion};
+use toolstead_domain::{ProtocolGeneration, ProtocolVersion};
 
 /// Headers that the protocol sets, and those of a single connection.
 const RESERVED: [&str; 6] = ["accept", "content-type", "content-length", "transfer-encoding", "connection", "host"];
@@ -64,19 +64,19 @@ impl HttpTransport {
     /// Returns [`RequestError::Malformed`] if a value cannot be sent in a header.
     pub(super) fn headers_of(
         &self,
-        writer: &RequestWriter,
+        writer: &RequestSerializer,
         mirrored: &MirroredParts<'_>,
     ) -> Result<HeaderMap, RequestError> {
         let MirroredParts { method, name, params } = *mirrored;
         match writer.version.generation() {
             // `initialize` begins a session. Its version is negotiated only with the response.
-            Generation::Legacy if method == "initialize" => {
+            ProtocolGeneration::Legacy if method == "initialize" => {
                 let mut headers = self.headers.clone();
                 headers.remove(headers::PROTOCOL_VERSION);
                 Ok(headers)
             }
-            Generation::Legacy => Ok(self.message_headers(Some(writer.version))),
-            Generation::Modern => {
+            ProtocolGeneration::Legacy => Ok(self.message_headers(Some(writer.version))),
+            ProtocolGeneration::Modern => {
                 let mut headers = self.modern_headers.get_or_init(|| modern_headers(&self.headers)).clone();
                 headers.insert(headers::PROTOCOL_VERSION, HeaderValue::from_static(writer.version.as_str()));
                 if method != CALL {

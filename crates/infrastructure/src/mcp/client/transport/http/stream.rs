@@ -5,13 +5,13 @@ use crate::{
     http::{event_stream::EventStream, http_error::HttpError, response::Response, sse::SseEvent},
     mcp::{
         client::{
-            connection::{in_flight::PendingRequest, request::RequestWriter, request_error::RequestError},
+            connection::{in_flight::PendingRequest, request::RequestSerializer, request_error::RequestError},
             transport::Transport,
         },
         wire::{
             headers,
-            incoming::{Answer, Incoming},
-            message::Id,
+            incoming::{IncomingMessage, RawResponse},
+            message::RequestId,
         },
     },
 };
@@ -19,7 +19,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, header};
 use std::{sync::Arc, time::Duration};
 use tokio::time::sleep;
-use toolstead_domain::Generation;
+use toolstead_domain::ProtocolGeneration;
 
 /// Pause before a stream is reopened if the server specifies none.
 const DEFAULT_RETRY: Duration = Duration::from_secs(1);
@@ -30,14 +30,14 @@ const MAX_VAIN_RESUMPTIONS: u32 = 20;
 
 /// Position in a stream.
 #[derive(Debug, Default)]
-pub(super) struct Position {
+pub(super) struct StreamPosition {
     pub(super) last_event_id: Option<String>,
     pub(super) retry: Option<Duration>,
     /// Number of events on the latest stream.
     pub(super) events: u32,
 }
 
-impl Position {
+impl StreamPosition {
     /// Returns the pause before the stream is reopened.
     pub(super) fn delay(&self) -> Duration {
         self.retry.unwrap_or(DEFAULT_RETRY).max(SHORTEST_RETRY)
@@ -49,11 +49,11 @@ impl HttpTransport {
     /// 2025-11-25, basic/transports, "Resumability and Redelivery").
     pub(super) async fn read_to_answer(
         &self,
-        writer: &RequestWriter,
+        writer: &RequestSerializer,
         waiting: &Arc<PendingRequest>,
         response: Response,
-    ) -> Result<Answer, RequestError> {
-        let mut position = Position::default();
+    ) -> Result<RawResponse, RequestError> {
+        let mut position = StreamPosition::default();
         let mut response = response;
         let mut in_vain = 0;
         loop {
@@ -61,7 +61,8 @@ impl HttpTransport {
                 return Ok(answer);
             }
             in_vain = if position.events == 0 { in_vain + 1 } else { 0 };
-            let resumable = writer.version.generation() == Generation::Legacy && position.last_event_id.is_some();
+            let resumable =
+                writer.version.generation() == ProtocolGeneration::Legacy && position.last_event_id.is_some();
             if !resumable || in_vain > MAX_VAIN_RESUMPTIONS {
                 return Err(RequestError::Lost("the stream ended before the answer came".into()));
             }
@@ -78,7 +79,11 @@ impl HttpTransport {
     }
 
     /// Opens a stream with GET: a new one, or the rest of one that broke off.
-    pub(super) async fn open_stream(&self, writer: &RequestWriter, from: &Position) -> Result<Response, RequestError> {
+    pub(super) async fn open_stream(
+        &self,
+        writer: &RequestSerializer,
+        from: &StreamPosition,
+    ) -> Result<Response, RequestError> {
         let mut headers = self.message_headers(Some(writer.version));
         headers.remove(header::CONTENT_TYPE);
         headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
@@ -93,8 +98,8 @@ impl HttpTransport {
         &self,
         response: Response,
         waiting: Option<&Arc<PendingRequest>>,
-        position: &mut Position,
-    ) -> Result<Option<Answer>, RequestError> {
+        position: &mut StreamPosition,
+    ) -> Result<Option<RawResponse>, RequestError> {
         let mut events = EventStream::new(response, self.limit);
         position.events = 0;
         loop {
@@ -121,15 +126,15 @@ impl HttpTransport {
         &self,
         event: SseEvent,
         waiting: Option<&Arc<PendingRequest>>,
-    ) -> Result<Option<Answer>, RequestError> {
+    ) -> Result<Option<RawResponse>, RequestError> {
         if !matches!(event.event.as_str(), "" | "message") {
             return Ok(None);
         }
-        let ours = waiting.map(|waiting| Id::Number(waiting.id));
-        match Incoming::read(event.data) {
-            Ok(Incoming::Answer(answer)) if Some(answer.id()) == ours.as_ref() => return Ok(Some(answer)),
-            Ok(Incoming::Answer(answer)) => self.peer.take_answer(answer),
-            Ok(Incoming::Other(message)) => {
+        let ours = waiting.map(|waiting| RequestId::Number(waiting.id));
+        match IncomingMessage::read(event.data) {
+            Ok(IncomingMessage::Answer(answer)) if Some(answer.id()) == ours.as_ref() => return Ok(Some(answer)),
+            Ok(IncomingMessage::Answer(answer)) => self.peer.take_answer(answer),
+            Ok(IncomingMessage::Other(message)) => {
                 if let Some((id, outcome)) = self.peer.handle_message(message, waiting) {
                     // Requests are answered one at a time, so a flood of requests slows down only its own server.
                     self.respond(&id, &outcome).await;

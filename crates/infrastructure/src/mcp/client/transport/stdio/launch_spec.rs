@@ -7,7 +7,7 @@ use crate::{
         config::{ServerProfile, StdioUpstream, UpstreamConfig},
     },
     sandbox::{
-        launcher::{Input, LaunchSpec},
+        launcher::{ChildInput, LaunchSpec},
         program_folders::{self, PathRole},
     },
 };
@@ -76,7 +76,7 @@ pub(super) fn of(server: &StdioUpstream, config: &UpstreamConfig, launcher: &Std
         program,
         args: server.args.clone(),
         working_dir,
-        input: Input::Pipe,
+        input: ChildInput::Pipe,
         policy: SandboxPolicy {
             confinement,
             session: None,
@@ -178,13 +178,13 @@ mod tests {
     use toolstead_domain::{ServerName, WorkspaceRoots};
 
     /// Workspace with links and a program, and folders outside of it that no server may access.
-    struct Workspace {
+    struct TestWorkspace {
         _folder: tempfile::TempDir,
         top: PathBuf,
         launcher: StdioLauncher,
     }
 
-    impl Workspace {
+    impl TestWorkspace {
         fn new() -> Self {
             let folder = tempfile::tempdir().unwrap();
             let top = std::fs::canonicalize(folder.path()).unwrap();
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn a_profile_says_what_a_server_sees() {
-        let workspace = Workspace::new();
+        let workspace = TestWorkspace::new();
         let (work, neutral) = (workspace.path("work"), PathBuf::from(NEUTRAL_FOLDER));
         for (profile, confinement, network, start, writable, lasts) in [
             (ServerProfile::Guarded, Confinement::Guarded, NetworkPolicy::Host, &work, vec![work.clone()], true),
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn paths_among_arguments_and_values_are_the_roots_of_a_guarded_server() {
-        let workspace = Workspace::new();
+        let workspace = TestWorkspace::new();
         let check = |args: &[&str], env: &[(&str, &str)], writable: &[&str], readable: &[&str]| {
             let writable: Vec<String> = writable.iter().chain(&["work"]).map(|root| (*root).to_owned()).collect();
             let readable: Vec<String> = readable.iter().chain(&["work/kept"]).map(|root| (*root).to_owned()).collect();
@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn a_guarded_server_works_on_its_own_folder_and_never_on_a_whole_home() {
-        let mut workspace = Workspace::new();
+        let mut workspace = TestWorkspace::new();
         let mut server =
             StdioUpstream { command: "./run".into(), args: vec![], env: BTreeMap::new(), working_dir: None };
         server.working_dir = Some(workspace.path("app"));
@@ -359,7 +359,7 @@ mod tests {
 
     #[test]
     fn a_root_that_may_only_be_read_stays_so_for_a_server_with_a_folder_of_its_own() {
-        let workspace = Workspace::new();
+        let workspace = TestWorkspace::new();
         let roots = |folder: &str| {
             let working_dir = Some(workspace.path(folder));
             let server = StdioUpstream { command: "x".into(), args: vec![], env: BTreeMap::new(), working_dir };
@@ -381,7 +381,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_guarded_server_starts_in_the_first_root_and_writes_into_it() {
-        let workspace = Workspace::new();
+        let workspace = TestWorkspace::new();
         let script = "pwd; echo made > made; echo no > kept/no; cat \"$1\"";
         let said = workspace.said(script, &["../app/dist/x.json"]).await;
         assert!(said.starts_with(&format!("{}\n", workspace.path("work").display())), "{said}");
@@ -393,7 +393,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_file_among_the_arguments_is_a_root_as_a_folder_is() {
-        let workspace = Workspace::new();
+        let workspace = TestWorkspace::new();
         let script = "echo more >> \"$2\"; echo no >> \"$1\"; cat \"$2\"";
         let app = |name: &str| workspace.path(name).display().to_string();
         let said = workspace.said(script, &[&app("app/dist/x.js"), &app("app/dist/x.json")]).await;
@@ -406,7 +406,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_home_lasts_for_one_configuration_of_a_server() {
-        let workspace = Workspace::new();
+        let workspace = TestWorkspace::new();
         let run = async |args: &[&str]| {
             let script = "cat ~/.cache/kept; mkdir -p ~/.cache; echo kept >> ~/.cache/kept";
             workspace.said(script, args).await
@@ -420,7 +420,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_link_that_a_command_can_have_made_leads_no_server_out_of_the_workspace() {
-        let workspace = Workspace::new();
+        let workspace = TestWorkspace::new();
         for is_root in [false, true] {
             for path in ["work/data", "work/in", "own", "secret"] {
                 assert_eq!(workspace.failure(path, is_root, ServerProfile::Guarded, || ()).await, None, "{path}");
@@ -434,7 +434,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_link_that_is_made_after_a_server_was_looked_at_leads_it_nowhere() {
-        let workspace = Workspace::new();
+        let workspace = TestWorkspace::new();
         let data = workspace.path("work/data");
         let swap = || {
             std::fs::remove_dir(&data).unwrap();

@@ -69,7 +69,7 @@ async fn a_run_without_memory_ends_as_a_whole_is_told_so_and_put_right() {
     let bound = (2 * 64 + 512) << 20;
     match control_group::tried() {
         Ok(bounds) if bounds.memory => {
-            assert_eq!(done.exit, Exit::OutOfMemory(control_group::OutOfMemory::OfRun(bound)), "{}", done.stderr);
+            assert_eq!(done.exit, Exit::OutOfMemory(control_group::OutOfMemoryCause::OfRun(bound)), "{}", done.stderr);
         }
         _ => assert_eq!((done.stdout.as_str(), done.exit), ("through\n", Exit::Code(0)), "{}", done.stderr),
     }

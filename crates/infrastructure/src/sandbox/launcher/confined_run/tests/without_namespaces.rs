@@ -2,7 +2,7 @@
 //! such a filter, and as an ordinary user.
 
 use super::*;
-use crate::sandbox::self_test::{Tier, tier};
+use crate::sandbox::self_test::{SandboxTier, tier};
 use rustix::process::{Pid, geteuid, test_kill_process};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
@@ -72,14 +72,17 @@ fn the_second_tier_holds_where_it_is_allowed_and_nothing_runs_where_it_is_not() 
     in_a_container("the_second_tier_holds_where_it_is_allowed_and_nothing_runs_where_it_is_not", true, async || {
         let strict = Launcher::start().unwrap();
         let found = tier(&strict).await;
-        assert!(matches!(&found, Tier::Third { missing, .. } if missing.matches("namespace").count() == 1), "{found}");
+        assert!(
+            matches!(&found, SandboxTier::Third { missing, .. } if missing.matches("namespace").count() == 1),
+            "{found}"
+        );
         assert!(found.to_string().contains("sandbox.minimum_tier = 2"), "{found}");
         let world = World::new();
         let refusal = strict.launch(world.spec("true")).await.unwrap_err();
         assert!(matches!(refusal, LaunchError::Unconfinable { .. }), "{refusal}");
         let lenient = strict.clone().allowing_tier_2(true);
         let found = tier(&lenient).await;
-        assert!(matches!(&found, Tier::Second { missing } if missing.contains("namespace")), "{found}");
+        assert!(matches!(&found, SandboxTier::Second { missing } if missing.contains("namespace")), "{found}");
         let said = found.to_string();
         assert!(said.starts_with("tier 2, confined by Landlock without namespaces, because "), "{said}");
         assert!(said.contains("modes, dates and attributes") && said.contains("/proc"), "{said}");
@@ -232,7 +235,7 @@ fn processes_that_a_container_does_not_show_take_none_from_a_run() {
             let mut spec = world.spec("");
             (spec.program, spec.args[1]) = ("python3".into(), SCRIPT.into());
             spec.policy.limits.processes = 20;
-            let child = world.launcher.launch_without_test(spec, Layers::WithoutNamespaces).await.unwrap();
+            let child = world.launcher.launch_without_test(spec, ConfinementLayers::WithoutNamespaces).await.unwrap();
             let done = ended(child).await;
             let made: u64 = done.stdout.trim().parse().unwrap_or_else(|_| panic!("{:?} {}", done.exit, done.stderr));
             // The processes that hold the run count as well, and some of the runtime may start or end meanwhile.

@@ -1,10 +1,10 @@
 //! The table of a server as TOML.
 
 use crate::config::tree::{
-    format::Format,
-    node::{Content, Node},
+    format::ConfigFormat,
+    node::{Node, NodeContent},
     origin::Origin,
-    value::{TextItem, Value},
+    value::{ConfigValue, TextItem},
 };
 use serde_json::Value as Json;
 use std::{collections::BTreeSet, path::Path, sync::Arc};
@@ -35,18 +35,18 @@ const MASK: &str = "…";
 
 /// The table of a server.
 #[derive(Debug, Clone)]
-pub(super) struct Block {
+pub(super) struct ImportedServerTable {
     name: ServerName,
-    values: Vec<(String, Value)>,
+    values: Vec<(String, ConfigValue)>,
     /// Places of secrets: the key, and the name or index within it.
     secrets: BTreeSet<(String, String)>,
     comment: String,
 }
 
-impl Block {
+impl ImportedServerTable {
     pub(super) fn new(
         name: ServerName,
-        mut values: Vec<(String, Value)>,
+        mut values: Vec<(String, ConfigValue)>,
         secrets: BTreeSet<(String, String)>,
         owner: &str,
         origin: &Origin,
@@ -62,8 +62,8 @@ impl Block {
         let mut words = Vec::new();
         for (key, value) in &self.values {
             match (key.as_str(), value) {
-                ("command" | "url", Value::Text(text)) => words.push(self.masked(key, "", text).to_owned()),
-                ("args", Value::List(items)) => {
+                ("command" | "url", ConfigValue::Text(text)) => words.push(self.masked(key, "", text).to_owned()),
+                ("args", ConfigValue::List(items)) => {
                     let shown = items.iter().enumerate();
                     words.extend(shown.map(|(at, item)| self.masked(key, &at.to_string(), &item.text).to_owned()));
                 }
@@ -109,17 +109,17 @@ impl Block {
         let mut text = format!("[mcp_servers.{}]\n", self.name);
         for (key, value) in &self.values {
             let value = match value {
-                Value::Map(members) => {
+                ConfigValue::Map(members) => {
                     let member = |(name, item): &'t (String, TextItem)| {
                         format!("{} = {}", quoted_key(name), quoted(shown(key, name, &item.text)))
                     };
                     format!("{{ {} }}", members.iter().map(member).collect::<Vec<_>>().join(", "))
                 }
-                Value::List(items) => {
+                ConfigValue::List(items) => {
                     let item = |(at, item): (usize, &'t TextItem)| quoted(shown(key, &at.to_string(), &item.text));
                     format!("[{}]", items.iter().enumerate().map(item).collect::<Vec<_>>().join(", "))
                 }
-                Value::Text(value) => quoted(shown(key, "", value)),
+                ConfigValue::Text(value) => quoted(shown(key, "", value)),
                 other => other.to_string(),
             };
             text.push_str(&format!("{key} = {value}\n"));
@@ -133,12 +133,13 @@ impl Block {
 /// # Errors
 /// The reason why the text is not valid.
 pub(super) fn tables(text: &str) -> Result<Json, String> {
-    let root = Format::Toml.read(text, &Arc::from(Path::new("config.toml"))).map_err(|problem| problem.message)?;
-    Ok(section(&root).map(Content::to_json).unwrap_or_default())
+    let root =
+        ConfigFormat::Toml.read(text, &Arc::from(Path::new("config.toml"))).map_err(|problem| problem.message)?;
+    Ok(section(&root).map(NodeContent::to_json).unwrap_or_default())
 }
 
-fn section(root: &Node) -> Option<&Content> {
-    let Content::Table(members) = &root.content else { return None };
+fn section(root: &Node) -> Option<&NodeContent> {
+    let NodeContent::Table(members) = &root.content else { return None };
     members.iter().find(|member| member.name == "mcp_servers").map(|member| &member.node.content)
 }
 

@@ -1,10 +1,10 @@
 //! Plans the import of servers, one after the other.
 
 use super::{
-    AddedServer, ImportOutcome, ImportRequest, LiteralSecrets, PlannedServer,
-    block::Block,
+    ImportCandidate, ImportRequest, LiteralSecrets, ServerAddition, ServerImportOutcome,
+    block::ImportedServerTable,
     secret_removal::{secret_places, without_secrets},
-    target::Target,
+    target::ImportTarget,
 };
 use crate::config::{
     Config,
@@ -18,10 +18,10 @@ use crate::config::{
         translation::{FileSurroundings, member_of, translate},
     },
     tree::{
-        check::{Base, Entry, check},
-        node::{Content, Member, Node},
+        check::{LayerEntry, PathBase, check},
+        node::{Member, Node, NodeContent},
         origin::Origin,
-        value::Value,
+        value::ConfigValue,
     },
 };
 use std::{
@@ -39,13 +39,13 @@ const MAX_SERVERS: usize = 256;
 const MAX_NAMES: usize = 32;
 
 /// Plans one server after the other, so that their names differ.
-pub(super) struct Planner<'a> {
+pub(super) struct ImportPlanner<'a> {
     config: &'a Config,
     request: &'a ImportRequest,
-    pub(super) target: Result<Target, ImportError>,
+    pub(super) target: Result<ImportTarget, ImportError>,
     /// Names of servers in the configuration and of those planned, as [`server_names::folded`] returns them.
     taken: BTreeSet<String>,
-    planned: Vec<(ServerName, Block)>,
+    planned: Vec<(ServerName, ImportedServerTable)>,
     /// Names of the servers of the configuration, and their keys as text.
     configured: Vec<(String, String)>,
     /// Number of servers for which a name was sought, including those that are not added.
@@ -56,7 +56,7 @@ pub(super) struct Planner<'a> {
     pub(super) used: BTreeSet<String>,
 }
 
-impl<'a> Planner<'a> {
+impl<'a> ImportPlanner<'a> {
     pub(super) fn new(config: &'a Config, request: &'a ImportRequest) -> Self {
         let own = config.resolved.named("mcp_servers").into_iter().filter(|(_, keys)| {
             let contributions = keys.values().flat_map(|setting| &setting.contributions);
@@ -67,7 +67,7 @@ impl<'a> Planner<'a> {
         Self {
             config,
             request,
-            target: Target::of(config),
+            target: ImportTarget::of(config),
             taken: configured.iter().map(|(name, _)| server_names::folded(name)).collect(),
             planned: Vec::new(),
             configured,
@@ -78,12 +78,12 @@ impl<'a> Planner<'a> {
     }
 
     /// Plans the servers of a file.
-    pub(super) fn file(&mut self, file: ClientFile) -> Vec<PlannedServer> {
+    pub(super) fn file(&mut self, file: ClientFile) -> Vec<ImportCandidate> {
         let mut seen = BTreeSet::new();
         let ClientFile { owner, owner_name, dialect, workspace, list } = file;
         let home = self.config.folders.home.as_deref();
         let folder = workspace.as_deref().or(home).unwrap_or(Path::new("/"));
-        let base = Base { folder, home };
+        let base = PathBase { folder, home };
         let surroundings = FileSurroundings { base, workspace: workspace.as_deref(), dialect };
         let mut planned = Vec::new();
         for mut server in list.servers {
@@ -105,12 +105,12 @@ impl<'a> Planner<'a> {
                         }
                         self.outcome(translated, &foreign_name, owner, owner_name, notes)
                     }
-                    Err(reason) => ImportOutcome::Rejected(reason),
+                    Err(reason) => ServerImportOutcome::Rejected(reason),
                 }
             } else {
-                ImportOutcome::Rejected("the file describes another server of this name above".into())
+                ServerImportOutcome::Rejected("the file describes another server of this name above".into())
             };
-            planned.push(PlannedServer { owner, foreign_name, origin, outcome });
+            planned.push(ImportCandidate { owner, foreign_name, origin, outcome });
         }
         planned
     }
@@ -131,7 +131,7 @@ impl<'a> Planner<'a> {
         let mut problems = Vec::new();
         let table = translate(server, surroundings, &mut problems).map_err(|problem| problem.message)?;
         notes.extend(problems.into_iter().map(|problem| problem.message));
-        let Content::Table(mut keys) = table.content else { return Err("it is not a table".into()) };
+        let NodeContent::Table(mut keys) = table.content else { return Err("it is not a table".into()) };
         if keys.iter().all(|key| !matches!(key.name.as_str(), "command" | "url")) {
             return Err("it has neither a command nor a URL".into());
         }
@@ -150,17 +150,17 @@ impl<'a> Planner<'a> {
             }
         }
         // An empty text stands for the folder of the workspace, in which a server without `cwd` starts anyway.
-        keys.retain(|key| key.name != "cwd" || key.node.content != Content::Text(String::new()));
+        keys.retain(|key| key.name != "cwd" || key.node.content != NodeContent::Text(String::new()));
         let is_started = keys.iter().any(|key| key.name == "command");
         let has_folder = keys.iter().any(|key| key.name == "cwd");
         if let (true, false, Some(project)) = (is_started, has_folder, surroundings.workspace) {
-            let folder = Content::Text(project.to_string_lossy().into_owned());
+            let folder = NodeContent::Text(project.to_string_lossy().into_owned());
             keys.push(member_of("cwd", folder, &origin));
         }
         let variables = std::mem::take(&mut resolver.variables);
         self.used.append(&mut resolver.used);
         let own = server_names::mapped(&foreign_name);
-        let node = Node { content: Content::Table(keys), origin: origin.clone() };
+        let node = Node { content: NodeContent::Table(keys), origin: origin.clone() };
         let (entries, problems) = check(&section_of(own.as_str(), node, &origin), surroundings.base);
         if let Some(problem) = problems.into_iter().next() {
             return Err(problem.message);
@@ -181,9 +181,9 @@ impl<'a> Planner<'a> {
         owner: &'static str,
         owner_name: &str,
         mut notes: Vec<String>,
-    ) -> ImportOutcome {
+    ) -> ServerImportOutcome {
         if self.considered >= MAX_SERVERS {
-            return ImportOutcome::Rejected(format!("an import has at most {MAX_SERVERS} servers"));
+            return ServerImportOutcome::Rejected(format!("an import has at most {MAX_SERVERS} servers"));
         }
         self.considered += 1;
         let mapped = server.name.clone();
@@ -195,10 +195,10 @@ impl<'a> Planner<'a> {
             if let Ok(target) = &self.target
                 && target.has(&name, &block)
             {
-                return ImportOutcome::Present(name);
+                return ServerImportOutcome::Present(name);
             }
             if self.planned.iter().any(|(planned, other)| *planned == name && other.is_same_server(&block)) {
-                return ImportOutcome::Repeated(name);
+                return ServerImportOutcome::Repeated(name);
             }
             if !self.taken.insert(server_names::folded(name.as_str())) {
                 continue;
@@ -213,9 +213,9 @@ impl<'a> Planner<'a> {
             notes.extend(more);
             self.planned.push((name.clone(), block.clone()));
             let (what, shown) = (block.what(), block.shown());
-            return ImportOutcome::Added(Box::new(AddedServer { name, what, shown, notes, block, env_file }));
+            return ServerImportOutcome::Added(Box::new(ServerAddition { name, what, shown, notes, block, env_file }));
         }
-        ImportOutcome::Rejected("no name is free for it".into())
+        ServerImportOutcome::Rejected("no name is free for it".into())
     }
 
     /// Returns a server of another name that uses this variable.
@@ -232,12 +232,12 @@ impl<'a> Planner<'a> {
         server: &TranslatedServer,
         name: &ServerName,
         owner: &str,
-    ) -> (Block, Option<(PathBuf, String)>, Vec<String>) {
-        let mut values: Vec<(String, Value)> = server
+    ) -> (ImportedServerTable, Option<(PathBuf, String)>, Vec<String>) {
+        let mut values: Vec<(String, ConfigValue)> = server
             .entries
             .iter()
             .filter_map(|entry| Some((entry.path.last()?.clone(), entry.value.clone())))
-            .filter(|(key, value)| key != "disabled" || *value == Value::Boolean(true))
+            .filter(|(key, value)| key != "disabled" || *value == ConfigValue::Boolean(true))
             .collect();
         let mut notes = Vec::new();
         let mut variables = server.variables.clone();
@@ -277,14 +277,14 @@ impl<'a> Planner<'a> {
                 false => format!("set the environment variable `{variable}`{about}"),
             });
         }
-        (Block::new(name.clone(), values, secrets, owner, &server.origin), env_file, notes)
+        (ImportedServerTable::new(name.clone(), values, secrets, owner, &server.origin), env_file, notes)
     }
 }
 
 /// A server with checked keys.
 struct TranslatedServer {
     name: ServerName,
-    entries: Vec<Entry>,
+    entries: Vec<LayerEntry>,
     /// Variables without a default, with their descriptions.
     variables: BTreeMap<String, String>,
     /// Variables that no other server may use.
@@ -299,40 +299,46 @@ fn own_texts<'s>(settings: impl Iterator<Item = &'s Setting>) -> String {
     own.map(|one| one.value.to_json().to_string()).collect::<Vec<_>>().join("\n")
 }
 
-fn rename(value: &mut Value, variable: &str, renamed: &str) {
+fn rename(value: &mut ConfigValue, variable: &str, renamed: &str) {
     let change = |text: &mut String| *text = with_variable(text, variable, renamed);
     match value {
-        Value::Text(text) => change(text),
-        Value::List(items) => items.iter_mut().for_each(|item| change(&mut item.text)),
-        Value::Map(members) => members.iter_mut().for_each(|(_, item)| change(&mut item.text)),
-        Value::Boolean(_) | Value::Integer(_) | Value::Number(_) | Value::Database(_) | Value::Json(_) => {}
+        ConfigValue::Text(text) => change(text),
+        ConfigValue::List(items) => items.iter_mut().for_each(|item| change(&mut item.text)),
+        ConfigValue::Map(members) => members.iter_mut().for_each(|(_, item)| change(&mut item.text)),
+        ConfigValue::Boolean(_)
+        | ConfigValue::Integer(_)
+        | ConfigValue::Number(_)
+        | ConfigValue::Database(_)
+        | ConfigValue::Json(_) => {}
     }
 }
 
-fn text<'e>(entries: &'e [Entry], key: &str) -> Option<&'e str> {
+fn text<'e>(entries: &'e [LayerEntry], key: &str) -> Option<&'e str> {
     let entry = entries.iter().find(|entry| entry.path.last().is_some_and(|name| name == key));
     entry.and_then(|entry| entry.value.as_text())
 }
 
-fn resolve(resolver: &mut ReferenceResolver<'_>, content: &mut Content) -> Result<(), String> {
+fn resolve(resolver: &mut ReferenceResolver<'_>, content: &mut NodeContent) -> Result<(), String> {
     match content {
-        Content::Text(text) => *text = resolver.resolve(text)?,
-        Content::List(nodes) => nodes.iter_mut().try_for_each(|node| resolve(resolver, &mut node.content))?,
-        Content::Table(members) => members.iter_mut().try_for_each(|one| resolve(resolver, &mut one.node.content))?,
-        Content::Boolean(_)
-        | Content::Integer(_)
-        | Content::Fraction(_)
-        | Content::Untyped(_)
-        | Content::DerivedRule { .. }
-        | Content::Other(_) => {}
+        NodeContent::Text(text) => *text = resolver.resolve(text)?,
+        NodeContent::List(nodes) => nodes.iter_mut().try_for_each(|node| resolve(resolver, &mut node.content))?,
+        NodeContent::Table(members) => {
+            members.iter_mut().try_for_each(|one| resolve(resolver, &mut one.node.content))?
+        }
+        NodeContent::Boolean(_)
+        | NodeContent::Integer(_)
+        | NodeContent::Fraction(_)
+        | NodeContent::Untyped(_)
+        | NodeContent::DerivedRule { .. }
+        | NodeContent::Other(_) => {}
     }
     Ok(())
 }
 
 /// Checks that a path contains no variable, because variables in paths are not replaced later. The folder of the
 /// workspace becomes an empty text.
-fn paths(content: &mut Content, key: &str) -> Result<(), String> {
-    let Content::Text(path) = content else { return Ok(()) };
+fn paths(content: &mut NodeContent, key: &str) -> Result<(), String> {
+    let NodeContent::Text(path) = content else { return Ok(()) };
     if key == "cwd" && path == "${workspaceFolder}" {
         path.clear();
     }

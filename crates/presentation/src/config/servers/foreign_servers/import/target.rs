@@ -1,8 +1,8 @@
 //! The configuration file that servers are added to.
 
 use super::{
-    ImportError, WrittenImport,
-    block::{Block, tables},
+    ImportError, WrittenConfigFile,
+    block::{ImportedServerTable, tables},
 };
 use crate::config::{
     Config,
@@ -10,7 +10,7 @@ use crate::config::{
         LayerKind,
         folders::{ExistingFile, real, write_private, write_with_mode},
     },
-    tree::{format::Format, source_file::read_bounded},
+    tree::{format::ConfigFormat, source_file::read_bounded},
 };
 use serde_json::{Value as Json, json};
 use std::{
@@ -26,7 +26,7 @@ const MAX_COPIES: u32 = 100;
 
 /// A TOML file, which may not exist yet.
 #[derive(Debug)]
-pub(super) struct Target {
+pub(super) struct ImportTarget {
     file: PathBuf,
     /// Content when it was read; `None` if the file does not exist.
     before: Option<String>,
@@ -34,7 +34,7 @@ pub(super) struct Target {
     servers: Json,
 }
 
-impl Target {
+impl ImportTarget {
     /// Reads the file of `--config`, or else the user's own.
     pub(super) fn of(config: &Config) -> Result<Self, ImportError> {
         let of_kind = |kind| config.files.iter().find(|file| file.kind == kind).map(|file| file.path.to_path_buf());
@@ -42,7 +42,7 @@ impl Target {
         let file = of_kind(LayerKind::Chosen).or_else(|| of_kind(LayerKind::User)).or_else(own);
         let file = file.ok_or(ImportError::NoConfigFolder)?;
         let unsuitable = |reason: String| ImportError::UnsuitableFile { file: file.clone(), reason };
-        if Format::of(&file) != Some(Format::Toml) {
+        if ConfigFormat::of(&file) != Some(ConfigFormat::Toml) {
             return Err(unsuitable("servers are added to TOML files only; copy their tables by hand".into()));
         }
         let before = match read_bounded(&file) {
@@ -59,7 +59,7 @@ impl Target {
     }
 
     /// Returns `true` if the file has this server, with equal keys, under this name.
-    pub(super) fn has(&self, name: &ServerName, block: &Block) -> bool {
+    pub(super) fn has(&self, name: &ServerName, block: &ImportedServerTable) -> bool {
         self.servers.get(name.as_str()).is_some_and(|known| *known == block.to_json())
     }
 
@@ -69,10 +69,10 @@ impl Target {
     /// [`ImportError`]. The file is unchanged then.
     pub(super) fn write(
         self,
-        blocks: &[&Block],
+        blocks: &[&ImportedServerTable],
         env_files: &[(&Path, &str)],
         holds_secrets: bool,
-    ) -> Result<WrittenImport, ImportError> {
+    ) -> Result<WrittenConfigFile, ImportError> {
         let after = self.with(blocks)?;
         let failed = |file: &Path, error| ImportError::Write { file: file.to_path_buf(), error };
         let folder = self.file.parent().unwrap_or(Path::new("/"));
@@ -97,11 +97,11 @@ impl Target {
         let backup = copy_of(&self.file).map_err(|error| failed(&self.file, error))?;
         write_with_mode(&self.file, after.as_bytes(), ExistingFile::Replaced, mode)
             .map_err(|error| failed(&self.file, error))?;
-        Ok(WrittenImport { file: self.file, backup })
+        Ok(WrittenConfigFile { file: self.file, backup })
     }
 
     /// Returns the content with the tables, after checking that nothing else differs.
-    fn with(&self, blocks: &[&Block]) -> Result<String, ImportError> {
+    fn with(&self, blocks: &[&ImportedServerTable]) -> Result<String, ImportError> {
         let before = self.before.as_deref().unwrap_or_default();
         let mut after = before.to_owned();
         for block in blocks {
@@ -117,7 +117,7 @@ impl Target {
         }
         let unsuitable = |reason: String| ImportError::UnsuitableFile { file: self.file.clone(), reason };
         let place = Arc::from(self.file.as_path());
-        let plain = |text: &str| Format::Toml.read(text, &place).map(|root| root.content.to_json());
+        let plain = |text: &str| ConfigFormat::Toml.read(text, &place).map(|root| root.content.to_json());
         let mut expected = plain(before).map_err(|problem| unsuitable(problem.message))?;
         for block in blocks {
             expected["mcp_servers"][block.name().as_str()] = block.to_json();

@@ -2,7 +2,7 @@ mod homes;
 
 use super::*;
 use crate::config::layers::{
-    environment::Environment,
+    environment::EnvironmentVariables,
     request::{ConfigFlags, ConfigRequest},
 };
 use std::{fs, os::unix::fs::PermissionsExt};
@@ -72,7 +72,7 @@ impl Machine {
         let home = self.path("");
         let variables = self.variables.iter().copied().chain([("HOME", home.trim_end_matches('/'))]);
         Config::load(&ConfigRequest {
-            environment: Environment::new(variables),
+            environment: EnvironmentVariables::new(variables),
             start: self.path("project").into(),
             administrator: self.path("etc").into(),
             file: None,
@@ -81,11 +81,11 @@ impl Machine {
         .unwrap_or_else(|error| panic!("{error}"))
     }
 
-    fn plan(&self, request: &ImportRequest) -> ImportPlan {
-        ImportPlan::of(&self.config(), request).unwrap_or_else(|error| panic!("{error}"))
+    fn plan(&self, request: &ImportRequest) -> ServerImportPlan {
+        ServerImportPlan::of(&self.config(), request).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    fn import(&self, request: &ImportRequest) -> WrittenImport {
+    fn import(&self, request: &ImportRequest) -> WrittenConfigFile {
         self.plan(request).apply().unwrap_or_else(|error| panic!("{error}: {:?}", std::error::Error::source(&error)))
     }
 
@@ -95,16 +95,16 @@ impl Machine {
     }
 
     /// Describes each server of a plan: its table with the notes, or why it is not added.
-    fn described(&self, plan: &ImportPlan) -> Vec<String> {
-        let one = |server: &PlannedServer| {
+    fn described(&self, plan: &ServerImportPlan) -> Vec<String> {
+        let one = |server: &ImportCandidate| {
             let text = match &server.outcome {
-                ImportOutcome::Added(added) => {
+                ServerImportOutcome::Added(added) => {
                     let notes: String = added.notes.iter().map(|text| format!("# {text}\n")).collect();
                     format!("{}{notes}", added.shown)
                 }
-                ImportOutcome::Present(name) => format!("present as {name}\n"),
-                ImportOutcome::Repeated(name) => format!("repeats {name}\n"),
-                ImportOutcome::Rejected(reason) => format!("rejected: {reason}\n"),
+                ServerImportOutcome::Present(name) => format!("present as {name}\n"),
+                ServerImportOutcome::Repeated(name) => format!("repeats {name}\n"),
+                ServerImportOutcome::Rejected(reason) => format!("rejected: {reason}\n"),
             };
             self.plain(&format!("{} of {}: {text}", server.foreign_name, server.owner))
         };
@@ -161,7 +161,7 @@ fn check_reason(server: &str, expected: &str) {
     let machine = Machine::new();
     machine.write(".cursor/mcp.json", format!(r#"{{"mcpServers": {{"a": {server}}}}}"#));
     let plan = machine.plan(&ImportRequest::default());
-    let [PlannedServer { outcome: ImportOutcome::Rejected(reason), .. }] = plan.servers.as_slice() else {
+    let [ImportCandidate { outcome: ServerImportOutcome::Rejected(reason), .. }] = plan.servers.as_slice() else {
         panic!("{server}: {plan:?}");
     };
     assert!(reason.contains(expected), "{server}: {reason}");
@@ -210,10 +210,10 @@ fn names_are_mapped_and_never_look_alike() {
         .servers
         .iter()
         .map(|server| match &server.outcome {
-            ImportOutcome::Added(added) => format!("{} -> {}", server.foreign_name, added.name),
-            ImportOutcome::Repeated(name) => format!("{} = {name}", server.foreign_name),
-            ImportOutcome::Present(name) => format!("{} is {name}", server.foreign_name),
-            ImportOutcome::Rejected(reason) => format!("{}: {reason}", server.foreign_name),
+            ServerImportOutcome::Added(added) => format!("{} -> {}", server.foreign_name, added.name),
+            ServerImportOutcome::Repeated(name) => format!("{} = {name}", server.foreign_name),
+            ServerImportOutcome::Present(name) => format!("{} is {name}", server.foreign_name),
+            ServerImportOutcome::Rejected(reason) => format!("{}: {reason}", server.foreign_name),
         })
         .collect();
     assert_eq!(
@@ -306,7 +306,7 @@ fn number_added(name: impl Fn(usize) -> String) -> usize {
     machine.write(".cursor/mcp.json", serde_json::json!({"mcpServers": servers}).to_string());
     let plan = machine.plan(&ImportRequest::default());
     assert_eq!(plan.servers.len(), 300);
-    let Some(PlannedServer { outcome: ImportOutcome::Rejected(reason), .. }) = plan.servers.last() else {
+    let Some(ImportCandidate { outcome: ServerImportOutcome::Rejected(reason), .. }) = plan.servers.last() else {
         panic!("{plan:?}");
     };
     assert_eq!(reason, "an import has at most 256 servers");
@@ -359,7 +359,7 @@ fn selected_servers_take_their_values_from_the_command_line() {
     machine.import(&request);
     assert_eq!(machine.config().mcp_servers.len(), 1);
     let unknown = ImportRequest { servers: vec!["nothing".into()], ..ImportRequest::default() };
-    let error = ImportPlan::of(&machine.config(), &unknown).unwrap_err().to_string();
+    let error = ServerImportPlan::of(&machine.config(), &unknown).unwrap_err().to_string();
     assert!(error.starts_with("no server is called `nothing` in these files; there are github, "), "{error}");
 }
 
@@ -367,7 +367,7 @@ fn selected_servers_take_their_values_from_the_command_line() {
 fn check_entry(entry: serde_json::Value, expected: Result<&str, &str>) {
     let machine = Machine::new();
     machine.write("project/server.json", entry.to_string());
-    match (ImportPlan::of(&machine.config(), &sources(&["server.json"])), expected) {
+    match (ServerImportPlan::of(&machine.config(), &sources(&["server.json"])), expected) {
         (Ok(plan), Ok(expected)) => {
             let described = machine.described(&plan).join("\n");
             let head = "io.github.ada/demo of MCP registry: [mcp_servers.demo]\n";
@@ -551,7 +551,7 @@ fn two_packages_with_variables_of_one_name_have_a_variable_each() {
     machine.write("project/one.json", entry("io.github.ada/weather", "weather"));
     machine.write("project/two.json", entry("io.github.bob/maps", "maps"));
     machine.write("project/three.json", entry("io.github.eve/weather", "other-weather"));
-    let shown = |plan: &ImportPlan| -> Vec<String> {
+    let shown = |plan: &ServerImportPlan| -> Vec<String> {
         plan.added().map(|server| format!("{}{}", server.shown, server.notes.join("\n"))).collect()
     };
     // In one import, and beside a server that is configured already.

@@ -1,17 +1,17 @@
 //! Arguments of a package or of its runtime.
 
-use super::{Inputs, find, id_of, text};
-use crate::config::tree::node::{Content, Member};
+use super::{InputDescriptions, find, id_of, text};
+use crate::config::tree::node::{Member, NodeContent};
 
 /// Returns the arguments in their order. Optional ones without a value are omitted.
 ///
 /// # Errors
 /// The reason why an argument cannot be understood.
-pub(super) fn translate(list: Option<&Content>, inputs: &mut Inputs) -> Result<Vec<String>, String> {
-    let Some(Content::List(nodes)) = list else { return Ok(Vec::new()) };
+pub(super) fn translate(list: Option<&NodeContent>, inputs: &mut InputDescriptions) -> Result<Vec<String>, String> {
+    let Some(NodeContent::List(nodes)) = list else { return Ok(Vec::new()) };
     let mut arguments = Vec::new();
     for (at, node) in nodes.iter().enumerate() {
-        let Content::Table(argument) = &node.content else { return Err("an argument is not an object".into()) };
+        let NodeContent::Table(argument) = &node.content else { return Err("an argument is not an object".into()) };
         let value = inputs.value(&id_of(argument, at + 1), argument);
         match text(argument, &["type"]) {
             Some("positional") => arguments.extend(value),

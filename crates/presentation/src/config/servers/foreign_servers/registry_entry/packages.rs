@@ -1,10 +1,10 @@
 //! Packages, and the programs that run them.
 
-use super::{Inputs, arguments, find, mounts, text};
+use super::{InputDescriptions, arguments, find, mounts, text};
 use crate::config::{
     servers::foreign_servers::translation::member_of,
     tree::{
-        node::{Content, Member, Node},
+        node::{Member, Node, NodeContent},
         origin::Origin,
     },
 };
@@ -13,11 +13,15 @@ use crate::config::{
 ///
 /// # Errors
 /// The reason why it cannot be run.
-pub(super) fn translate(package: &[Member], origin: &Origin, inputs: &mut Inputs) -> Result<Vec<Member>, String> {
+pub(super) fn translate(
+    package: &[Member],
+    origin: &Origin,
+    inputs: &mut InputDescriptions,
+) -> Result<Vec<Member>, String> {
     let kind = text(package, &["registryType", "registry_type", "registry_name"]).unwrap_or_default();
     let identifier = text(package, &["identifier", "name"]).ok_or("a package has no identifier")?;
     let transport = match find(package, &["transport"]) {
-        Some(Content::Table(transport)) => text(transport, &["type"]).unwrap_or("stdio"),
+        Some(NodeContent::Table(transport)) => text(transport, &["type"]).unwrap_or("stdio"),
         _ => "stdio",
     };
     if transport != "stdio" {
@@ -71,13 +75,13 @@ pub(super) fn translate(package: &[Member], origin: &Origin, inputs: &mut Inputs
         return Err(format!("the package `{identifier}` is in the registry {}", registry.unwrap_or_default()));
     }
     args.extend(own);
-    let args = args.into_iter().map(|text| Node { content: Content::Text(text), origin: origin.clone() });
+    let args = args.into_iter().map(|text| Node { content: NodeContent::Text(text), origin: origin.clone() });
     let mut keys = vec![
-        member_of("command", Content::Text(command.into()), origin),
-        member_of("args", Content::List(args.collect()), origin),
+        member_of("command", NodeContent::Text(command.into()), origin),
+        member_of("args", NodeContent::List(args.collect()), origin),
     ];
     if !variables.is_empty() {
-        keys.push(member_of("env", Content::Table(variables), origin));
+        keys.push(member_of("env", NodeContent::Table(variables), origin));
     }
     Ok(keys)
 }
@@ -117,9 +121,11 @@ fn configures_runner(name: &str) -> bool {
 fn check_runtime_arguments(package: &[Member], kind: &str, identifier: &str) -> Result<(), String> {
     let is_container = kind == "oci";
     let allowed: &[&str] = if is_container { &["-e", "--env", "--mount"] } else { &["-y", "--yes"] };
-    let Some(Content::List(nodes)) = find(package, &["runtimeArguments", "runtime_arguments"]) else { return Ok(()) };
+    let Some(NodeContent::List(nodes)) = find(package, &["runtimeArguments", "runtime_arguments"]) else {
+        return Ok(());
+    };
     for node in nodes {
-        let Content::Table(argument) = &node.content else { return Err("an argument is not an object".into()) };
+        let NodeContent::Table(argument) = &node.content else { return Err("an argument is not an object".into()) };
         let name = text(argument, &["name"]).filter(|_| text(argument, &["type"]) == Some("named"));
         if !name.is_some_and(|name| allowed.contains(&name)) {
             let name = name.unwrap_or("positional");

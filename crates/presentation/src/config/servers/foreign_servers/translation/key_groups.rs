@@ -1,6 +1,6 @@
 //! Keys of other programs with the same meaning.
 
-use crate::config::tree::node::Content;
+use crate::config::tree::node::NodeContent;
 
 /// The keys that list the tools a server may offer: kodelet, Gemini CLI, Codex.
 pub(super) const ONLY_TOOLS: &[&str] = &[
@@ -25,11 +25,11 @@ const WIDENING: &[&str] =
     &["alwaysAllow", "always_allow", "autoApprove", "auto_approve", "default_tools_approval_mode", "trust"];
 
 /// Returns `true` if the key lets tools run without approval, and has a value that does so.
-pub(super) fn widens(key: &str, content: &Content) -> bool {
+pub(super) fn widens(key: &str, content: &NodeContent) -> bool {
     let is_off = match content {
-        Content::Boolean(is_on) => !is_on,
-        Content::List(items) => items.is_empty(),
-        Content::Text(mode) => mode == "prompt",
+        NodeContent::Boolean(is_on) => !is_on,
+        NodeContent::List(items) => items.is_empty(),
+        NodeContent::Text(mode) => mode == "prompt",
         _ => false,
     };
     WIDENING.contains(&key) && !is_off
