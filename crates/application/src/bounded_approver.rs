@@ -17,7 +17,7 @@ impl DeadlineApprover {
 
 impl fmt::Debug for DeadlineApprover {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BoundedApprover").finish_non_exhaustive()
+        f.debug_struct("DeadlineApprover").finish_non_exhaustive()
     }
 }
 

@@ -40,7 +40,7 @@ pub struct LogListener {
 
 impl std::fmt::Debug for ProviderNotifications {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ProviderVoices").field("listeners", &*self.lock()).finish_non_exhaustive()
+        f.debug_struct("ProviderNotifications").field("listeners", &*self.lock()).finish_non_exhaustive()
     }
 }
 

@@ -192,7 +192,7 @@ fn without_beginnings(text: &str, secrets: &[SecretValue]) -> Option<String> {
 impl std::fmt::Debug for CallRedactor {
     /// Omits the secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Redaction").field("values", &self.values.len()).finish()
+        f.debug_struct("CallRedactor").field("values", &self.values.len()).finish()
     }
 }
 

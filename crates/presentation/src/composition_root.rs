@@ -126,7 +126,7 @@ pub struct OptionalQuestionStore(pub Option<Arc<dyn QuestionStore>>);
 
 impl fmt::Debug for OptionalQuestionStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("WaitingQuestions").field(&self.0.is_some()).finish()
+        f.debug_tuple("OptionalQuestionStore").field(&self.0.is_some()).finish()
     }
 }
 

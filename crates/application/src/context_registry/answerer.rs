@@ -47,7 +47,7 @@ pub(super) struct SharedContextProvider(pub(super) Arc<dyn ContextProvider>);
 
 impl std::fmt::Debug for SharedContextProvider {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Provider").field(&self.0.name()).finish()
+        f.debug_tuple("SharedContextProvider").field(&self.0.name()).finish()
     }
 }
 

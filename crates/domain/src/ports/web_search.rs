@@ -210,7 +210,7 @@ fn in_words(time: Duration) -> String {
 
 impl fmt::Debug for SearchContext<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SearchBounds").field("deadline", &self.deadline).finish_non_exhaustive()
+        f.debug_struct("SearchContext").field("deadline", &self.deadline).finish_non_exhaustive()
     }
 }
 

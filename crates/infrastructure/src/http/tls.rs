@@ -76,6 +76,6 @@ pub(super) async fn handshake(
 
 impl std::fmt::Debug for LazyTlsConnector {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Tls").finish_non_exhaustive()
+        f.debug_struct("LazyTlsConnector").finish_non_exhaustive()
     }
 }

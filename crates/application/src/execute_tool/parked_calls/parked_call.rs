@@ -388,7 +388,7 @@ impl Caller for ParkedCall {
 
 impl std::fmt::Debug for ParkedCall {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HeldCall").field("id", &self.terms.id).finish_non_exhaustive()
+        f.debug_struct("ParkedCall").field("id", &self.terms.id).finish_non_exhaustive()
     }
 }
 

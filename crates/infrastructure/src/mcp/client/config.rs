@@ -346,7 +346,7 @@ impl Default for Backoff {
 // The `Debug` output shows arguments. Values of environment variables and headers may be secrets and are left out.
 impl fmt::Debug for StdioUpstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StdioServer")
+        f.debug_struct("StdioUpstream")
             .field("command", &self.command)
             .field("args", &self.args)
             .field("env", &self.env.keys())

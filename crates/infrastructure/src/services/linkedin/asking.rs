@@ -56,7 +56,7 @@ pub struct GuestPageClient<'a> {
 
 impl fmt::Debug for GuestPageClient<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GuestPages").field("settings", self.settings).finish_non_exhaustive()
+        f.debug_struct("GuestPageClient").field("settings", self.settings).finish_non_exhaustive()
     }
 }
 

@@ -22,7 +22,7 @@ struct TokenEntry {
 
 impl fmt::Debug for TokenEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Holder").field("principal", &self.principal).finish_non_exhaustive()
+        f.debug_struct("TokenEntry").field("principal", &self.principal).finish_non_exhaustive()
     }
 }
 
