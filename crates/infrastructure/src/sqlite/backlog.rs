@@ -1,52 +1,37 @@
 //! Audit records that are acknowledged but not in the database yet.
 //!
 //! Waiting for a commit costs a call more than everything else that is done for it. A record is therefore acknowledged
-//! once it is in a file beside the database, `instances/{id}.{number}.{database}.rows`, which survives a kill of this
-//! process. The writer commits many records at once, and deletes a file when all of its records are in the database.
+//! once it is in a [segment](segment), a file beside the database, `instances/{id}.{number}.{database}.rows`, which
+//! survives a kill of this process. The writer commits many records at once, and clears a segment when all of its
+//! records are in the database.
 //!
 //! Readers of the audit log read these files as well. Writing a record twice has no effect, so the next process that
 //! opens the database commits the records of dead processes.
 
-use super::{
-    execution_record::{self, DecodedRecord},
-    fault::Fault,
-    pending_record::PendingRecord,
-};
+mod location;
+mod segment;
+
+pub(super) use location::{BacklogLocation, put_away, records_in, refused};
+
+use self::segment::{SEGMENT_BYTES, Segment};
+use super::{fault::Fault, pending_record::PendingRecord};
 use std::{
-    collections::BTreeSet,
-    ffi::OsString,
-    fs::{self, File, OpenOptions},
-    io::{self, Read as _, Write},
-    mem,
-    os::unix::fs::OpenOptionsExt,
-    path::{Path, PathBuf},
-    sync::{
-        Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
-        atomic::{AtomicUsize, Ordering},
-    },
+    io, mem,
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 use tokio::sync::Notify;
-use toolstead_domain::CallId;
 use uuid::Uuid;
 
 /// Maximum number of records between two commits. Further ones wait for the database.
 const MAX_ROWS: usize = 4096;
 /// Number of records that are committed without delay: larger commits occupy a processor for longer.
 const ENOUGH_ROWS: usize = 256;
-/// Maximum length of a file in bytes. Further records wait for the database.
-const MAX_FILE_BYTES: usize = 4 << 20;
+/// Maximum length of the segments between two commits, in bytes. Further records wait for the database.
+const MAX_BYTES: usize = 4 << 20;
 /// Maximum length of a record in bytes. Longer ones are written to the database at once.
 const MAX_ROW_BYTES: usize = 64 << 10;
-/// Length in bytes from which a file is replaced by a new one at the next commit.
-const LONG_FILE_BYTES: usize = 256 << 10;
-
-/// Location of the files of one database: the folder of the lock files, which several databases may share.
-#[derive(Debug, Clone)]
-pub(super) struct BacklogLocation {
-    folder: PathBuf,
-    /// Suffix of the files' names.
-    ending: String,
-}
+/// Length in bytes from which a segment is replaced at the next commit. Small segments stay in the processor's cache.
+const LONG_SEGMENT_BYTES: usize = 128 << 10;
 
 #[derive(Debug)]
 pub(super) struct Backlog {
@@ -54,131 +39,64 @@ pub(super) struct Backlog {
     instance: Uuid,
     /// `false` if a record counts only once it is on the disk (`power_safe`).
     is_used: bool,
-    files: RwLock<Files>,
-    /// Locked while `files` is locked, so that records and files match, and for no longer than a push.
-    rows: Mutex<Vec<PendingRecord>>,
+    state: Mutex<State>,
     has_records: Notify,
     /// Notified at [`ENOUGH_ROWS`] records.
     enough: Notify,
 }
 
-/// Open file of this process. Calls append under a shared lock, so that none waits for another's write.
 #[derive(Debug, Default)]
-struct Files {
+struct State {
+    rows: Vec<PendingRecord>,
     /// `true` after a failed commit: further records wait for the database, so that their callers receive its error.
     is_shut: bool,
-    file: Option<File>,
-    bytes: AtomicUsize,
-    /// Number of the current file, or of the next one if there is none.
+    current: Option<Segment>,
+    /// Segments that receive no more records, except those that are being committed.
+    full: Vec<Segment>,
+    /// Cleared segment.
+    spare: Option<Segment>,
+    /// Number of the next file.
     number: u32,
-    /// Files that receive no more records.
-    full: Vec<PathBuf>,
     /// `true` while taken records are neither committed nor failed.
     are_rows_out: bool,
 }
 
-/// Records to commit, and the files to delete afterwards.
+/// Records to commit, and the segments to clear afterwards.
 #[derive(Debug, Default)]
 pub(super) struct BacklogBatch {
     pub(super) rows: Vec<PendingRecord>,
-    full: Vec<PathBuf>,
+    full: Vec<Segment>,
 }
 
 impl BacklogBatch {
-    /// Returns `true` if there is nothing to commit and nothing to delete.
+    /// Returns `true` if there is nothing to commit and nothing to clear.
     pub(super) fn is_empty(&self) -> bool {
         self.rows.is_empty() && self.full.is_empty()
     }
 }
 
-impl BacklogLocation {
-    /// Returns the location of the database's files in this folder.
-    pub(super) fn new(folder: &Path, database: &Path) -> Self {
-        let name = database.file_name().map(OsString::from).unwrap_or_default();
-        Self { folder: folder.to_owned(), ending: format!(".{}.rows", name.to_string_lossy()) }
-    }
-
-    /// Returns the existing files with their processes, in the order in which each process wrote them.
-    pub(super) fn files(&self) -> io::Result<Vec<(Uuid, PathBuf)>> {
-        let mut found = Vec::new();
-        for entry in fs::read_dir(&self.folder)? {
-            let entry = entry?;
-            let name = entry.file_name();
-            let parts = name.to_str().and_then(|name| name.strip_suffix(&self.ending)?.split_once('.'));
-            if let Some((instance, number)) = parts
-                && let (Ok(instance), Ok(number)) = (instance.parse::<Uuid>(), number.parse::<u32>())
-            {
-                found.push((instance, number, entry.path()));
-            }
-        }
-        found.sort();
-        Ok(found.into_iter().map(|(instance, _, path)| (instance, path)).collect())
-    }
-
-    /// Returns the records of these calls from all processes; some of them may be in the database already. The records
-    /// of one process are in their order, and none is older than the state in the database at the time of the call.
-    pub(super) fn records(&self, is_wanted: impl Fn(CallId) -> bool) -> Result<Vec<DecodedRecord>, Fault> {
-        let mut records = Vec::new();
-        for (path, file) in self.opened().map_err(Fault::Files)? {
-            let read = read_records(file, &path, &is_wanted).map_err(Fault::Files)?;
-            records.extend(read.records.into_iter().map(|(_, record)| record));
-        }
-        Ok(records)
-    }
-
-    /// Opens all files before reading the first. A file may be deleted at any time, once its records are in the
-    /// database. If a file is missing, the files before it may contain an older state of the same calls, so the folder
-    /// is listed again.
-    fn opened(&self) -> io::Result<Vec<(PathBuf, File)>> {
-        let mut gone = BTreeSet::new();
-        'listing: loop {
-            let mut opened = Vec::new();
-            for (_, path) in self.files()? {
-                match File::open(&path) {
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                        // A name that is listed again without a file is skipped.
-                        if gone.insert(path) {
-                            continue 'listing;
-                        }
-                    }
-                    file => opened.push((path, file?)),
-                }
-            }
-            return Ok(opened);
-        }
-    }
-
-    fn file(&self, instance: Uuid, number: u32) -> PathBuf {
-        self.folder.join(format!("{instance}.{number}{}", self.ending))
-    }
-}
-
 impl Backlog {
     /// Creates an empty backlog. With `is_used` false, it accepts no records.
-    pub(super) fn new(place: BacklogLocation, instance: Uuid, is_used: bool) -> Self {
-        let (files, rows, news, enough) = Default::default();
-        Self { location: place, instance, is_used, files, rows, has_records: news, enough }
+    pub(super) fn new(location: BacklogLocation, instance: Uuid, is_used: bool) -> Self {
+        let (state, has_records, enough) = Default::default();
+        Self { location, instance, is_used, state, has_records, enough }
     }
 
-    /// Appends a record to the file. If the record is returned, the caller has to commit it.
+    /// Appends a record to a segment. If the record is returned, the caller has to commit it.
     pub(super) fn append(&self, record: PendingRecord) -> Result<(), Box<PendingRecord>> {
-        if !self.is_used || record.line().len() > MAX_ROW_BYTES {
+        let line = record.line().as_bytes();
+        if !self.is_used || line.len() > MAX_ROW_BYTES {
             return Err(record.into());
         }
-        let line = record.line();
-        let files = self.ensure_open_file();
-        let Some(file) = files.file.as_ref().filter(|_| !files.is_shut) else { return Err(record.into()) };
-        if files.bytes.fetch_add(line.len(), Ordering::Relaxed) + line.len() > MAX_FILE_BYTES
-            || self.rows().len() >= MAX_ROWS
-        {
+        let mut state = self.state();
+        if state.is_shut || state.rows.len() >= MAX_ROWS {
             return Err(record.into());
         }
-        // Written in one call: the rest of a partial line would follow the line of another call.
-        match { file }.write(line.as_bytes()) {
-            Ok(written) if written == line.len() => {}
-            Ok(_) => return Err(record.into()),
+        match self.write(&mut state, line) {
+            Ok(true) => {}
+            Ok(false) => return Err(record.into()),
             Err(error) => {
-                drop(files);
+                drop(state);
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
                     "could not write a pending audit record to the backlog"
@@ -186,16 +104,33 @@ impl Backlog {
                 return Err(record.into());
             }
         }
-        let mut rows = self.rows();
-        rows.push(record);
-        let waiting = rows.len();
-        drop((rows, files));
+        state.rows.push(record);
+        let waiting = state.rows.len();
+        drop(state);
         match waiting {
             1 => self.has_records.notify_one(),
             ENOUGH_ROWS => self.enough.notify_one(),
             _ => {}
         }
         Ok(())
+    }
+
+    /// Writes a record. Returns `false` if the segments are full.
+    fn write(&self, state: &mut State, line: &[u8]) -> io::Result<bool> {
+        if let Some(segment) = state.current.as_mut().filter(|segment| segment.has_space_for(line)) {
+            segment.append(line)?;
+            return Ok(true);
+        }
+        if state.full.len() + 1 >= MAX_BYTES / SEGMENT_BYTES {
+            return Ok(false);
+        }
+        let mut next = match state.spare.take() {
+            Some(spare) => spare,
+            None => Segment::create(self.location.file(self.instance, state.next_number()))?,
+        };
+        next.append(line)?;
+        state.full.extend(state.current.replace(next));
+        Ok(true)
     }
 
     /// Waits until there is something to commit. Cancel-safe.
@@ -206,47 +141,64 @@ impl Backlog {
     /// Waits until [`ENOUGH_ROWS`] records are pending. Cancel-safe.
     pub(super) async fn enough(&self) {
         // A stored notification may be about records that are committed meanwhile.
-        while self.rows().len() < ENOUGH_ROWS {
+        while self.state().rows.len() < ENOUGH_ROWS {
             self.enough.notified().await;
         }
     }
 
-    /// Takes all records and full files. Pass them to [`committed`](Self::committed) or [`failed`](Self::failed).
+    /// Takes all records and full segments. Pass them to [`committed`](Self::committed) or [`failed`](Self::failed).
     pub(super) fn take(&self) -> BacklogBatch {
-        let mut files = self.files();
-        if files.bytes.load(Ordering::Relaxed) >= LONG_FILE_BYTES {
-            self.turn(&mut files);
-        }
-        let taken = BacklogBatch { rows: mem::take(&mut *self.rows()), full: mem::take(&mut files.full) };
-        files.are_rows_out |= !taken.is_empty();
-        taken
+        let mut state = self.state();
+        let is_long = |segment: &mut Segment| segment.len() >= LONG_SEGMENT_BYTES;
+        let long = state.current.take_if(is_long);
+        state.full.extend(long);
+        let batch = BacklogBatch { rows: mem::take(&mut state.rows), full: mem::take(&mut state.full) };
+        state.are_rows_out |= !batch.is_empty();
+        batch
     }
 
-    /// Deletes the files of records that are in the database.
-    pub(super) fn committed(&self, taken: BacklogBatch) {
-        let mut files = self.files();
-        files.is_shut = false;
-        files.are_rows_out = false;
-        let done = self.done(&mut files);
-        if !self.rows().is_empty() {
+    /// Clears the segments of records that are in the database.
+    pub(super) fn committed(&self, batch: BacklogBatch) {
+        let mut done = batch.full;
+        let mut state = self.state();
+        state.is_shut = false;
+        state.are_rows_out = false;
+        done.extend(state.take_done());
+        if !state.rows.is_empty() {
             // Records of an earlier failed commit have no further notification.
             self.has_records.notify_one();
         }
-        drop(files);
-        remove(taken.full);
-        remove(done);
+        let number = state.next_number();
+        drop(state);
+        if let Some(segment) = done.pop() {
+            self.reuse(segment, number);
+        }
+        // Only a burst needs more segments.
+        done.into_iter().for_each(Segment::delete);
+    }
+
+    /// Clears a segment, which takes too long to do it under the lock, and retains it for later records.
+    fn reuse(&self, mut segment: Segment, number: u32) {
+        if segment.clear(self.location.file(self.instance, number)).is_ok() {
+            let mut state = self.state();
+            // Segments are numbered in the order of their records. A new one may have been created meanwhile.
+            if state.spare.is_none() && state.number == number + 1 {
+                state.spare = Some(segment);
+                return;
+            }
+        }
+        segment.delete();
     }
 
     /// Retains records that are not in the database, to be committed again.
-    pub(super) fn failed(&self, taken: BacklogBatch, fault: &Fault) {
-        let mut files = self.files();
-        let was_shut = mem::replace(&mut files.is_shut, true);
-        files.are_rows_out = false;
-        files.full.extend(taken.full);
-        let mut rows = self.rows();
-        rows.splice(0..0, taken.rows);
-        let waiting = rows.len();
-        drop((rows, files));
+    pub(super) fn failed(&self, batch: BacklogBatch, fault: &Fault) {
+        let mut state = self.state();
+        let was_shut = mem::replace(&mut state.is_shut, true);
+        state.are_rows_out = false;
+        state.full.splice(0..0, batch.full);
+        state.rows.splice(0..0, batch.rows);
+        let waiting = state.rows.len();
+        drop(state);
         if !was_shut && waiting > 0 {
             let fault: &(dyn std::error::Error + 'static) = fault;
             tracing::warn!(error = fault, waiting, "audit records are pending in the backlog of the database");
@@ -255,18 +207,19 @@ impl Backlog {
 
     /// Returns `true` if there are records whose commit failed.
     pub(super) fn has_failed(&self) -> bool {
-        let files = self.files();
-        files.is_shut && !self.rows().is_empty()
+        let state = self.state();
+        state.is_shut && !state.rows.is_empty()
     }
 
     /// Stops accepting records. The next process that opens the database commits the rest.
     pub(super) fn close(&self) {
-        let mut files = self.files();
-        files.is_shut = true;
-        let done = self.done(&mut files);
-        let waiting = self.rows().len();
-        drop(files);
-        remove(done);
+        let mut state = self.state();
+        state.is_shut = true;
+        let mut done = state.take_done();
+        done.extend(state.spare.take());
+        let waiting = state.rows.len();
+        drop(state);
+        done.into_iter().for_each(Segment::delete);
         if waiting > 0 {
             tracing::warn!(waiting, "pending audit records are stored when the database is opened again");
         }
@@ -277,139 +230,40 @@ impl Backlog {
         &self.location
     }
 
-    /// Returns the files, with an open one unless it cannot be created or the backlog is closed.
-    fn ensure_open_file(&self) -> RwLockReadGuard<'_, Files> {
-        let shared = || self.files.read().unwrap_or_else(PoisonError::into_inner);
-        let files = shared();
-        if files.file.is_some() || files.is_shut {
-            return files;
-        }
-        drop(files);
-        let mut files = self.files();
-        if files.file.is_none() && !files.is_shut {
-            let path = self.location.file(self.instance, files.number);
-            match OpenOptions::new().append(true).create_new(true).mode(0o600).open(path) {
-                Ok(file) => files.file = Some(file),
-                Err(error) => {
-                    drop(files);
-                    tracing::warn!(
-                        error = &error as &dyn std::error::Error,
-                        "could not create a backlog file for pending audit records"
-                    );
-                    return shared();
-                }
-            }
-        }
-        drop(files);
-        shared()
+    fn state(&self) -> MutexGuard<'_, State> {
+        // No code panics while the lock is held.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    /// Returns the files that can be deleted.
-    fn done(&self, files: &mut Files) -> Vec<PathBuf> {
-        if files.are_rows_out || !self.rows().is_empty() {
+impl State {
+    /// Returns the segments whose records are all in the database.
+    fn take_done(&mut self) -> Vec<Segment> {
+        if self.are_rows_out || !self.rows.is_empty() {
             return Vec::new();
         }
-        self.turn(files);
-        mem::take(&mut files.full)
+        let mut done = mem::take(&mut self.full);
+        done.extend(self.current.take());
+        done
     }
 
-    /// Closes the current file, so that the next record starts a new one.
-    fn turn(&self, files: &mut Files) {
-        if files.file.take().is_some() {
-            files.full.push(self.location.file(self.instance, files.number));
-            files.number += 1;
-            files.bytes = AtomicUsize::default();
-        }
-    }
-
-    // No code panics while a lock is held.
-
-    fn files(&self) -> RwLockWriteGuard<'_, Files> {
-        self.files.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn rows(&self) -> MutexGuard<'_, Vec<PendingRecord>> {
-        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-#[derive(Debug, Default)]
-pub(super) struct BacklogContents {
-    /// Records to write, with their decoded form.
-    pub(super) records: Vec<(PendingRecord, DecodedRecord)>,
-    /// `true` if a complete line is not a valid record: the file is damaged, or of a later version.
-    pub(super) is_damaged: bool,
-}
-
-/// Reads a file. A missing file was committed and deleted.
-pub(super) fn records_in(path: &Path) -> io::Result<BacklogContents> {
-    match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(BacklogContents::default()),
-        file => read_records(file?, path, &|_| true),
-    }
-}
-
-/// Reads an open file. A partial record at its end was never acknowledged and is skipped.
-fn read_records(mut file: File, path: &Path, is_wanted: &dyn Fn(CallId) -> bool) -> io::Result<BacklogContents> {
-    let mut text = Vec::new();
-    file.read_to_end(&mut text)?;
-    let mut read = BacklogContents::default();
-    let lines = text.split_inclusive(|byte| *byte == b'\n').filter_map(|line| line.strip_suffix(b"\n"));
-    for line in lines.filter(|line| !line.is_empty()) {
-        if execution_record::id_of(line).is_some_and(|id| !is_wanted(id)) {
-            continue;
-        }
-        match DecodedRecord::decode(line) {
-            Ok(record) if is_wanted(record.execution.id) => {
-                read.records.push((PendingRecord::read(line, &record), record));
-            }
-            Ok(_) => {}
-            Err(error) => {
-                let (error, file) = (&error as &dyn std::error::Error, path.display());
-                tracing::warn!(error, %file, "could not read a pending audit record");
-                read.is_damaged = true;
-            }
-        }
-    }
-    Ok(read)
-}
-
-/// Deletes files whose records are in the database. A remaining file is committed again later, without effect.
-fn remove(files: Vec<PathBuf>) {
-    for path in files {
-        let _ = fs::remove_file(path);
-    }
-}
-
-/// Deletes the file of a dead process after its records are in the database. A file with unreadable records is renamed
-/// instead.
-pub(super) fn put_away(path: PathBuf, read: &BacklogContents) {
-    if read.is_damaged {
-        let mut kept = path.clone().into_os_string();
-        kept.push(".damaged");
-        let _ = fs::rename(&path, kept);
-    } else {
-        remove(vec![path]);
-    }
-}
-
-/// Logs records that the database rejects. Trying again would fail in the same way, so only the log mentions them.
-pub(super) fn refused<'a>(
-    rows: impl Iterator<Item = &'a PendingRecord>,
-    written: impl Iterator<Item = Result<(), Fault>>,
-) {
-    for (row, written) in rows.zip(written) {
-        if let Err(fault) = written {
-            let fault: &(dyn std::error::Error + 'static) = &fault;
-            tracing::error!(call = %row.id(), error = fault, "the database rejected an audit record");
-        }
+    fn next_number(&mut self) -> u32 {
+        let number = self.number;
+        self.number += 1;
+        number
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sqlite::execution_record::DecodedRecord;
     use futures::FutureExt;
+    use std::{
+        fs::{self, OpenOptions},
+        io::Write,
+        path::Path,
+    };
     use tempfile::TempDir;
     use toolstead_domain::testing::samples;
 
@@ -463,11 +317,45 @@ mod tests {
         assert_eq!(pending(&again.rows), of([1, 2]));
         backlog.committed(again);
         assert!(!backlog.has_failed());
-        assert_eq!(count(&folder), 0, "an idle process has no file");
+        assert_eq!((waiting(&backlog), count(&folder)), (Vec::new(), 1), "one segment is reused");
         assert!(append(&backlog, 3));
         backlog.close();
-        assert_eq!(waiting(&backlog), of([3]), "what is not committed stays");
+        assert_eq!((waiting(&backlog), count(&folder)), (of([3]).to_vec(), 1), "pending records remain");
         assert!(!append(&backlog, 4));
+    }
+
+    #[test]
+    fn a_closed_backlog_without_records_has_no_file() {
+        let (backlog, folder) = backlog();
+        assert!(append(&backlog, 1));
+        backlog.committed(backlog.take());
+        backlog.close();
+        assert_eq!(count(&folder), 0);
+    }
+
+    #[test]
+    fn segments_are_reused_and_the_order_of_their_records_remains() {
+        let (backlog, folder) = backlog();
+        let mut next = 0;
+        let mut fill = || -> Vec<Uuid> {
+            let numbers = next..next + 300;
+            next = numbers.end;
+            numbers
+                .map(|number| {
+                    assert!(append(&backlog, number));
+                    samples::call_id(number).0
+                })
+                .collect()
+        };
+        let mut earlier = fill();
+        for _ in 0..10 {
+            let batch = backlog.take();
+            let later = fill();
+            assert_eq!(waiting(&backlog), [earlier, later.clone()].concat());
+            backlog.committed(batch);
+            assert_eq!((waiting(&backlog), count(&folder)), (later.clone(), 2));
+            earlier = later;
+        }
     }
 
     #[test]
@@ -509,9 +397,9 @@ mod tests {
         assert_eq!(accepted, MAX_ROWS);
         let taken = backlog.take();
         assert!(append(&backlog, 6000));
-        assert_eq!(count(&folder), 2, "a long file is followed by a new one");
+        assert_eq!(count(&folder), 4, "a long segment is followed by another one");
         backlog.committed(taken);
-        assert_eq!(waiting(&backlog), of([6000]));
+        assert_eq!((waiting(&backlog), count(&folder)), (of([6000]).to_vec(), 2));
         let append_large = |number, length| {
             let mut execution = samples::execution(number);
             execution.arguments = "x".repeat(length).into();
@@ -519,18 +407,25 @@ mod tests {
         };
         assert!(!append_large(6001, MAX_ROW_BYTES));
         let accepted = (7000..).take_while(|number| append_large(*number, MAX_ROW_BYTES / 2)).count();
-        let longest = fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().metadata().unwrap().len());
-        assert!((100..MAX_ROWS).contains(&accepted) && longest.max().unwrap() <= MAX_FILE_BYTES as u64);
+        let lengths = fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().metadata().unwrap().len());
+        assert!((100..MAX_ROWS).contains(&accepted) && lengths.sum::<u64>() <= MAX_BYTES as u64);
     }
 
     #[test]
-    fn what_was_written_by_half_is_no_row_and_what_is_damaged_is_told() {
+    fn a_partial_record_is_skipped_and_a_damaged_one_is_reported() {
         let (backlog, folder) = backlog();
         assert!(append(&backlog, 1));
         let (_, path) = place(&folder).files().unwrap().remove(0);
-        let whole = fs::read(&path).unwrap();
-        for (more, is_damaged) in [(&whole[..whole.len() - 1], false), (&whole[..9], false), (b"{}\n".as_slice(), true)]
-        {
+        let mut whole = fs::read(&path).unwrap();
+        whole.truncate(whole.iter().position(|byte| *byte == b'\n').unwrap() + 1);
+        let with_hole = [&whole[..9], &[0; 20], &whole[29..]].concat();
+        for (more, is_damaged) in [
+            (&whole[..whole.len() - 1], false),
+            (&whole[..9], false),
+            (&with_hole, false),
+            (&[0; 100_000], false),
+            (b"{}\n", true),
+        ] {
             fs::write(&path, [&whole, more].concat()).unwrap();
             let read = records_in(&path).unwrap();
             let ids: Vec<Uuid> = read.records.iter().map(|(row, _)| row.id()).collect();

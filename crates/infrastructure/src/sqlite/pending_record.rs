@@ -29,8 +29,6 @@ impl PendingRecord {
     pub(super) fn new<'a>(execution: impl Into<ToolExecutionRef<'a>>, instance: Uuid) -> Self {
         let execution = execution.into();
         let mut line = Vec::with_capacity(estimated_bytes(&execution));
-        // The line starts with a line end, so that a partial line before it does not become part of it.
-        line.push(b'\n');
         encode(&execution, instance, &mut line);
         line.push(b'\n');
         Self::with_line(line, &execution, Some(instance))
@@ -40,7 +38,7 @@ impl PendingRecord {
     pub(super) fn read(line: &[u8], record: &DecodedRecord) -> Self {
         let (execution, instance) = (&record.execution, record.instance);
         if record.is_canonical {
-            return Self::with_line([b"\n", line, b"\n"].concat(), &execution.into(), instance);
+            return Self::with_line([line, b"\n"].concat(), &execution.into(), instance);
         }
         Self { instance, ..Self::new(execution, instance.unwrap_or_default()) }
     }
@@ -82,7 +80,7 @@ impl PendingRecord {
         self.texts.len()
     }
 
-    /// Returns the record with a line end before and after it.
+    /// Returns the record with a line end after it.
     pub(super) fn line(&self) -> &str {
         self.text(0, self.ends[0])
     }
@@ -107,7 +105,7 @@ impl PendingRecord {
         statement.raw_bind_parameter(first + 8, self.parent.as_ref().map(Uuid::as_bytes))?;
         statement.raw_bind_parameter(first + 9, (!labels.is_empty()).then_some(labels))?;
         statement.raw_bind_parameter(first + 10, (self.kind != RequestKind::Tool).then(|| self.kind.as_str()))?;
-        statement.raw_bind_parameter(first + 11, self.text(1, line.saturating_sub(1)))
+        statement.raw_bind_parameter(first + 11, self.text(0, line.saturating_sub(1)))
     }
 }
 
