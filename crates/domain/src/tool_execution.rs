@@ -126,7 +126,7 @@ pub struct RecordedDecisionRef<'a> {
     /// [`RecordedDecision::approved_by`].
     pub approved_by: Option<&'a str>,
     /// [`RecordedDecision::trace`].
-    pub trace: &'a Value,
+    pub trace: JsonValueRef<'a>,
 }
 
 impl ToolExecutionRef<'_> {
@@ -149,7 +149,7 @@ impl ToolExecutionRef<'_> {
                 verdict: decision.verdict.into(),
                 reason: decision.reason.into(),
                 approved_by: decision.approved_by.map(Into::into),
-                trace: decision.trace.clone(),
+                trace: decision.trace.to_value(),
             }),
             started: self.started,
             ended: self.ended,
@@ -181,7 +181,7 @@ impl<'a> From<&'a ToolExecution> for ToolExecutionRef<'a> {
                 verdict: &decision.verdict,
                 reason: &decision.reason,
                 approved_by: decision.approved_by.as_deref(),
-                trace: &decision.trace,
+                trace: JsonValueRef::Value(&decision.trace),
             }),
             started: execution.started,
             ended: execution.ended,

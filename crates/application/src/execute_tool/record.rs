@@ -17,7 +17,7 @@ use std::{
 };
 use toolstead_domain::{
     Access, AccessKind, CallId, CallOutcome, Cause, ClientProfile, Clock, Decision, ExecutionOutcome, Finding,
-    JsonValueRef, Labels, Principal, RecordedDecision, RecordedDecisionRef, RequestKind, Timestamp, Tool,
+    JsonValueRef, Labels, Principal, RecordedDecisionRef, RequestKind, Timestamp, Tool,
     ToolExecutionRef, ToolFailure, ToolName, ToolResult, ToolSource, error_kind::ErrorKind, labels::LONGEST_VALUE,
     permission::rule::RuleOrigin, tool::BUILT_IN,
 };
@@ -161,10 +161,10 @@ impl CallRecord {
             arguments_digest: self.arguments_digest.as_str(),
             accesses: decided.map_or(&[][..], |decided| &decided.accesses[..]),
             decision: decided.map(|decided| RecordedDecisionRef {
-                verdict: &decided.decision.verdict,
-                reason: &decided.decision.reason,
+                verdict: decided.verdict,
+                reason: &decided.reason,
                 approved_by: self.approved_by.as_deref(),
-                trace: &decided.decision.trace,
+                trace: JsonValueRef::Text(&decided.trace),
             }),
             started: self.started,
             ended: self.ended,
@@ -248,12 +248,9 @@ impl CallRecord {
         };
         DecisionTexts {
             accesses: accesses.iter().map(|access| self.access(access)).collect(),
-            decision: RecordedDecision {
-                verdict: decision.verdict.as_str().to_owned(),
-                reason: self.text(&recorded.reason(), LOOKED_AT),
-                approved_by: None,
-                trace: self.trace(decision, recorded),
-            },
+            verdict: decision.verdict.as_str(),
+            reason: self.text(&recorded.reason(), LOOKED_AT),
+            trace: self.trace(decision, recorded).to_string(),
         }
     }
 
@@ -448,7 +445,7 @@ impl CallRecord {
 
     /// Returns the reason of a refusal, without values of arguments unless those are recorded in full.
     fn refusal(&self, failure: &ToolFailure) -> String {
-        let reason = || self.decided.as_ref().map(|decided| decided.decision.reason.clone());
+        let reason = || self.decided.as_ref().map(|decided| decided.reason.clone());
         match (self.keep, failure.kind) {
             (RecordedArguments::Full, _) => shortened(&failure.message, KEPT_TEXT),
             (RecordedArguments::None, ErrorKind::InvalidInput) => "the arguments do not fit".into(),

@@ -56,7 +56,7 @@ pub(super) fn encode(execution: &ToolExecutionRef<'_>, instance: Uuid, buffer: &
         record.text(r#","verdict":"#, decision.verdict);
         record.text(r#","reason":"#, decision.reason);
         record.optional(r#","approved_by":"#, decision.approved_by);
-        record.value(r#","trace":"#, JsonValueRef::Value(decision.trace));
+        record.value(r#","trace":"#, decision.trace);
     }
     record.json(r#","started":"#, &execution.started.0);
     if let Some(ended) = execution.ended {
