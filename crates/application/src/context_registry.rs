@@ -280,7 +280,7 @@ impl ContextRegistry {
         self.log_level.send_if_modified(|wanted| std::mem::replace(wanted, level) != level);
     }
 
-    /// Returns `true` if the policy permits anything that the provider offers here.
+    /// Returns `true` if the provider has resources, templates or prompts of a kind that the policy advertises.
     pub(crate) fn opens(&self, provider: &str, policy: &PermissionPolicy) -> bool {
         let entries = self.lock();
         let Some(ProviderEntry { answerers, catalogue, .. }) =

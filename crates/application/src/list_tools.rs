@@ -157,8 +157,9 @@ impl ListToolsHandler {
         Self { deferral, ..self }
     }
 
-    /// Returns those of `tools` that a list in the form [`ListForm::Deferred`] contains. `tools` are the tools of the
-    /// scope in the form [`ListForm::WithSearchTools`].
+    /// Reduces the tools of the scope, in the form [`ListForm::WithSearchTools`], to a list in the form
+    /// [`ListForm::Deferred`]: above the threshold the search tools and the tools that are never deferred, below it all
+    /// tools except the search tools.
     pub(crate) fn apply_deferral(&self, scope: &Scope, tools: Vec<Arc<Tool>>) -> Vec<Arc<Tool>> {
         let policy = self.permissions.advertising(scope);
         let bytes = |tool: &Arc<Tool>| serde_json::to_string(tool.advertised()).map_or(0, |text| text.len());

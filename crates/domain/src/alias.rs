@@ -46,7 +46,7 @@ impl Alias {
         Self { name, dialect, rewrites, adapter: None }
     }
 
-    /// Returns `true` if this is the name in this dialect.
+    /// Returns `true` if the alias has this name and belongs to this dialect; always `false` without a dialect.
     pub fn is(&self, name: &str, dialect: Option<Dialect>) -> bool {
         self.name == name && Some(self.dialect) == dialect
     }

@@ -75,7 +75,7 @@ impl Suggestion {
             Self::ChangeSettings(_) => "Ask your user, who can change the configuration.",
             Self::SignIn { .. } => "Ask your user to sign in.",
             Self::PrepareMachine(_) => "Tell your user, who can prepare the machine for it.",
-            Self::DetachCall => "Wait for the end of the command instead.",
+            Self::DetachCall => "Run the command in the foreground instead: the call then lasts until it ends.",
             Self::SetUpTool(_) => "Use another tool, or ask your user to set it up.",
             Self::InspectServer { .. } => "Use another tool or try later.",
             Self::ListTools => "Call one of the tools that are listed.",

@@ -255,8 +255,8 @@ mod tests {
             // No interface here has a suggestion for it.
             (
                 failure().suggest(Suggestion::DetachCall),
-                "not allowed. Wait for the end of the command instead.",
-                "not allowed. Wait for the end of the command instead.",
+                "not allowed. Run the command in the foreground instead: the call then lasts until it ends.",
+                "not allowed. Run the command in the foreground instead: the call then lasts until it ends.",
             ),
         ] {
             assert_eq!(failure.text(), for_model);

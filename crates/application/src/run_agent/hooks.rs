@@ -12,7 +12,7 @@ pub(super) struct RunHooks {
     delegated_by: Option<Delegation>,
 }
 
-/// The events for which hooks are called.
+/// Event of the agent loop for which its hooks ([`AgentHook`]) are called. Tool calls have hooks of their own.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum HookPoint {
     PromptSubmitted,

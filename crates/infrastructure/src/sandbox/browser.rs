@@ -34,7 +34,7 @@ const ADDRESS: &str = "%s";
 /// Maximum length of an address, in bytes. The user has to open a longer one.
 const MAX_ADDRESS: usize = 8 << 10;
 
-/// A program that opens pages.
+/// Program that opens pages in the user's own web browser, unlike the automated browser of the `browser` module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BrowserProgram {
     program: PathBuf,
@@ -42,7 +42,7 @@ pub struct BrowserProgram {
     environment: BTreeMap<String, String>,
 }
 
-/// Reason why a page was not opened.
+/// Reason why a page was not opened in the user's web browser.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenPageError {
     /// The address is neither `https` nor an `http` address of this machine, or it is too long or contains a user.

@@ -96,11 +96,11 @@ pub enum LaunchError {
         source: io::Error,
     },
     /// A step of the confinement failed. The launch is never repeated with weaker confinement.
-    #[error("the program was not started, because it could not be confined: {0}")]
+    #[error("the program was not started, because this step of its confinement failed: {0}")]
     Confine(String),
     /// A step of the confinement failed, because a path that should have been protected was moved or removed after it
     /// was resolved. Another attempt may succeed.
-    #[error("the program was not started, because it could not be confined: {0}")]
+    #[error("the program was not started, because this step of its confinement failed: {0}")]
     Moved(String),
     /// No program can be confined on this machine.
     #[error("no program is started, because it could not be confined: {missing}; {remedy}")]

@@ -69,9 +69,7 @@ impl WorkingFolders {
         Self { now: set.clone(), after_success: set.clone() }
     }
 
-    /// Returns the state after `left && right` (`and` is `true`) or `left
-    ///
-    /// right`.
+    /// Returns the state after `left && right` (`and` is `true`) or `left || right`.
     pub(super) fn join(left: Self, right: Self, and: bool) -> Self {
         let after_success = if and { right.after_success } else { union(left.after_success, right.after_success) };
         Self { now: union(left.now, right.now), after_success }

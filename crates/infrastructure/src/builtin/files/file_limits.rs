@@ -10,7 +10,8 @@ pub struct FileLimits {
     /// Maximum size in bytes of a file that must be decoded or searched as a whole: one that is edited, or read in
     /// UTF-16.
     pub text_bytes: u64,
-    /// Maximum size in bytes of a file after an edit.
+    /// Maximum size in bytes of a file after a change, and of all files that one call changes. A larger file is neither
+    /// replaced nor deleted, because that could not be undone.
     pub result_bytes: u64,
     /// Maximum length in pixels of the longer side of a shown image.
     pub image_side: u32,

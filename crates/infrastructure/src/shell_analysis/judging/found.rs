@@ -138,7 +138,7 @@ pub(super) fn judge(command: &[Word], scope: &ClassificationContext<'_>, result:
         }
         // Following these as well would multiply the number of readings.
         if at > 0 && forwards && !started_by(&command[at..]).is_empty() {
-            result.mark_opaque("it is unknown which words are placeholders for names in what it starts");
+            result.mark_opaque("it is unknown which words of the command that it starts stand for file names");
         }
         if has_names && names_a_subcommand(inner, &command[at..]) {
             result.mark_opaque(format!("the names that are found determine what {inner} does"));

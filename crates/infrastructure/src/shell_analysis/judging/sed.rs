@@ -11,10 +11,11 @@ use toolstead_domain::ParseConfidence;
 /// Strongest effect of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum ScriptEffect {
-    /// Prints, deletes, quits and substitutes.
+    /// Prints, deletes, quits and substitutes only.
     Edits,
-    /// Runs a command or writes a file that is named in the script.
-    RunsWhatItSays,
+    /// May run a command, or read or write another file: a command of the script or an option does so, or the script is
+    /// not known completely.
+    MayRunOrWrite,
     /// Runs the text that it edits.
     RunsItsInput,
 }
@@ -27,7 +28,7 @@ pub(super) fn judge(arguments: &[Word], folders: &WorkingFolders) -> ParseConfid
     let mut rest = arguments.iter();
     while let Some(word) = rest.next() {
         if word.file_names_start().is_some_and(may_be_an_option) {
-            does = does.max(ScriptEffect::RunsWhatItSays);
+            does = does.max(ScriptEffect::MayRunOrWrite);
         }
         let text = word.text.as_str();
         if only_operands || !text.starts_with('-') || text == "-" {
@@ -81,7 +82,7 @@ pub(super) fn judge(arguments: &[Word], folders: &WorkingFolders) -> ParseConfid
                     return opaque("sed reads its script from its input");
                 }
                 has_script = true;
-                does = does.max(ScriptEffect::RunsWhatItSays);
+                does = does.max(ScriptEffect::MayRunOrWrite);
             }
             'l' => {
                 // A pattern may become several words.
@@ -91,7 +92,7 @@ pub(super) fn judge(arguments: &[Word], folders: &WorkingFolders) -> ParseConfid
                     does = does.max(known_by_its_text(next));
                 }
             }
-            _ => does = does.max(ScriptEffect::RunsWhatItSays),
+            _ => does = does.max(ScriptEffect::MayRunOrWrite),
         }
     }
     if !has_script && let Some(first) = operands.first() {
@@ -101,12 +102,12 @@ pub(super) fn judge(arguments: &[Word], folders: &WorkingFolders) -> ParseConfid
     // Implementations of sed differ in whether a delimiter within a bracket expression (`s/[/]/x/`) ends the part.
     let does = match (read(&script, true), read(&script, false)) {
         (Some(one), Some(other)) => does.max(one).max(other),
-        (Some(one), None) | (None, Some(one)) => does.max(one).max(ScriptEffect::RunsWhatItSays),
+        (Some(one), None) | (None, Some(one)) => does.max(one).max(ScriptEffect::MayRunOrWrite),
         (None, None) => ScriptEffect::RunsItsInput,
     };
     match does {
         ScriptEffect::Edits => ParseConfidence::Plain,
-        ScriptEffect::RunsWhatItSays => ParseConfidence::Exact("sed may run or write something".into()),
+        ScriptEffect::MayRunOrWrite => ParseConfidence::Exact("sed may run or write something".into()),
         ScriptEffect::RunsItsInput => opaque("sed may run the text that it edits"),
     }
 }
@@ -115,7 +116,7 @@ pub(super) fn judge(arguments: &[Word], folders: &WorkingFolders) -> ParseConfid
 fn known_by_its_text(script: &Word) -> ScriptEffect {
     match script.dynamic {
         Some(DynamicReason::Found) => ScriptEffect::RunsItsInput,
-        _ if script.literal().is_none() => ScriptEffect::RunsWhatItSays,
+        _ if script.literal().is_none() => ScriptEffect::MayRunOrWrite,
         _ => ScriptEffect::Edits,
     }
 }
@@ -145,16 +146,16 @@ fn read(script: &str, sets: bool) -> Option<ScriptEffect> {
                 &label[label.find([' ', '\t', '\n', ';', '}']).unwrap_or(label.len())..]
             }
             'a' | 'i' | 'c' => {
-                does = does.max(ScriptEffect::RunsWhatItSays);
+                does = does.max(ScriptEffect::MayRunOrWrite);
                 behind_text(arguments)
             }
             'r' | 'R' | 'w' | 'W' => {
-                does = does.max(ScriptEffect::RunsWhatItSays);
+                does = does.max(ScriptEffect::MayRunOrWrite);
                 &arguments[line_end..]
             }
             'e' if arguments[..line_end].trim().is_empty() => return Some(ScriptEffect::RunsItsInput),
             'e' => {
-                does = does.max(ScriptEffect::RunsWhatItSays);
+                does = does.max(ScriptEffect::MayRunOrWrite);
                 &arguments[line_end..]
             }
             's' | 'y' => {
@@ -165,7 +166,7 @@ fn read(script: &str, sets: bool) -> Option<ScriptEffect> {
                 match behind[..flags].find(|flag: char| !"gpiImM0123456789".contains(flag)) {
                     None => &behind[flags..],
                     Some(at) if behind[at..].starts_with('w') => {
-                        does = does.max(ScriptEffect::RunsWhatItSays);
+                        does = does.max(ScriptEffect::MayRunOrWrite);
                         &behind[behind.find('\n').unwrap_or(behind.len())..]
                     }
                     Some(at) if behind[at..].starts_with('e') => return Some(ScriptEffect::RunsItsInput),

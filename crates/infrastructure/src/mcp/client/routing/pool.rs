@@ -132,7 +132,8 @@ impl ConnectionKey {
 }
 
 impl Entry {
-    /// Records a use by a call of this session.
+    /// Counts one more call that uses the connection, and returns the slot of the connection. Records the session if
+    /// the connection belongs to one principal.
     fn begin(&mut self, session: &str) -> Arc<Slot> {
         self.users += 1;
         self.since = Instant::now();

@@ -225,7 +225,7 @@ fn what_would_end_with_its_call_is_refused_with_what_to_do() {
     for (tasks, is_detached, hint) in [
         (tasks(false), false, Some("Add `\"detach\": true`")),
         (tasks(true), false, Some("Add `\"detach\": true`")),
-        (tasks(false), true, Some("Wait for the end of the command instead.")),
+        (tasks(false), true, Some("Run the command in the foreground instead: the call then lasts until it ends.")),
         (tasks(true), true, None),
         (Tasks::default(), false, None),
         (Tasks::default(), true, None),
