@@ -4,7 +4,7 @@ use crate::Outcome;
 use serde_json::Map;
 use std::{hint::black_box, path::Path, sync::Arc, time::Instant};
 use toolstead_domain::{
-    Access, Decision, Effect, PathAccess, PatternContext, PermissionPolicy, PermissionRule, WorkspaceRoots,
+    Access, AccessPath, Decision, Effect, PatternContext, PermissionPolicy, PermissionRule, WorkspaceRoots,
     permission::rule::RuleOrigin, testing::samples,
 };
 use toolstead_infrastructure::shell_analysis::analyse;
@@ -45,7 +45,7 @@ fn decide(policy: &PermissionPolicy, line: &str) -> Decision {
     let analysis = analyse(line, Path::new("/w"));
     let commands = analysis.commands.into_iter().map(Access::RunCommand);
     let file_accesses = analysis.file_accesses.into_iter().map(|file_access| {
-        match (file_access.writes, PathAccess::plain(file_access.path)) {
+        match (file_access.writes, AccessPath::plain(file_access.path)) {
             (true, path) => Access::WritePath(path),
             (false, path) => Access::ReadPath(path),
         }

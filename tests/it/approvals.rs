@@ -22,9 +22,9 @@ use std::{
 use toolstead_application::EventBus;
 use toolstead_application::{CallSettings, ExecuteToolPorts};
 use toolstead_domain::{
-    Access, ApprovalScope, CancelReason, CommandAccess, DefaultSuggestions, ExecutionOutcome, InputRequest,
-    NoConversations, NoJournal, NoOutputs, NoSchemaValidator, OutcomeKind, PathAccess, PermissionPolicy, Progress,
-    RequestKind, Timestamp, ToolProvider, ToolResult, WorkspaceRoots,
+    Access, AccessPath, ApprovalScope, CancelReason, CommandAccess, DefaultSuggestions, ExecutionOutcome, InputRequest,
+    NoConversations, NoJournal, NoOutputs, NoSchemaValidator, OutcomeKind, PermissionPolicy, Progress, RequestKind,
+    Timestamp, ToolProvider, ToolResult, WorkspaceRoots,
     testing::{
         fixed_clock::FixedClock,
         in_memory_execution_log::InMemoryExecutionLog,
@@ -55,7 +55,7 @@ struct House {
 impl House {
     async fn new(patience: Duration) -> Self {
         let write = ScriptedTool::named("write")
-            .touches(vec![Access::WritePath(PathAccess::plain("/w/a"))])
+            .touches(vec![Access::WritePath(AccessPath::plain("/w/a"))])
             .answers(ToolResult::text("written"));
         let send =
             ScriptedTool::named("send").touches(vec![Access::Send("a@b.c".into())]).answers(ToolResult::text("sent"));

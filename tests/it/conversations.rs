@@ -4,8 +4,8 @@ use crate::binaries::{Home, stderr, stdout};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, fs, path::Path, sync::Arc};
 use toolstead_application::{
-    CancelSignal, ExecuteToolCommand, ForkConversationCommand, UndoConversationCommand, UndoConversationError,
-    UndoneConversation,
+    CancelSignal, ConversationUndoReport, ExecuteToolCommand, ForkConversationCommand, UndoConversationCommand,
+    UndoConversationError,
 };
 use toolstead_domain::{
     Block, CallId, ClientProfile, Conversation, ConversationEvent, ConversationEventKind, ConversationId, Principal,
@@ -93,7 +93,7 @@ impl Talk {
         rows.iter().find(|row| row.tool == tool && row.parent.is_none()).unwrap().id
     }
 
-    async fn undo(&self, to: u64, leaving: bool) -> Result<UndoneConversation, UndoConversationError> {
+    async fn undo(&self, to: u64, leaving: bool) -> Result<ConversationUndoReport, UndoConversationError> {
         let command = UndoConversationCommand {
             conversation: self.id,
             to,
@@ -134,7 +134,7 @@ async fn open(home: &Home, config: &str) -> RunningApp {
     let folder = |name: &str| home.data().parent().unwrap().join(name);
     let text = |name: &str| folder(name).to_str().unwrap().to_owned();
     let request = ConfigRequest {
-        environment: EnvironmentVariables::new([
+        environment: EnvironmentVariableSnapshot::new([
             ("HOME", text("home")),
             ("XDG_DATA_HOME", text("data")),
             ("XDG_CONFIG_HOME", text("config")),

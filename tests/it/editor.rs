@@ -14,7 +14,7 @@ use toolstead_domain::{
 };
 use toolstead_infrastructure::{
     builtin::{self, InProcessTools, ToolEnvironment},
-    sandbox::workspace::{FolderAliases, Workspace},
+    sandbox::workspace::{UserPathAliases, Workspace},
 };
 use uuid::Uuid;
 
@@ -27,7 +27,7 @@ pub(crate) struct Editor {
 impl Editor {
     pub(crate) fn in_folder(folder: &Path) -> Self {
         let roots = WorkspaceRoots { write: vec![folder.canonicalize().unwrap()], ..Default::default() };
-        let workspace = Workspace::open(&roots, FolderAliases::default()).unwrap();
+        let workspace = Workspace::open(&roots, UserPathAliases::default()).unwrap();
         let clock = Arc::new(FixedClock::at(Timestamp(0)));
         let world = ToolEnvironment::new(Arc::new(workspace), clock, "test".into());
         let world = world.with_journal(Arc::new(InMemoryChangeJournal::new()));

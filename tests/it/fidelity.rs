@@ -17,7 +17,7 @@ use toolstead_domain::{
 };
 use toolstead_infrastructure::mcp::client::{
     Upstream,
-    config::{OutputLimit, ToolNaming},
+    config::{OutputSizePolicy, ToolNaming},
 };
 use toolstead_presentation::mcp_server::stdio::StdioSettings;
 use upstream::{Recorder, Saying, TOKEN};
@@ -55,7 +55,7 @@ impl Cell {
         client: ProtocolGeneration,
         server: ProtocolVersion,
         definitions: Vec<Value>,
-        output: OutputLimit,
+        output: OutputSizePolicy,
     ) -> Self {
         let recorder = Recorder::new(server, definitions, list_members());
         let transport = match way {
@@ -308,7 +308,7 @@ async fn check_cell(way: Way, client: ProtocolGeneration, server: ProtocolVersio
     wild.is_tame = true;
     let definitions = definitions(&mut wild);
     wild.is_tame = false;
-    let mut cell = Cell::open(way, client, server, definitions.clone(), OutputLimit::Bounded).await;
+    let mut cell = Cell::open(way, client, server, definitions.clone(), OutputSizePolicy::Bounded).await;
     let listed = cell.exchange("tools/list", Map::new()).await.pop().unwrap();
     let mut list = listed["result"].as_object().unwrap_or_else(|| panic!("{listed}")).clone();
     let listed = list.shift_remove("tools").unwrap().as_array().unwrap().clone();
@@ -357,7 +357,7 @@ async fn a_new_client_hears_a_new_server_as_it_speaks() {
 }
 
 /// Calls a tool of a server with this `output` setting, and returns the result.
-async fn answered_with(output: OutputLimit, said: Map<String, Value>) -> Value {
+async fn answered_with(output: OutputSizePolicy, said: Map<String, Value>) -> Value {
     let definitions = vec![json!({"name": "t00", "inputSchema": {"type": "object"}})];
     let mut cell =
         Cell::open(Way::Lines, ProtocolGeneration::Legacy, ProtocolVersion::V20251125, definitions, output).await;
@@ -374,8 +374,8 @@ async fn a_large_result_goes_on_whole_where_the_server_is_configured_so() {
     let said =
         json!({"_meta": {"a": "y".repeat(40_000)}, "content": blocks, "structuredContent": {"z": "z".repeat(40_000)}});
     let said = said.as_object().unwrap().clone();
-    check_same(answered_with(OutputLimit::Whole, said.clone()).await, said.clone());
-    let cut = answered_with(OutputLimit::Bounded, said).await;
+    check_same(answered_with(OutputSizePolicy::Whole, said.clone()).await, said.clone());
+    let cut = answered_with(OutputSizePolicy::Bounded, said).await;
     assert!(cut.to_string().len() < 100_000 && cut["structuredContent"].is_null(), "{cut:.2000}");
 }
 
@@ -386,7 +386,7 @@ async fn what_is_about_the_hop_to_a_server_is_no_fault_of_the_client() {
         (ProtocolGeneration::Modern, ProtocolVersion::V20260728),
     ] {
         let definitions = vec![json!({"name": "t00", "inputSchema": {"type": "object"}})];
-        let mut cell = Cell::open(Way::Lines, client, server, definitions, OutputLimit::Bounded).await;
+        let mut cell = Cell::open(Way::Lines, client, server, definitions, OutputSizePolicy::Bounded).await;
         for code in [-32700, -32020, -32022] {
             let said = json!({"code": code, "message": "theirs", "data": {"supported": ["1900-01-01"]}});
             cell.recorder.will_say(Saying { before: Vec::new(), answer: Err(said) });

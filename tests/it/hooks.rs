@@ -17,7 +17,7 @@ use toolstead_domain::{
 use toolstead_infrastructure::{
     builtin::{self, InProcessTools, ToolEnvironment},
     hooks::filter::HookFilter,
-    sandbox::workspace::{FolderAliases, Workspace},
+    sandbox::workspace::{UserPathAliases, Workspace},
     system_clock::SystemClock,
 };
 
@@ -679,7 +679,7 @@ async fn a_filter_sees_every_path_that_a_call_names_wherever_it_stands() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
     let roots = WorkspaceRoots { write: vec![root.clone()], ..Default::default() };
-    let workspace = Arc::new(Workspace::open(&roots, FolderAliases::default()).unwrap());
+    let workspace = Arc::new(Workspace::open(&roots, UserPathAliases::default()).unwrap());
     let tools =
         InProcessTools::new(builtin::all(), ToolEnvironment::new(workspace, Arc::new(SystemClock), "test".into()))
             .unwrap();

@@ -37,7 +37,7 @@ pub struct ContextRegistry {
     entries: Mutex<Vec<ProviderEntry>>,
     /// Set by [`close`](Self::close) under the lock of `entries`.
     is_closed: AtomicBool,
-    changes: watch::Sender<ContextChangeCounts>,
+    changes: watch::Sender<ContextListVersions>,
     notices: broadcast::Sender<Arc<ContextEvent>>,
     log_level: watch::Sender<Option<LogLevel>>,
     /// Pinned definitions of servers. Until it is set, definitions are served as offered.
@@ -46,7 +46,7 @@ pub struct ContextRegistry {
 
 /// Counters of the changes so far, by kind. If a counter differs from an earlier value, the list must be read again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ContextChangeCounts {
+pub struct ContextListVersions {
     /// Number of changes of resources and templates.
     pub resources: u64,
     /// Number of changes of prompts.
@@ -127,7 +127,7 @@ impl ContextRegistry {
             current: ArcSwap::from_pointee(ContextSnapshot::default()),
             entries: Mutex::default(),
             is_closed: AtomicBool::new(false),
-            changes: watch::Sender::new(ContextChangeCounts::default()),
+            changes: watch::Sender::new(ContextListVersions::default()),
             notices: broadcast::Sender::new(NOTICE_CAPACITY),
             log_level: watch::Sender::new(None),
             pins: OnceLock::new(),
@@ -146,7 +146,7 @@ impl ContextRegistry {
     }
 
     /// Subscribes to the changes of the lists.
-    pub fn changes(&self) -> watch::Receiver<ContextChangeCounts> {
+    pub fn changes(&self) -> watch::Receiver<ContextListVersions> {
         self.changes.subscribe()
     }
 

@@ -55,7 +55,7 @@ use futures::FutureExt;
 pub use nesting::NestedCallPosition;
 use parked_calls::{
     ParkedCalls,
-    rounds::{FirstRound, later_round},
+    rounds::{FirstRoundFuture, later_round},
 };
 pub use ports::ExecuteToolPorts;
 pub(crate) use question_channel::adapt_for_client;
@@ -207,7 +207,7 @@ impl ExecuteToolHandler {
             recorded.unwrap_or_else(|panic| Err(running::panicked("recording a call", panic.as_ref())))
         }));
         match parked {
-            Some(call) => FirstRound::new(path, call, self.settings.grace).await,
+            Some(call) => FirstRoundFuture::new(path, call, self.settings.grace).await,
             None => DetachOnDrop::new(path, cancel).await,
         }
     }

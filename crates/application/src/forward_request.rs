@@ -13,7 +13,7 @@ use toolstead_domain::{CallOutcome, ContextRequest, InputRequired, RequestKind, 
 
 /// Requests a resource, a prompt or a completion.
 #[derive(Debug)]
-pub struct ForwardRequestCommand {
+pub struct ForwardContextRequestCommand {
     /// The request.
     pub request: ContextRequest,
     /// The context of the request: scope, client, caller, deadline. Its tool and arguments are replaced by those of the
@@ -21,7 +21,7 @@ pub struct ForwardRequestCommand {
     pub call: ExecuteToolCommand,
 }
 
-impl ForwardRequestCommand {
+impl ForwardContextRequestCommand {
     /// Creates a request of the local user, like [`ExecuteToolCommand::new`].
     pub fn new(request: ContextRequest) -> Self {
         let call = ExecuteToolCommand::new(request.subject(), Value::Null);
@@ -38,7 +38,7 @@ pub enum ForwardOutcome {
     InputRequired(InputRequired),
 }
 
-/// Handles a [`ForwardRequestCommand`].
+/// Handles a [`ForwardContextRequestCommand`].
 #[derive(Debug)]
 pub struct ForwardRequestHandler {
     registry: Arc<ContextRegistry>,
@@ -55,7 +55,7 @@ impl ForwardRequestHandler {
     ///
     /// # Errors
     /// Those of [`ExecuteToolHandler::handle`]; `not_found` if no provider offers the subject.
-    pub async fn handle(&self, command: ForwardRequestCommand) -> Result<ForwardOutcome, ExecuteToolError> {
+    pub async fn handle(&self, command: ForwardContextRequestCommand) -> Result<ForwardOutcome, ExecuteToolError> {
         let (kind, subject) = (command.request.kind(), command.request.subject().to_owned());
         Ok(match self.calls.handle(self.resolved(command).await).await? {
             CallOutcome::Done(result) => ForwardOutcome::Answer(members(kind, &subject, result)),
@@ -67,13 +67,13 @@ impl ForwardRequestHandler {
     ///
     /// # Errors
     /// [`ExecuteToolError`] if the request would fail before its decision.
-    pub async fn explain(&self, command: ForwardRequestCommand) -> Result<ExplainedCall, ExecuteToolError> {
+    pub async fn explain(&self, command: ForwardContextRequestCommand) -> Result<ExplainedCall, ExecuteToolError> {
         self.calls.explain_command(self.resolved(command).await).await
     }
 
     /// Returns the call that represents the request.
-    async fn resolved(&self, command: ForwardRequestCommand) -> ExecuteToolCommand {
-        let ForwardRequestCommand { request, call } = command;
+    async fn resolved(&self, command: ForwardContextRequestCommand) -> ExecuteToolCommand {
+        let ForwardContextRequestCommand { request, call } = command;
         let answered_by = Some(self.registry.answerer(&request).await);
         ExecuteToolCommand { tool: request.subject().to_owned(), arguments: request.to_params(), answered_by, ..call }
     }

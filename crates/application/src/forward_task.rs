@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use toolstead_domain::{
     Access, CallContext, CallOutcome, InputRequest, NotAnswered, ProviderListError, RequestKind, TaskMethod,
-    TaskRequest, Tool, ToolCall, ToolFailure, ToolProvider, ToolResult, error_kind::ErrorKind,
+    TaskMethodRequest, Tool, ToolCall, ToolFailure, ToolProvider, ToolResult, error_kind::ErrorKind,
 };
 
 /// A request about a task.
@@ -121,7 +121,7 @@ impl ToolProvider for TaskRequestProvider {
     }
 
     async fn call(&self, call: &ToolCall, context: &CallContext<'_>) -> Result<CallOutcome, ToolFailure> {
-        let request = TaskRequest {
+        let request = TaskMethodRequest {
             method: self.method,
             tool: self.tool.clone(),
             id: self.id.clone(),

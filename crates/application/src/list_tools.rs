@@ -21,7 +21,7 @@ pub struct ListToolsQuery {
     /// Cursor from the page before; `None` for the first page.
     pub cursor: Option<String>,
     /// Limit of the page.
-    pub page: PageSize,
+    pub page: PageLimit,
     /// Form of the list. Lists with a filter are always whole.
     pub form: ListForm,
 }
@@ -41,14 +41,14 @@ pub struct ToolFilter {
 
 /// The limit of a page. A page has at least one tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PageSize {
+pub enum PageLimit {
     /// Maximum number of tools.
     Tools(usize),
     /// Maximum size of the definitions, in bytes.
     Bytes(usize),
 }
 
-impl Default for PageSize {
+impl Default for PageLimit {
     fn default() -> Self {
         Self::Tools(50)
     }
@@ -194,8 +194,8 @@ impl ListToolsHandler {
         };
         let rest = fitting.get(from..).ok_or(InvalidCursor::Foreign)?;
         let count = match query.page {
-            PageSize::Tools(tools) => rest.len().min(tools.max(1)),
-            PageSize::Bytes(bytes) => {
+            PageLimit::Tools(tools) => rest.len().min(tools.max(1)),
+            PageLimit::Bytes(bytes) => {
                 let mut used = 0;
                 let within = rest.iter().take_while(|one| {
                     used += one.wire().get().len() + 1;

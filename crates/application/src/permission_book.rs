@@ -71,22 +71,22 @@ struct ApprovalOwner {
 enum ViewIdentity {
     /// Identified by its name and the view around it.
     Named(Arc<str>, Option<Arc<ViewIdentity>>),
-    Run(RunView),
+    Run(RunViewIdentity),
 }
 
 /// The restricted view of a run. It equals only itself, and ends with the run.
 #[derive(Debug, Clone)]
-struct RunView(Weak<View>);
+struct RunViewIdentity(Weak<View>);
 
-impl PartialEq for RunView {
+impl PartialEq for RunViewIdentity {
     fn eq(&self, other: &Self) -> bool {
         self.0.ptr_eq(&other.0)
     }
 }
 
-impl Eq for RunView {}
+impl Eq for RunViewIdentity {}
 
-impl Hash for RunView {
+impl Hash for RunViewIdentity {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.0.as_ptr().hash(state);
     }
@@ -95,7 +95,7 @@ impl Hash for RunView {
 impl ViewIdentity {
     fn of(view: &Arc<View>) -> Self {
         match view.is_run {
-            true => Self::Run(RunView(Arc::downgrade(view))),
+            true => Self::Run(RunViewIdentity(Arc::downgrade(view))),
             false => Self::Named(view.name.clone(), view.within.as_ref().map(|outer| Arc::new(Self::of(outer)))),
         }
     }

@@ -31,7 +31,7 @@ struct ListenerLogLevels {
 
 /// A listener to log messages that belong to no call. Its requested level counts until it is dropped.
 #[derive(Debug)]
-pub struct LogListener {
+pub struct LogListenerRegistration {
     notifications: Arc<ProviderNotifications>,
     number: u64,
     scope: Scope,
@@ -60,10 +60,10 @@ impl ProviderNotifications {
     }
 
     /// Adds a listener, which requests no logs yet.
-    pub fn listen(self: &Arc<Self>, scope: Scope) -> LogListener {
+    pub fn listen(self: &Arc<Self>, scope: Scope) -> LogListenerRegistration {
         let mut listeners = self.lock();
         listeners.come += 1;
-        LogListener { notifications: self.clone(), number: listeners.come, scope, level: None }
+        LogListenerRegistration { notifications: self.clone(), number: listeners.come, scope, level: None }
     }
 
     fn may_use(&self, scope: &Scope, provider: &str) -> bool {
@@ -109,7 +109,7 @@ impl ProviderNotifications {
     }
 }
 
-impl LogListener {
+impl LogListenerRegistration {
     /// Requests messages of this level and above; `None`: no messages.
     pub fn set_level(&mut self, level: Option<LogLevel>) {
         self.level = level;
@@ -125,7 +125,7 @@ impl LogListener {
     }
 }
 
-impl Drop for LogListener {
+impl Drop for LogListenerRegistration {
     fn drop(&mut self) {
         self.notifications.request_level(self.number, None);
     }

@@ -38,19 +38,19 @@ use toolstead_domain::{Approval, ApprovalRequest, ApprovalRule, ApprovalRuleAnsw
 /// let approver = RuledApprover::new(rules, Arc::new(ScriptedApprover::granting(1)));
 /// assert!(format!("{approver:?}").contains("planned"));
 /// ```
-pub struct RuledApprover {
+pub struct ApprovalRuleApprover {
     rules: Vec<Arc<dyn ApprovalRule>>,
     person: Arc<dyn Approver>,
 }
 
-impl RuledApprover {
+impl ApprovalRuleApprover {
     /// Creates an approver with these rules, in this order, before `person`.
     pub fn new(rules: Vec<Arc<dyn ApprovalRule>>, person: Arc<dyn Approver>) -> Self {
         Self { rules, person }
     }
 }
 
-impl fmt::Debug for RuledApprover {
+impl fmt::Debug for ApprovalRuleApprover {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rules: Vec<&str> = self.rules.iter().map(|rule| rule.name()).collect();
         f.debug_struct("RuledApprover").field("rules", &rules).finish_non_exhaustive()
@@ -58,7 +58,7 @@ impl fmt::Debug for RuledApprover {
 }
 
 #[async_trait]
-impl Approver for RuledApprover {
+impl Approver for ApprovalRuleApprover {
     async fn ask(&self, request: ApprovalRequest<'_>) -> Approval {
         for rule in &self.rules {
             let by = || format!("the program's rule `{}`", rule.name());

@@ -207,13 +207,13 @@ impl RunAgentHandler {
     }
 
     /// Starts the run in a task of its own. Must be called within a tokio runtime.
-    pub fn start(self: &Arc<Self>, command: RunAgentCommand) -> AgentRun {
+    pub fn start(self: &Arc<Self>, command: RunAgentCommand) -> AgentRunHandle {
         // The channel is unbounded: no event is lost, and the run never waits for its reader. Its size is bounded by
         // what a model writes.
         let (telling, events) = mpsc::unbounded_channel();
         let cancel = command.cancel.child();
         tokio::spawn(Run::new(self, command, cancel.clone(), telling, None).run());
-        AgentRun { events, is_over: false, cancel }
+        AgentRunHandle { events, is_over: false, cancel }
     }
 
     /// Returns the run of delegated work, and its events. The run makes progress only while it is polled. Dropping it
@@ -246,13 +246,13 @@ impl RunAgentHandler {
 
 /// A run in progress. Dropping it cancels it: its calls are cancelled, and the events so far remain stored.
 #[derive(Debug)]
-pub struct AgentRun {
+pub struct AgentRunHandle {
     events: mpsc::UnboundedReceiver<AgentEvent>,
     is_over: bool,
     cancel: CancelSignal,
 }
 
-impl AgentRun {
+impl AgentRunHandle {
     /// Returns the next event; `None` after [`AgentEvent::Ended`].
     pub async fn next(&mut self) -> Option<AgentEvent> {
         // A notification hook may still run. This does not wait for it.
@@ -269,7 +269,7 @@ impl AgentRun {
     }
 }
 
-impl Drop for AgentRun {
+impl Drop for AgentRunHandle {
     fn drop(&mut self) {
         self.cancel.cancel(CancelReason::Client);
     }

@@ -13,7 +13,7 @@ mod synonyms;
 use bm25::{ToolRank, rank};
 use definition_words::DefinitionWords;
 use search_query::SearchQuery;
-use similarity::SimilarityModel;
+use similarity::EmbeddingSimilarity;
 use std::{
     collections::HashMap,
     fmt,
@@ -52,7 +52,7 @@ type CachedWords = (Weak<Tool>, Arc<DefinitionWords>);
 /// ```
 #[derive(Default)]
 pub struct ToolSearch {
-    similarity_model: Option<SimilarityModel>,
+    similarity_model: Option<EmbeddingSimilarity>,
     /// Words of definitions, by the address of the tool. An entry is valid while its tool exists.
     words: Mutex<HashMap<usize, CachedWords>>,
     /// Read by the first search.
@@ -71,7 +71,7 @@ pub struct ToolMatches {
 impl ToolSearch {
     /// Creates a search that ranks by meaning.
     pub fn with_embeddings(embeddings: Arc<dyn Embeddings>) -> Self {
-        Self { similarity_model: Some(SimilarityModel::new(embeddings)), ..Self::default() }
+        Self { similarity_model: Some(EmbeddingSimilarity::new(embeddings)), ..Self::default() }
     }
 
     /// Searches these tools. Tools with a name in the query are first. A word `+word` must occur in the definition.

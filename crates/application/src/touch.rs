@@ -1,13 +1,13 @@
 //! Detection of calls that could interfere with each other, for the calls of a batch and of one answer of a model.
 
 use std::path::Path;
-use toolstead_domain::{Access, CallPreview, PathAccess, ToolSource};
+use toolstead_domain::{Access, AccessPath, CallPreview, ToolSource};
 
 /// The effects of a call that matter to concurrent calls.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum CallEffects {
     /// Reads and writes only these paths.
-    Paths { read: Vec<PathAccess>, written: Vec<PathAccess> },
+    Paths { read: Vec<AccessPath>, written: Vec<AccessPath> },
     /// Changes nothing; its reads are unknown.
     ReadsAnything,
     /// Delegates work to an agent. Several delegations at once are meant to run concurrently.
@@ -61,7 +61,7 @@ impl CallEffects {
     }
 }
 
-fn overlap(some: &[PathAccess], others: &[PathAccess]) -> bool {
+fn overlap(some: &[AccessPath], others: &[AccessPath]) -> bool {
     some.iter().any(|one| others.iter().any(|other| one.forms().any(|a| other.forms().any(|b| is_one_tree(a, b)))))
 }
 
@@ -89,18 +89,18 @@ mod tests {
     }
 
     fn read(path: &str) -> CallEffects {
-        touch(true, ToolSource::BuiltIn, Some(vec![Access::ReadPath(PathAccess::plain(path))]))
+        touch(true, ToolSource::BuiltIn, Some(vec![Access::ReadPath(AccessPath::plain(path))]))
     }
 
     fn write(path: &str) -> CallEffects {
-        touch(false, ToolSource::BuiltIn, Some(vec![Access::WritePath(PathAccess::plain(path))]))
+        touch(false, ToolSource::BuiltIn, Some(vec![Access::WritePath(AccessPath::plain(path))]))
     }
 
     /// Fetches a page, and may save it.
     fn fetch(saved: Option<&str>) -> CallEffects {
         let hints =
             ToolAnnotations { destructive_hint: Some(false), idempotent_hint: Some(true), ..ToolAnnotations::WRITING };
-        let saved = saved.map(|path| Access::WritePath(PathAccess::plain(path)));
+        let saved = saved.map(|path| Access::WritePath(AccessPath::plain(path)));
         hinted(hints, ToolSource::BuiltIn, Some([Access::ReachHost("a.org".into())].into_iter().chain(saved).collect()))
     }
 

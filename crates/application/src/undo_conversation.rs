@@ -65,7 +65,7 @@ impl fmt::Debug for UndoConversationCommand {
 
 /// The result of undoing a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UndoneConversation {
+pub struct ConversationUndoReport {
     /// Number of events of the conversation now.
     pub events: u64,
     /// The calls whose changes were undone, in the order of undoing.
@@ -170,7 +170,10 @@ impl UndoConversationHandler {
     /// # Errors
     /// [`UndoConversationError`]; the conversation is unchanged then, and so are all files except those that the error
     /// names.
-    pub async fn handle(&self, command: UndoConversationCommand) -> Result<UndoneConversation, UndoConversationError> {
+    pub async fn handle(
+        &self,
+        command: UndoConversationCommand,
+    ) -> Result<ConversationUndoReport, UndoConversationError> {
         let UndoConversationPorts { conversations, clock, .. } = &self.ports;
         let (id, to) = (command.conversation, command.to);
         let principal = command.scope.principal.clone();
@@ -209,7 +212,7 @@ impl UndoConversationHandler {
         }
         let taken_back = vec![ConversationEventKind::TakenBack { to }];
         match conversations.append(&principal, id, last, clock.now(), taken_back).await {
-            Ok(events) => Ok(UndoneConversation { events, undone, left }),
+            Ok(events) => Ok(ConversationUndoReport { events, undone, left }),
             Err(source) => {
                 let stuck = self.done_again(&command, &scope, undone).await;
                 Err(UndoConversationError::Append { source, stuck })

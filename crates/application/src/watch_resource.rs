@@ -38,7 +38,7 @@ pub struct WatchResourceCommand {
 /// A watched resource, whose changes are received from [`ContextRegistry::notices`]. Dropping it ends the watch; within
 /// a tokio runtime, its provider is notified, too.
 #[must_use]
-pub struct ResourceWatch {
+pub struct ResourceWatchGuard {
     watches: Arc<Watches>,
     key: WatchKey,
     principal: Principal,
@@ -58,13 +58,13 @@ impl fmt::Debug for WatchResourceHandler {
     }
 }
 
-impl fmt::Debug for ResourceWatch {
+impl fmt::Debug for ResourceWatchGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Watched").field("key", &self.key).finish_non_exhaustive()
     }
 }
 
-impl ResourceWatch {
+impl ResourceWatchGuard {
     /// Returns the name of its provider, whose notifications count.
     pub fn provider(&self) -> &str {
         self.provider.name()
@@ -83,7 +83,7 @@ impl WatchResourceHandler {
     /// # Errors
     /// [`ToolFailure`]: `not_found` if no provider offers the resource or it cannot be watched, `permission_denied` if
     /// it may not be read, `rate_limited` if the principal watches too many resources.
-    pub async fn handle(&self, command: WatchResourceCommand) -> Result<ResourceWatch, ToolFailure> {
+    pub async fn handle(&self, command: WatchResourceCommand) -> Result<ResourceWatchGuard, ToolFailure> {
         let WatchResourceCommand { uri, scope, client } = command;
         let request = ContextRequest::Read { uri: uri.clone() };
         let (read, found) = self.registry.read_by(&request).await;
@@ -152,7 +152,7 @@ impl Watches {
         provider: &Arc<dyn ContextProvider>,
         uri: &str,
         principal: &Principal,
-    ) -> Result<ResourceWatch, ToolFailure> {
+    ) -> Result<ResourceWatchGuard, ToolFailure> {
         let key = (provider.name().to_owned(), uri.to_owned());
         let (watched, turn) = {
             let mut table = self.lock();
@@ -166,7 +166,7 @@ impl Watches {
             *count += 1;
             let turn = turn.clone();
             let (principal, provider) = (principal.clone(), provider.clone());
-            (ResourceWatch { watches: self.clone(), key, principal, provider }, turn)
+            (ResourceWatchGuard { watches: self.clone(), key, principal, provider }, turn)
         };
         let mut asked = turn.lock().await;
         if *asked != SubscriptionState::Subscribed {
@@ -195,7 +195,7 @@ impl Watches {
     }
 }
 
-impl Drop for ResourceWatch {
+impl Drop for ResourceWatchGuard {
     fn drop(&mut self) {
         let mut table = self.watches.lock();
         if let Some(of_principal) = table.by_principal.get_mut(&self.principal) {
@@ -224,7 +224,7 @@ struct WatchRequestProvider {
     /// URI as the provider knows it.
     uri: String,
     /// The created watch, for the handler.
-    begun: Arc<Mutex<Option<ResourceWatch>>>,
+    begun: Arc<Mutex<Option<ResourceWatchGuard>>>,
 }
 
 #[async_trait]

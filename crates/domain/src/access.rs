@@ -22,9 +22,9 @@ use std::{
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Access {
     /// Reads a file or the entries of a folder.
-    ReadPath(PathAccess),
+    ReadPath(AccessPath),
     /// Creates, changes or deletes a file or folder.
-    WritePath(PathAccess),
+    WritePath(AccessPath),
     /// Runs one simple command of a command line.
     RunCommand(CommandAccess),
     /// Connects to a host (lower case, without port).
@@ -166,7 +166,7 @@ impl ParseConfidence {
 /// Path that a call would touch. Rules check both forms, so that a link cannot bypass a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct PathAccess {
+pub struct AccessPath {
     /// Requested path: absolute, without `.` and `..`.
     pub lexical: PathBuf,
     /// Real path: absolute, with links resolved as far as it exists.
@@ -221,7 +221,7 @@ impl Access {
     }
 
     /// Returns the path, for accesses that have one.
-    pub fn path(&self) -> Option<&PathAccess> {
+    pub fn path(&self) -> Option<&AccessPath> {
         match self {
             Self::ReadPath(path) | Self::WritePath(path) => Some(path),
             Self::RunCommand(_)
@@ -247,7 +247,7 @@ impl Access {
     }
 
     /// Returns `true` if this access includes reading the path.
-    pub(crate) fn covers_reading(&self, path: &PathAccess) -> bool {
+    pub(crate) fn covers_reading(&self, path: &AccessPath) -> bool {
         matches!(self, Self::ReadPath(tree) if tree.holds(path))
     }
 }
@@ -322,7 +322,7 @@ impl fmt::Display for CommandAccess {
     }
 }
 
-impl PathAccess {
+impl AccessPath {
     /// Creates a path whose lexical and real form are the same.
     pub fn plain(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
@@ -366,7 +366,7 @@ impl fmt::Display for Access {
     }
 }
 
-impl fmt::Display for PathAccess {
+impl fmt::Display for AccessPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.lexical.display())?;
         if self.tree {

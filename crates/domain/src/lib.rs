@@ -57,17 +57,17 @@ pub mod tool_selection;
 pub mod workspace_roots;
 
 pub use self::{
-    access::{Access, AccessKind, BuiltInCommandRule, CommandAccess, ParseConfidence, PathAccess, RulePrefixLengths},
+    access::{Access, AccessKind, AccessPath, BuiltInCommandRule, CommandAccess, ParseConfidence, RulePrefixLengths},
     agent::{
-        budget::{Budget, Budgets},
-        command_text::CommandTextError,
-        definition::{AgentDefinition, CommandArgument, PromptCommand, Skill},
+        budget::{BudgetKind, Budgets},
+        command_text::ArgumentInsertionError,
+        definition::{AgentDefinition, CommandArgument, Skill, UserPromptTemplate},
         event::{AgentEvent, AgentOutcome},
         instructions::{DeliveredInstructions, InstructionFile},
     },
     alias::{
         Alias, Dialect,
-        adapter_definitions::AdapterDefinitions,
+        adapter_definitions::DialectToolDefinitions,
         dialect_adapter::{AdaptedResult, AdapterInput, DialectAdapter},
     },
     category::{Category, UnknownCategory},
@@ -105,7 +105,7 @@ pub use self::{
         rule::{Effect, InvalidRule, PermissionRule, RuleSubject},
     },
     pinning::{
-        ChangePolicy, PendingDefinition, PinningSettings,
+        ChangePolicy, PendingDefinitionChange, PinningSettings,
         item::{DefinitionVersion, ItemKey, ItemKind, OfferedItem, PinnedServerKey, VersionApproval},
     },
     ports::{
@@ -135,7 +135,7 @@ pub use self::{
         rule_store::{NoRuleStore, RuleNotSaved, RuleStore},
         schema_validator::{NoSchemaValidator, SchemaValidator, SchemaValidatorError},
         stores::Stores,
-        tasks::{NewTask, NoTasks, TaskEnd, TaskOutputSink, TaskWork, Tasks},
+        tasks::{NewTask, NoTasks, TaskOutputSink, TaskStarter, TaskWork, TaskWorkOutcome},
         todo_store::TodoStore,
         tool_hook::{
             AdditionalContext, AfterCallResponse, BeforeCallResponse, EndedCall, HookTimeout, HookVerdict, ToolHook,
@@ -145,7 +145,7 @@ pub use self::{
             ToolProvider,
         },
         tool_repository::{Catalogue, DefinitionChange, StoreError, ToolRepository},
-        web_search::{DomainFilter, Freshness, SearchContext, WebHit, WebQuery, WebSearch, WebSearchError},
+        web_search::{DomainFilter, Freshness, WebHit, WebQuery, WebSearch, WebSearchConstraints, WebSearchError},
     },
     principal::Principal,
     provider_identity::ProviderIdentity,
@@ -159,10 +159,10 @@ pub use self::{
     server_name::{InvalidServerName, ServerName},
     session::{Session, SessionState, SessionStateError},
     suggestion::{DefaultSuggestions, Suggestion, SuggestionFormatter},
-    task_request::{TaskMethod, TaskRequest},
+    task_request::{TaskMethod, TaskMethodRequest},
     todo::{Todo, TodoList, TodoPriority, TodoStatus},
     tool::{
-        Availability, DefinitionPart, OutputReadParameters, Tool, ToolAnnotations, ToolSource,
+        Availability, DefinitionPart, OutputReaderParameters, Tool, ToolAnnotations, ToolSource,
         overlay::{InvalidOverlay, ToolOverlay},
     },
     tool_call::{CallId, ToolCall},
@@ -174,7 +174,7 @@ pub use self::{
     tool_input_schema::{FormatValidation, InvalidArguments, InvalidSchema, UnlistedViolations, Violation},
     tool_name::{InvalidToolName, ToolName},
     tool_result::{MalformedResult, ToolResult},
-    tool_selection::{InvalidSelection, ToolSelection},
+    tool_selection::{SelectionFormConflict, ToolSelection},
     workspace_roots::{RootPermission, WorkspaceRoots},
 };
 
@@ -182,4 +182,4 @@ pub use self::{
 pub use self::tool_input_schema::{ArgumentValidationError, ToolInputSchema, UnboundedCost};
 
 #[cfg(feature = "serde")]
-pub use self::tool_result::TextBlock;
+pub use self::tool_result::TextBlockRef;

@@ -61,7 +61,7 @@ pub struct PinningSettings {
 
 /// Change of a tool's definition that is not approved.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PendingDefinition {
+pub struct PendingDefinitionChange {
     /// Reason why it requires approval, as a clause without a full stop.
     pub reason: String,
     /// Readable difference between the approved and the offered definition.

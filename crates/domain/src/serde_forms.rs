@@ -7,11 +7,11 @@ use crate::{
     event::Event,
     labels::Labels,
     server_name::ServerName,
-    tool::{Availability, DefinitionPart, OutputReadParameters, Tool, ToolSource},
+    tool::{Availability, DefinitionPart, OutputReaderParameters, Tool, ToolSource},
     tool_call::CallId,
     tool_execution::{CancelReason, OutcomeKind},
     tool_name::ToolName,
-    tool_result::{TextBlock, ToolResult},
+    tool_result::{TextBlockRef, ToolResult},
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error, ser::SerializeMap};
 use serde_json::{Map, Value};
@@ -102,7 +102,7 @@ struct ToolForm<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     advertised: Option<Cow<'a, Map<String, Value>>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    reads_outputs: Option<Cow<'a, OutputReadParameters>>,
+    reads_outputs: Option<Cow<'a, OutputReaderParameters>>,
     #[serde(default)]
     passes_references_on: bool,
     #[serde(default)]
@@ -157,7 +157,7 @@ impl Serialize for ToolResult {
         match self.only_text() {
             Some(text) => {
                 let mut members = serializer.serialize_map(Some(1))?;
-                members.serialize_entry("content", &[TextBlock::new(text)])?;
+                members.serialize_entry("content", &[TextBlockRef::new(text)])?;
                 members.end()
             }
             None => self.as_object().serialize(serializer),

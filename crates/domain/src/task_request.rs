@@ -12,7 +12,7 @@ pub const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 /// Request about one task.
 #[derive(Debug, Clone)]
-pub struct TaskRequest {
+pub struct TaskMethodRequest {
     /// Method of the request.
     pub method: TaskMethod,
     /// Tool whose call became the task.

@@ -8,7 +8,7 @@ use crate::{
     access::AccessKind,
     alias::{Alias, Dialect, dialect_adapter::DialectAdapter},
     category::Category,
-    pinning::PendingDefinition,
+    pinning::PendingDefinitionChange,
     server_name::ServerName,
     tool_name::ToolName,
 };
@@ -66,21 +66,21 @@ pub struct Tool {
     /// command pattern.
     pub takes_command_lines: bool,
     /// Parameters for reading stored outputs, if the tool can read them. Results with a handle mention the tool.
-    pub reads_outputs: Option<OutputReadParameters>,
+    pub reads_outputs: Option<OutputReaderParameters>,
     /// `true` if its arguments are those of other calls, so that references to stored outputs among them are resolved
     /// by these calls.
     pub passes_references_on: bool,
     /// `true` if the tool is meaningful only in a call of its own, so that no batch of calls may contain it.
     pub stands_alone: bool,
     /// Change of the definition that is not approved. Set by the registry, never stored.
-    pub pending: Option<Arc<PendingDefinition>>,
+    pub pending: Option<Arc<PendingDefinitionChange>>,
     stands_for: Option<AccessKind>,
 }
 
 /// Way in which a tool reads a stored output, with the names of its parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
-pub enum OutputReadParameters {
+pub enum OutputReaderParameters {
     /// Reads lines of the output.
     Lines {
         /// Parameter for the handle.
@@ -155,7 +155,7 @@ pub struct ToolAnnotations {
     pub open_world_hint: Option<bool>,
 }
 
-impl OutputReadParameters {
+impl OutputReaderParameters {
     /// Returns a reading by lines: `handle` and `first` are the parameters for the handle and the number of the first
     /// line.
     pub const fn lines(handle: &'static str, first: &'static str) -> Self {

@@ -378,13 +378,13 @@ fn is_content(member: &str) -> bool {
 /// Text block in JSON form, without a copy of its text.
 #[cfg(feature = "serde")]
 #[derive(Debug, Clone, Copy, serde::Serialize)]
-pub struct TextBlock<'a> {
+pub struct TextBlockRef<'a> {
     r#type: &'static str,
     text: &'a str,
 }
 
 #[cfg(feature = "serde")]
-impl<'a> TextBlock<'a> {
+impl<'a> TextBlockRef<'a> {
     /// Creates the block of this text.
     pub fn new(text: &'a str) -> Self {
         Self { r#type: "text", text }

@@ -55,15 +55,15 @@ impl ToolSelection {
     /// no tools.
     ///
     /// # Errors
-    /// [`InvalidSelection`] if both forms are mixed.
-    pub fn adjusted(mut self, text: &str) -> Result<Self, InvalidSelection> {
+    /// [`SelectionFormConflict`] if both forms are mixed.
+    pub fn adjusted(mut self, text: &str) -> Result<Self, SelectionFormConflict> {
         let words: Vec<&str> = text.split(',').map(str::trim).filter(|word| !word.is_empty()).collect();
         let adjusting = words.iter().filter(|word| word.starts_with(['+', '-'])).count();
         if adjusting == 0 {
             return Ok(Self { name_matching: self.name_matching, ..Self::only(words) });
         }
         if adjusting < words.len() {
-            return Err(InvalidSelection { text: text.into() });
+            return Err(SelectionFormConflict { text: text.into() });
         }
         for word in words {
             let (sign, name) = word.split_at(1);
@@ -210,7 +210,7 @@ pub fn patterns_meet(one: &str, other: &str) -> bool {
 /// Selection that both replaces and adjusts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` mixes names that replace the choice of tools with `+name` and `-name` that adjust it: use one form")]
-pub struct InvalidSelection {
+pub struct SelectionFormConflict {
     text: String,
 }
 

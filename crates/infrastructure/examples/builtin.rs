@@ -21,7 +21,7 @@ use toolstead_domain::{
 use toolstead_infrastructure::{
     builtin::{self, InProcessTools, ToolEnvironment},
     helper::{end_helpers, enter_if_helper},
-    sandbox::workspace::{FolderAliases, Workspace},
+    sandbox::workspace::{UserPathAliases, Workspace},
     system_clock::SystemClock,
 };
 use uuid::Uuid;
@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 #[expect(clippy::disallowed_methods, reason = "the folder is the user's, who starts the example")]
 async fn run(folder: &str, tool: &str, arguments: Map<String, Value>) -> Result<String, Box<dyn Error>> {
     let roots = WorkspaceRoots { write: vec![fs::canonicalize(folder)?], ..WorkspaceRoots::default() };
-    let workspace = Workspace::open(&roots, FolderAliases::default())?;
+    let workspace = Workspace::open(&roots, UserPathAliases::default())?;
     let policy = Arc::new(PermissionPolicy { roots, mode: PermissionMode::AcceptEdits, ..PermissionPolicy::default() });
     let world = ToolEnvironment::new(Arc::new(workspace), Arc::new(SystemClock), "example".into());
     let tools = InProcessTools::new(builtin::all(), world)?;

@@ -73,7 +73,7 @@ pub enum DocumentKind {
 struct DocumentPart {
     /// Number in the document, from 1.
     number: u64,
-    /// Name with its number: ``sheet 2 `Budget` ``.
+    /// Name with its number: ``sheet 2 `BudgetKind` ``.
     label: String,
     text: String,
 }

@@ -18,7 +18,7 @@ use toolstead_infrastructure::{
     helper::{end_helpers, enter_if_helper},
     helper_port::{HelperBounds, HelperCall, HelperError, HelperPort},
     sandbox::helper::HelperLauncher,
-    web::page::{HtmlPage, Page, PageFormat, PageLimits, read},
+    web::page::{HtmlPageInput, Page, PageFormat, PageLimits, read},
 };
 use url::Url;
 
@@ -57,7 +57,7 @@ impl Reader {
     fn read(&self, html: impl Into<Vec<u8>>, form: PageFormat, limits: PageLimits) -> Result<Page, ToolFailure> {
         let content_type = Some("text/html".to_owned());
         let url = Url::parse("https://site.example/dir/page.html").unwrap();
-        let order = HtmlPage { html: html.into(), content_type, url, form };
+        let order = HtmlPageInput { html: html.into(), content_type, url, form };
         let deadline = Instant::now() + Duration::from_secs(120);
         self.runtime.block_on(read(&self.helpers, limits, deadline, order))
     }
@@ -187,7 +187,7 @@ fn charset_of_the_sender(reader: &Reader) {
     let url = Url::parse("https://site.example/").unwrap();
     let content_type = Some("text/html; Charset=\"Shift_JIS\"".to_owned());
     let html = b"<meta charset=utf-8><p>\x83\x5c\x81\x5b\x83\x58".to_vec();
-    let order = HtmlPage { html, content_type, url, form: PageFormat::Text };
+    let order = HtmlPageInput { html, content_type, url, form: PageFormat::Text };
     let deadline = Instant::now() + Duration::from_secs(60);
     let page = reader.runtime.block_on(read(&reader.helpers, PageLimits::default(), deadline, order)).unwrap();
     assert_eq!(page.text, "ソース");

@@ -6,7 +6,7 @@ mod change;
 
 use change::ShownChange;
 use toolstead_domain::{
-    Access, AccessKind, ApprovalPart, ApprovalRequest, ApprovalScope, Cause, ParseConfidence, PathAccess, ToolSource,
+    Access, AccessKind, AccessPath, ApprovalPart, ApprovalRequest, ApprovalScope, Cause, ParseConfidence, ToolSource,
     invisible_characters::{is_joining, is_removable},
 };
 use toolstead_infrastructure::shell_analysis::catalogue::READ_ONLY_COMMANDS;
@@ -280,7 +280,7 @@ fn describe_access(access: &Access, characters: usize) -> QuotedText {
         whole &= quoted.is_complete;
         quoted.text
     };
-    let mut path = |path: &PathAccess| {
+    let mut path = |path: &AccessPath| {
         let below = if path.tree { " and everything below" } else { "" };
         let name = shown(&path.lexical.to_string_lossy());
         match path.real == path.lexical {

@@ -32,8 +32,8 @@ pub use upstream::ServerSelection;
 
 use crate::{
     app::App,
-    config::{Config, agent_files::AgentFiles},
-    event_file::{EventFile, EventTarget},
+    config::{Config, agent_files::AgentFileCatalogue},
+    event_file::{EventLineWriter, EventTarget},
     surroundings::InstructionFiles,
 };
 use application::ApplicationStage;
@@ -110,13 +110,13 @@ pub struct RunningApp {
     /// Questions that wait for an answer.
     pub questions: OptionalQuestionStore,
     /// Agents, skills and commands defined in files.
-    pub agent_files: Arc<AgentFiles>,
+    pub agent_files: Arc<AgentFileCatalogue>,
     /// Instruction files of the user and of the workspace.
     pub instruction_files: Arc<InstructionFiles>,
     browsers: Arc<Browsers>,
     workspace: Arc<Workspace>,
     tasks: Arc<Tasks>,
-    event_file: Option<EventFile>,
+    event_file: Option<EventLineWriter>,
     stores: Option<OpenStores>,
 }
 
@@ -170,7 +170,7 @@ impl RunningApp {
     /// # Errors
     /// The error of the operating system if the target cannot be opened.
     pub fn write_events(&mut self, target: &EventTarget) -> io::Result<()> {
-        self.event_file = Some(EventFile::start(target, self.app.events())?);
+        self.event_file = Some(EventLineWriter::start(target, self.app.events())?);
         Ok(())
     }
 

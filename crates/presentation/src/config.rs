@@ -22,29 +22,29 @@ pub(crate) mod workspace;
 
 pub use config_file::{ConfigFile, FileTrust};
 
-use agent_files::AgentFiles;
+use agent_files::AgentFileCatalogue;
 use hooks::ConfiguredHooks;
 use layers::{
     LayerKind, ResolvedSettings,
-    environment::EnvironmentVariables,
+    environment::EnvironmentVariableSnapshot,
     folders::{self, StandardFolders},
     request::ConfigRequest,
 };
-use rule_files::RuleFiles;
+use rule_files::RuleFileStore;
 use sections::{
-    AuditSettings, HttpServerSettings, LimitSettings, OutputSettings, SandboxSettings,
+    AuditSettings, HttpServerSettings, LimitSettings, OutputStoreSettings, SandboxSettings,
     agent::AgentSettings,
     agent_sections::{AgentSectionInputs, AgentSections},
-    call_sections::{CallSectionInputs, CallSections},
+    call_sections::{CallDecisionSections, CallSectionInputs},
     database::DatabaseSettings,
     models::{ConfiguredModels, NoSuchModel},
     permission_settings::PermissionSettings,
     policy,
-    profiles::{self, NoSuchProfile, Profile},
+    profiles::{self, AgentProfile, NoSuchProfile},
     section,
     services::{self, NetworkToolSettings},
     tool_search,
-    tool_settings::ToolSettings,
+    tool_settings::ToolOfferSettings,
 };
 use servers::{mcp_server::ConfiguredServer, untrusted_server::UntrustedServer};
 use sources::MergedSources;
@@ -73,13 +73,13 @@ pub const ADMINISTRATOR_FOLDER: &str = "/etc/toolstead";
 #[derive(Debug, Clone)]
 pub struct Config {
     /// Environment that the configuration was loaded with. Child processes of the application derive theirs from it.
-    pub environment: EnvironmentVariables,
+    pub environment: EnvironmentVariableSnapshot,
     /// Folders of the workspace, with symbolic links resolved.
     pub roots: WorkspaceRoots,
     /// Rules and mode that decide calls.
     pub permissions: PermissionSettings,
     /// Tools that are offered, and the form in which they appear.
-    pub tools: ToolSettings,
+    pub tools: ToolOfferSettings,
     /// MCP servers, sorted by name, including disabled and unavailable ones.
     pub mcp_servers: Vec<ConfiguredServer>,
     /// Servers from files that the user does not trust yet.
@@ -89,7 +89,7 @@ pub struct Config {
     /// The language models.
     pub models: ConfiguredModels,
     /// Profiles, sorted by name.
-    pub profiles: Vec<Profile>,
+    pub profiles: Vec<AgentProfile>,
     /// Views, sorted by name.
     pub views: Vec<ConfiguredView>,
     /// Settings that apply to every run of an agent.
@@ -109,7 +109,7 @@ pub struct Config {
     /// Settings of the audit log.
     pub audit: AuditSettings,
     /// Retention of large outputs and of replaced files.
-    pub outputs: OutputSettings,
+    pub outputs: OutputStoreSettings,
     /// Addresses and limits of the server.
     pub server: HttpServerSettings,
     /// Folders that Toolstead uses.
@@ -146,15 +146,15 @@ impl Config {
         Self::of(sources, &request.environment)
     }
 
-    fn of(sources: MergedSources, environment: &EnvironmentVariables) -> Result<Self, ConfigError> {
+    fn of(sources: MergedSources, environment: &EnvironmentVariableSnapshot) -> Result<Self, ConfigError> {
         let MergedSources { mut resolved, folders, mut files, named, trusted, mut notes } = sources;
         let mut problems = Vec::new();
         let inputs = CallSectionInputs { folders: &folders, environment, trusted: &trusted };
-        let calls = CallSections::of(&mut resolved, &inputs, &mut files, &mut problems, &mut notes);
-        let CallSections { mut roots, permissions, hooks, servers, sealed } = calls;
+        let calls = CallDecisionSections::of(&mut resolved, &inputs, &mut files, &mut problems, &mut notes);
+        let CallDecisionSections { mut roots, permissions, hooks, servers, sealed } = calls;
         let inputs = AgentSectionInputs { folders: &folders, environment, roots: &roots, servers: &servers.all };
         let agents = AgentSections::of(&mut resolved, &inputs, &mut problems, &mut notes);
-        let tools = ToolSettings::of(&mut resolved, environment, agents.selected, &mut problems, &mut notes);
+        let tools = ToolOfferSettings::of(&mut resolved, environment, agents.selected, &mut problems, &mut notes);
         let outside = services::outside(&resolved, environment, &mut problems, &mut notes);
         let server: HttpServerSettings = section(&resolved, "server")?;
         let database = workspace::database(&resolved, &folders, &mut problems, &mut notes);
@@ -181,7 +181,7 @@ impl Config {
             file_limits: section(&resolved, "files")?,
             database,
             audit: section(&resolved, "audit")?,
-            outputs: OutputSettings::of(&resolved, &mut notes)?,
+            outputs: OutputStoreSettings::of(&resolved, &mut notes)?,
             server,
             folders,
             files,
@@ -205,9 +205,9 @@ impl Config {
     }
 
     /// Returns the agents, skills and commands that users defined in files and that may be used.
-    pub fn agent_files(&self) -> AgentFiles {
+    pub fn agent_files(&self) -> AgentFileCatalogue {
         let is_alone = self.files.iter().any(|file| file.kind == LayerKind::Chosen);
-        AgentFiles::of(&self.folders, &self.roots, is_alone)
+        AgentFileCatalogue::of(&self.folders, &self.roots, is_alone)
     }
 
     /// Returns the folder that stored data such as outputs and undo records belongs to: the first root, or the start
@@ -242,7 +242,7 @@ impl Config {
     ///
     /// # Errors
     /// [`NoSuchProfile`], with the nearest name.
-    pub fn profile(&self, name: &str) -> Result<&Profile, NoSuchProfile> {
+    pub fn profile(&self, name: &str) -> Result<&AgentProfile, NoSuchProfile> {
         profiles::named(&self.profiles, name)
     }
 
@@ -286,7 +286,7 @@ impl Config {
 
     /// Returns the store for rules that the user approved.
     pub fn rule_store(&self) -> Arc<dyn RuleStore> {
-        Arc::new(RuleFiles::of(&self.folders, &self.files))
+        Arc::new(RuleFileStore::of(&self.folders, &self.files))
     }
 
     /// Returns the limits that apply to every call.

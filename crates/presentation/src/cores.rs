@@ -14,10 +14,10 @@ use tokio::runtime::Handle;
 
 /// Handles of the runtimes. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct RuntimePool(Arc<CoreSet>);
+pub struct RuntimePool(Arc<ProcessorRuntimes>);
 
 #[derive(Debug)]
-struct CoreSet {
+struct ProcessorRuntimes {
     cores: Vec<CoreRuntime>,
     /// Number of assigned upstream servers.
     assigned: AtomicUsize,
@@ -31,7 +31,7 @@ struct CoreRuntime {
 
 /// The runtime of one connection. Dropping it decrements the number of connections there.
 #[derive(Debug)]
-pub(crate) struct ConnectionRuntime {
+pub(crate) struct ConnectionRuntimeAssignment {
     cores: RuntimePool,
     index: usize,
 }
@@ -41,7 +41,7 @@ impl RuntimePool {
     pub(crate) fn new(runtimes: impl IntoIterator<Item = Handle>) -> Self {
         let cores =
             runtimes.into_iter().map(|runtime| CoreRuntime { runtime, connections: AtomicUsize::new(0) }).collect();
-        Self(Arc::new(CoreSet { cores, assigned: AtomicUsize::new(0) }))
+        Self(Arc::new(ProcessorRuntimes { cores, assigned: AtomicUsize::new(0) }))
     }
 
     /// Returns the runtime that the caller runs on, as the only one.
@@ -54,23 +54,23 @@ impl RuntimePool {
 
     /// Assigns a connection to the runtime that has the fewest, chosen at random among equals. In a fixed order, the
     /// second connection of each client, which often waits for notifications, would always be on the same runtimes.
-    pub(crate) fn for_connection(&self) -> ConnectionRuntime {
+    pub(crate) fn for_connection(&self) -> ConnectionRuntimeAssignment {
         let cores = &self.0.cores;
         let first = RandomState::new().hash_one(()) as usize % cores.len();
         let connections = |index: &usize| cores[*index].connections.load(Ordering::Relaxed);
         let index = (first..cores.len()).chain(0..first).min_by_key(connections).unwrap_or_default();
         cores[index].connections.fetch_add(1, Ordering::Relaxed);
-        ConnectionRuntime { cores: self.clone(), index }
+        ConnectionRuntimeAssignment { cores: self.clone(), index }
     }
 
     /// Returns the next runtime in turn, for the tasks of an upstream server.
     pub(crate) fn next_runtime(&self) -> &Handle {
-        let CoreSet { cores, assigned } = &*self.0;
+        let ProcessorRuntimes { cores, assigned } = &*self.0;
         &cores[assigned.fetch_add(1, Ordering::Relaxed) % cores.len()].runtime
     }
 }
 
-impl ConnectionRuntime {
+impl ConnectionRuntimeAssignment {
     /// Spawns the task of the connection, which holds this value.
     pub(crate) fn spawn<F: Future<Output = ()> + Send + 'static>(self, connection: F) {
         let runtime = self.cores.0.cores[self.index].runtime.clone();
@@ -81,7 +81,7 @@ impl ConnectionRuntime {
     }
 }
 
-impl Drop for ConnectionRuntime {
+impl Drop for ConnectionRuntimeAssignment {
     fn drop(&mut self) {
         self.cores.0.cores[self.index].connections.fetch_sub(1, Ordering::Relaxed);
     }

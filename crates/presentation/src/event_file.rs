@@ -39,12 +39,12 @@ impl FromStr for EventTarget {
 
 /// Writes events as they occur, one JSON object per line.
 #[derive(Debug)]
-pub struct EventFile {
+pub struct EventLineWriter {
     stop: CancellationToken,
     writing: JoinHandle<()>,
 }
 
-impl EventFile {
+impl EventLineWriter {
     /// Starts writing. The file is created if necessary, accessible only to its owner.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ pub use crate::{
     config::{
         Config,
         layers::{
-            environment::EnvironmentVariables,
+            environment::EnvironmentVariableSnapshot,
             request::{ConfigFlags, ConfigRequest},
         },
     },
@@ -23,7 +23,7 @@ pub use crate::{
         service::McpService,
         settings::{BearerToken, HttpSettings},
     },
-    query::{Query, QueryError, QueryRun, QueryServer},
+    query::{AgentQuery, AgentQueryRun, QueryError, QueryServer},
 };
 pub use ::http::{self, HeaderMap, HeaderName, HeaderValue, StatusCode, request::Parts};
 pub use std::process::ExitCode;

@@ -21,7 +21,7 @@ use crate::{
 };
 use sha2::{Digest, Sha256};
 use std::{fmt, sync::Arc, time::Duration};
-use toolstead_application::{AgentRun, CancelSignal, OfferedTools, RunAgentCommand, tool_deferral::SEARCH_TOOLS};
+use toolstead_application::{AgentRunHandle, CancelSignal, OfferedTools, RunAgentCommand, tool_deferral::SEARCH_TOOLS};
 use toolstead_domain::{
     AgentEvent, AgentOutcome, Block, Budgets, Caller, ClientProfile, ConversationId, Effect, Image, InvalidRule,
     ModelProvider, PermissionRule, Principal, SilentCaller, ToolSelection, View, permission::rule::RuleOrigin,
@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Request to run an agent. Everything but the prompt has a default.
 #[must_use = "the query runs only after `start`"]
-pub struct Query {
+pub struct AgentQuery {
     app: App,
     prompt: Vec<Block>,
     model: Option<ModelSelection>,
@@ -86,8 +86,8 @@ pub enum QueryError {
 
 impl App {
     /// Creates a request to run an agent.
-    pub fn query(&self, prompt: impl Into<String>) -> Query {
-        Query {
+    pub fn query(&self, prompt: impl Into<String>) -> AgentQuery {
+        AgentQuery {
             app: self.clone(),
             prompt: vec![Block::text(prompt)],
             model: None,
@@ -103,7 +103,7 @@ impl App {
     }
 }
 
-impl Query {
+impl AgentQuery {
     /// Allows tools by name, or calls by rules such as `Bash(git *)`, without approval. This does not override deny
     /// rules, ask rules or hooks, and applies only to this conversation. Once this method or [`server`](Self::server)
     /// is called, only the named tools are offered; otherwise, all tools that the rules allow or ask for.
@@ -174,7 +174,7 @@ impl Query {
     ///
     /// # Errors
     /// [`QueryError`]. Nothing was started then.
-    pub async fn start(self) -> Result<QueryRun, QueryError> {
+    pub async fn start(self) -> Result<AgentQueryRun, QueryError> {
         let model = match &self.model {
             Some(ModelSelection::Provider(model)) => model.clone(),
             Some(ModelSelection::Named(name)) => self.app.models.find(Some(name))?,
@@ -185,7 +185,7 @@ impl Query {
         let parsed =
             |rule: &String| PermissionRule::parse(Effect::Allow, rule, RuleOrigin::Program, &self.app.agent.rules);
         let rules = self.allowed.iter().flatten().map(parsed).collect::<Result<Vec<_>, _>>()?;
-        let mut run = QueryRun { run: None, conversation: self.conversation, added: Vec::new(), tools: None };
+        let mut run = AgentQueryRun { run: None, conversation: self.conversation, added: Vec::new(), tools: None };
         for server in &self.servers {
             match server {
                 QueryServer::InProcess(server) => {
@@ -277,7 +277,7 @@ impl From<&str> for QueryServer {
     }
 }
 
-impl fmt::Debug for Query {
+impl fmt::Debug for AgentQuery {
     /// Omits the prompt, which may contain secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Query").field("conversation", &self.conversation).finish_non_exhaustive()
@@ -286,15 +286,15 @@ impl fmt::Debug for Query {
 
 /// A running agent. Dropping it cancels the run.
 #[derive(Debug)]
-pub struct QueryRun {
-    run: Option<AgentRun>,
+pub struct AgentQueryRun {
+    run: Option<AgentRunHandle>,
     conversation: ConversationId,
     /// Servers that exist as long as the run.
     added: Vec<String>,
     tools: Option<Arc<ProgramTools>>,
 }
 
-impl QueryRun {
+impl AgentQueryRun {
     /// Returns the id of the conversation, for continuing it.
     pub fn conversation(&self) -> ConversationId {
         self.conversation
@@ -329,7 +329,7 @@ impl QueryRun {
     }
 }
 
-impl Drop for QueryRun {
+impl Drop for AgentQueryRun {
     fn drop(&mut self) {
         self.run = None;
         let (added, tools) = (std::mem::take(&mut self.added), self.tools.take());

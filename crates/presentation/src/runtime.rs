@@ -91,7 +91,7 @@ async fn give_back_after_start<T>(program: impl Future<Output = T>, give_back: f
 /// allocation.
 async fn give_back_after_peaks(give_back: fn()) {
     tokio::time::sleep(AFTER_START + BETWEEN_LOOKS).await;
-    let Some(mut memory) = resident_bytes().map(MemoryBaseline::of) else { return };
+    let Some(mut memory) = resident_bytes().map(MemoryPeakDetector::of) else { return };
     loop {
         tokio::time::sleep(BETWEEN_LOOKS).await;
         match resident_bytes() {
@@ -103,13 +103,13 @@ async fn give_back_after_peaks(give_back: fn()) {
 }
 
 /// Tracks the memory that is permanently in use.
-struct MemoryBaseline {
+struct MemoryPeakDetector {
     least: usize,
     /// Number of consecutive checks that found more than that.
     peaks: u32,
 }
 
-impl MemoryBaseline {
+impl MemoryPeakDetector {
     fn of(bytes: usize) -> Self {
         Self { least: bytes, peaks: 0 }
     }
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn memory_is_asked_back_after_a_peak_and_not_for_what_is_held_all_the_time() {
-        let mut memory = MemoryBaseline::of(50 << 20);
+        let mut memory = MemoryPeakDetector::of(50 << 20);
         assert!(!memory.has_peaked(60 << 20));
         assert!(!memory.has_peaked(40 << 20));
         assert!(memory.has_peaked(60 << 20), "counted from the least");

@@ -12,7 +12,7 @@ mod shown_name;
 
 use async_trait::async_trait;
 use environment::{MachineFacts, environment_text};
-pub use instruction_files::{InstructionFiles, InstructionState, ListedInstructionFile};
+pub use instruction_files::{InstructionFileDelivery, InstructionFiles, ListedInstructionFile};
 use std::{
     collections::{BTreeSet, VecDeque},
     fmt,
@@ -35,15 +35,15 @@ const INTRODUCTION: &str = "# Instructions\n\nThe user trusts these files. Instr
 
 /// The surroundings of the agents of one application.
 #[derive(Clone)]
-pub struct WorkspaceSurroundings {
+pub struct SurroundingsDescriber {
     files: Arc<InstructionFiles>,
     clock: Arc<dyn Clock>,
     facts: MachineFacts,
-    state: Arc<Mutex<SurroundingsState>>,
+    state: Arc<Mutex<SurroundingsDeliveryState>>,
 }
 
 #[derive(Debug, Default)]
-struct SurroundingsState {
+struct SurroundingsDeliveryState {
     /// Descriptions of the environment, oldest first. One does not change while its conversation continues, so that
     /// providers can use their prompt caches.
     environments: VecDeque<(ConversationId, Arc<str>)>,
@@ -51,7 +51,7 @@ struct SurroundingsState {
     reported: BTreeSet<String>,
 }
 
-impl WorkspaceSurroundings {
+impl SurroundingsDescriber {
     /// Creates the surroundings with these instruction files.
     pub fn new(files: Arc<InstructionFiles>, clock: Arc<dyn Clock>) -> Self {
         Self { files, clock, facts: MachineFacts::of_this_machine(), state: Arc::default() }
@@ -77,7 +77,7 @@ impl WorkspaceSurroundings {
 
     /// Returns the description of the environment at the beginning of the conversation, as far as this process knows it.
     fn environment(&self, conversation: ConversationId) -> Arc<str> {
-        let known = |state: &SurroundingsState| {
+        let known = |state: &SurroundingsDeliveryState| {
             state.environments.iter().find(|(id, _)| *id == conversation).map(|(_, text)| text.clone())
         };
         if let Some(text) = known(&self.state.lock().unwrap_or_else(PoisonError::into_inner)) {
@@ -102,7 +102,7 @@ impl WorkspaceSurroundings {
 }
 
 #[async_trait]
-impl AgentSurroundings for WorkspaceSurroundings {
+impl AgentSurroundings for SurroundingsDescriber {
     async fn describe(&self, conversation: ConversationId) -> SurroundingsDescription {
         let this = self.clone();
         // Fails only if the process ends.
@@ -119,7 +119,7 @@ impl AgentSurroundings for WorkspaceSurroundings {
     }
 }
 
-impl fmt::Debug for WorkspaceSurroundings {
+impl fmt::Debug for SurroundingsDescriber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WorkspaceSurroundings").field("files", &self.files).finish_non_exhaustive()
     }

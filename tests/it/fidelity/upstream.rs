@@ -14,7 +14,7 @@ use std::{
 };
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, duplex, split};
 use toolstead_domain::{ProtocolGeneration, ProtocolVersion};
-use toolstead_infrastructure::mcp::client::config::{HttpUpstream, McpTransport, StreamUpstream};
+use toolstead_infrastructure::mcp::client::config::{HttpUpstream, InProcessUpstream, McpTransport};
 
 /// Placeholder of the caller's progress token.
 pub(super) const TOKEN: &str = "@token@";
@@ -131,7 +131,7 @@ impl Recorder {
             let (reader, writer) = split(ours);
             (Box::new(reader) as _, Box::new(writer) as _)
         };
-        McpTransport::Streams(StreamUpstream { open: Arc::new(open) })
+        McpTransport::Streams(InProcessUpstream { open: Arc::new(open) })
     }
 
     /// The server on a port of this machine: one JSON object where that is all, else a stream of events.

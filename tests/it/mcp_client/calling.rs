@@ -20,7 +20,7 @@ use toolstead_infrastructure::{
     http::client::HttpClient,
     mcp::client::{
         Upstream, UpstreamStatus,
-        config::{Backoff, HttpUpstream, McpTransport, ServerProfile, StdioUpstream, UpstreamConfig},
+        config::{Backoff, HttpUpstream, McpTransport, ServerSandboxProfile, StdioUpstream, UpstreamConfig},
         connection::UpstreamDeps,
         transport::stdio::StdioLauncher,
     },
@@ -70,7 +70,7 @@ pub(crate) fn deps() -> UpstreamDeps {
 pub(crate) fn config(name: &str, transport: McpTransport) -> UpstreamConfig {
     let mut config = UpstreamConfig::new(ServerName::parse(name).unwrap(), transport);
     // This test program cannot start itself as the sandbox's process; real_servers.rs goes through the binary.
-    config.confinement.profile = ServerProfile::Open;
+    config.confinement.profile = ServerSandboxProfile::Open;
     config.retry = Backoff { first: Duration::from_millis(50), longest: Duration::from_secs(60) };
     config
 }

@@ -65,7 +65,7 @@ impl ContextPseudoTools {
     pub(super) fn of(provider: &Arc<dyn ContextProvider>, registry: &Weak<ContextRegistry>) -> Self {
         let registered = |kind, name: &str, parameters: Value, required: &[&str]| {
             let schema = json!({"type": "object", "properties": parameters, "required": required});
-            let asked = ContextRequestProvider { provider: provider.clone(), kind, registry: registry.clone() };
+            let asked = ContextRequestToolProvider { provider: provider.clone(), kind, registry: registry.clone() };
             let asked: Arc<dyn ToolProvider> = Arc::new(asked);
             let stands_for = if name == GET_PROMPT { AccessKind::Prompt } else { AccessKind::Resource };
             let tool = tool(&**provider, name, schema).standing_for(stands_for);
@@ -161,13 +161,13 @@ pub(super) fn resource(provider: &dyn ContextProvider, uri: &str) -> Access {
 }
 
 /// Tool provider for one kind of request to a provider.
-struct ContextRequestProvider {
+struct ContextRequestToolProvider {
     provider: Arc<dyn ContextProvider>,
     kind: RequestKind,
     registry: Weak<ContextRegistry>,
 }
 
-impl ContextRequestProvider {
+impl ContextRequestToolProvider {
     /// Parses the request from the arguments of the call, which a hook may have changed. Replaces a distinct URI by the
     /// provider's own.
     fn request(&self, call: &ToolCall) -> Result<ContextRequest, ToolFailure> {
@@ -186,7 +186,7 @@ impl ContextRequestProvider {
 }
 
 #[async_trait]
-impl ToolProvider for ContextRequestProvider {
+impl ToolProvider for ContextRequestToolProvider {
     fn name(&self) -> &str {
         self.provider.name()
     }

@@ -40,7 +40,7 @@ async fn lists_are_sorted_and_taken_again_when_a_provider_says_that_it_changed()
     provider.replace(&ScriptedContext::new("x").with_prompt("c"));
     changes.changed().await.unwrap();
     assert_eq!(names(&registry), ["c"]);
-    assert_eq!(*changes.borrow(), ContextChangeCounts { resources: 0, prompts: 2 });
+    assert_eq!(*changes.borrow(), ContextListVersions { resources: 0, prompts: 2 });
 }
 
 #[tokio::test]

@@ -4,11 +4,11 @@ use super::key_of;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use toolstead_domain::{
-    Availability, ContextCatalogue, ItemKey, ItemKind, PendingDefinition, Prompt, ResourceTemplate, Tool,
+    Availability, ContextCatalogue, ItemKey, ItemKind, PendingDefinitionChange, Prompt, ResourceTemplate, Tool,
     context::Resource,
     pinning::{
-        change::{ChangeClass, classify},
-        review::{DefinitionReview, ServedDefinition},
+        change::{ItemChangeKind, classify},
+        review::{DefinitionChoice, DefinitionReview},
     },
 };
 
@@ -50,15 +50,15 @@ pub(super) fn as_offered(tool: &Tool, definition: Map<String, Value>) -> Tool {
     offered
 }
 
-fn as_served(tool: &Tool, state: &ServedDefinition) -> Tool {
+fn as_served(tool: &Tool, state: &DefinitionChoice) -> Tool {
     let (mut served, pending) = match state {
-        ServedDefinition::Current { is_approved: false } => return tool.clone(),
-        ServedDefinition::Current { is_approved: true } => return tool.clone().approved_by_user(),
-        ServedDefinition::Approved { definition, is_approved_by_user, pending } => {
+        DefinitionChoice::Current { is_approved: false } => return tool.clone(),
+        DefinitionChoice::Current { is_approved: true } => return tool.clone().approved_by_user(),
+        DefinitionChoice::Approved { definition, is_approved_by_user, pending } => {
             let approved = with_definition(tool, definition);
             (if *is_approved_by_user { approved.approved_by_user() } else { approved }, pending.as_ref())
         }
-        ServedDefinition::Unapproved(pending) => (tool.clone(), Some(pending)),
+        DefinitionChoice::Unapproved(pending) => (tool.clone(), Some(pending)),
     };
     match pending {
         Some(pending) if pending.is_withheld => withhold(&mut served, pending),
@@ -73,13 +73,13 @@ fn with_definition(tool: &Tool, approved: &Value) -> Tool {
     let Value::Object(members) = approved else { return tool.clone() };
     let offered = Value::Object(tool.definition().clone());
     let mut members = members.clone();
-    if classify(ItemKind::Tool, Some(approved), Some(&offered)).contains(&ChangeClass::Output) {
+    if classify(ItemKind::Tool, Some(approved), Some(&offered)).contains(&ItemChangeKind::Output) {
         members.shift_remove("outputSchema");
     }
     as_offered(tool, members)
 }
 
-fn withhold(tool: &mut Tool, pending: &PendingDefinition) {
+fn withhold(tool: &mut Tool, pending: &PendingDefinitionChange) {
     let server = tool.server().map(ToString::to_string).unwrap_or_default();
     let reason = format!(
         "{}. `servers diff {server}` shows it, and `servers approve {server}` makes the tool available",
@@ -89,11 +89,11 @@ fn withhold(tool: &mut Tool, pending: &PendingDefinition) {
     tool.pending = Some(Arc::new(pending.clone()));
 }
 
-fn pending_of(state: &ServedDefinition) -> Option<&PendingDefinition> {
+fn pending_of(state: &DefinitionChoice) -> Option<&PendingDefinitionChange> {
     match state {
-        ServedDefinition::Current { .. } => None,
-        ServedDefinition::Approved { pending, .. } => pending.as_ref(),
-        ServedDefinition::Unapproved(pending) => Some(pending),
+        DefinitionChoice::Current { .. } => None,
+        DefinitionChoice::Approved { pending, .. } => pending.as_ref(),
+        DefinitionChoice::Unapproved(pending) => Some(pending),
     }
 }
 
@@ -110,15 +110,15 @@ pub(super) fn serve_context(
     ) -> Vec<T> {
         let served = offered.into_iter().filter_map(|one| match review.states.get(&key(&one)) {
             Some(state) if pending_of(state).is_some_and(|pending| pending.is_withheld) => None,
-            Some(ServedDefinition::Approved { definition: Value::Object(approved), .. }) => parse(approved.clone()),
+            Some(DefinitionChoice::Approved { definition: Value::Object(approved), .. }) => parse(approved.clone()),
             Some(_) | None => Some(one),
         });
         served.collect()
     }
     let text = match review.states.get(&ItemKey::new(ItemKind::Instructions, "")) {
-        Some(ServedDefinition::Approved { definition: Value::String(text), .. }) => Some(text.clone()),
-        Some(ServedDefinition::Unapproved(_)) => None,
-        Some(ServedDefinition::Current { .. } | ServedDefinition::Approved { .. }) | None => instructions,
+        Some(DefinitionChoice::Approved { definition: Value::String(text), .. }) => Some(text.clone()),
+        Some(DefinitionChoice::Unapproved(_)) => None,
+        Some(DefinitionChoice::Current { .. } | DefinitionChoice::Approved { .. }) | None => instructions,
     };
     let ContextCatalogue { resources, templates, prompts } = offered;
     let catalogue = ContextCatalogue {

@@ -2,7 +2,7 @@ use super::*;
 use serde_json::json;
 use toolstead_domain::{
     Availability, Category, ChangePolicy, ServerName, ToolName,
-    pinning::change::ChangeClass,
+    pinning::change::ItemChangeKind,
     testing::{fixed_clock::FixedClock, in_memory_definition_store::InMemoryDefinitionStore, samples::START},
 };
 
@@ -147,7 +147,7 @@ async fn the_removal_of_a_tool_is_approved_once_and_that_of_a_resource_is_no_cha
     pins.context(&pinning, ContextCatalogue::default(), None, true).await.unwrap();
     let items = pins.unapproved(&pinning.server).await.unwrap();
     let classes: Vec<_> = items.iter().map(|item| (item.label(), item.classes())).collect();
-    assert_eq!(classes, [("t", [ChangeClass::Removed].into())]);
+    assert_eq!(classes, [("t", [ItemChangeKind::Removed].into())]);
     pins.approve(&pinning.server, &items, "user").await.unwrap();
     assert_eq!(pins.unapproved(&pinning.server).await.unwrap(), []);
     let returned = served(&pins, json!({"description": "One.", "inputSchema": {"type": "object"}})).await;

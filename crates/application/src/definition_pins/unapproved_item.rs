@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use toolstead_domain::{
     DefinitionVersion, ItemKey, PinnedServerKey,
-    pinning::change::{ChangeClass, classify},
+    pinning::change::{ItemChangeKind, classify},
 };
 
 /// Item whose latest version is not the approved one.
@@ -21,7 +21,7 @@ pub struct UnapprovedItem {
 
 impl UnapprovedItem {
     /// Returns the classes of the change.
-    pub fn classes(&self) -> BTreeSet<ChangeClass> {
+    pub fn classes(&self) -> BTreeSet<ItemChangeKind> {
         let old = self.approved.as_ref().and_then(|version| version.definition.as_ref());
         classify(self.key.kind, old, self.latest.definition.as_ref())
     }

@@ -40,7 +40,7 @@ pub(super) struct ApprovalContext<'a> {
 
 /// Approval of a call.
 #[derive(Debug)]
-pub(super) struct ApprovalOutcome {
+pub(super) struct CallApproval {
     /// Accesses that a user was asked to approve, and approved. Accesses that the policy allows are not included:
     /// approval of one access does not cover another that requires approval under a different rule.
     pub(super) by_person: Vec<Access>,
@@ -50,7 +50,7 @@ pub(super) struct ApprovalOutcome {
     pub(super) preview: Option<String>,
 }
 
-impl ApprovalOutcome {
+impl CallApproval {
     /// Returns `true` if the approver was shown the call in its current form: with these accesses and this preview, and
     /// without a part that is denied or newly requires approval.
     pub(super) fn covers(&self, shown: &[Access], now: &[Access], preview: Option<&str>, decision: &Decision) -> bool {
@@ -71,10 +71,10 @@ impl ApprovalContext<'_> {
         accesses: &[Access],
         decision: &Decision,
         record: &mut CallRecord,
-    ) -> Result<ApprovalOutcome, ExecuteToolError> {
+    ) -> Result<CallApproval, ExecuteToolError> {
         match decision.verdict {
             Verdict::Deny => Err(refused(&call.tool, decision)),
-            Verdict::Allow => Ok(ApprovalOutcome { by_person: Vec::new(), was_asked: false, preview: None }),
+            Verdict::Allow => Ok(CallApproval { by_person: Vec::new(), was_asked: false, preview: None }),
             // Boxed: approval is rare, and the future is larger than most of the path.
             Verdict::Ask => Box::pin(self.asked(command, call, references, accesses, decision, record)).await,
         }
@@ -88,7 +88,7 @@ impl ApprovalContext<'_> {
         accesses: &[Access],
         decision: &Decision,
         record: &mut CallRecord,
-    ) -> Result<ApprovalOutcome, ExecuteToolError> {
+    ) -> Result<CallApproval, ExecuteToolError> {
         let by_person: Vec<Access> = decision.asked().cloned().collect();
         let identity = identity(call);
         let mut parts = self.parts(&command.scope, call, decision);
@@ -100,7 +100,7 @@ impl ApprovalContext<'_> {
         });
         if parts.is_empty() {
             record.approved_by("the approvals of this session, for exactly this call".into());
-            return Ok(ApprovalOutcome { by_person, was_asked: false, preview: None });
+            return Ok(CallApproval { by_person, was_asked: false, preview: None });
         }
         if self.book.offers_read_only_commands(&call.tool, &parts) {
             for part in &mut parts {
@@ -150,7 +150,7 @@ impl ApprovalContext<'_> {
             }
             Approval::Granted { by, scopes } => {
                 record.approved_by(self.remember_approvals(command, call, &parts, &scopes, by).await);
-                Ok(ApprovalOutcome { by_person, was_asked: true, preview })
+                Ok(CallApproval { by_person, was_asked: true, preview })
             }
             Approval::GrantedWithRules { by, mut scopes, rules } => {
                 scopes.resize(parts.len(), ApprovalScope::Once);
@@ -160,7 +160,7 @@ impl ApprovalContext<'_> {
                     }
                 }
                 record.approved_by(self.remember_approvals(command, call, &parts, &scopes, by).await);
-                Ok(ApprovalOutcome { by_person, was_asked: true, preview })
+                Ok(CallApproval { by_person, was_asked: true, preview })
             }
             Approval::Cancelled => Err(ExecuteToolError::Cancelled(CancelReason::Client)),
             Approval::Unattended => {

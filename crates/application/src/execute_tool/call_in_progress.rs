@@ -40,7 +40,7 @@ pub(super) struct CallInProgress<'a> {
     pub(super) place: Option<OpenCallGuard>,
 }
 
-struct CallPermission {
+struct CallPolicyAndAccesses {
     policy: Arc<PermissionPolicy>,
     accesses: Vec<Access>,
     /// Accesses that the user approved.
@@ -85,7 +85,7 @@ impl<'a> CallInProgress<'a> {
         self.admit()?;
         self.refuse_closed_tool(&registered.tool)?;
         let (call, references, max_output) = self.prepare(&registered).await?;
-        let CallPermission { policy, accesses, approved } = self.permit(&registered, &call, &references).await?;
+        let CallPolicyAndAccesses { policy, accesses, approved } = self.permit(&registered, &call, &references).await?;
         let is_on_record = self.record_start(&call, &accesses).await?;
         let grant = CallGrant::new(policy, call.tool.clone(), approved);
         let (handler, provider) = (self.handler, registered.provider.as_ref());
@@ -153,12 +153,12 @@ impl<'a> CallInProgress<'a> {
         registered: &SharedTool,
         call: &ToolCall,
         references: &[String],
-    ) -> Result<CallPermission, ExecuteToolError> {
+    ) -> Result<CallPolicyAndAccesses, ExecuteToolError> {
         let accesses = self.accesses(registered, call).await?;
         let policy = self.policy();
         let decision = self.decide(&policy, call, &accesses);
         match decision.verdict {
-            Verdict::Allow => Ok(CallPermission { policy, accesses, approved: Vec::new() }),
+            Verdict::Allow => Ok(CallPolicyAndAccesses { policy, accesses, approved: Vec::new() }),
             Verdict::Deny => Err(approval::refused(&call.tool, &decision)),
             // Boxed: rare, and larger than the rest of the path.
             Verdict::Ask => {
@@ -182,7 +182,7 @@ impl<'a> CallInProgress<'a> {
         mut accesses: Vec<Access>,
         mut policy: Arc<PermissionPolicy>,
         mut decision: Decision,
-    ) -> Result<CallPermission, ExecuteToolError> {
+    ) -> Result<CallPolicyAndAccesses, ExecuteToolError> {
         let handler = self.handler;
         let (events, provider) = (&handler.ports.events, registered.provider.as_ref());
         loop {
@@ -193,14 +193,14 @@ impl<'a> CallInProgress<'a> {
             events::permission_resolved(events, call, &decision, &obtained);
             let approved = obtained?;
             if !approved.was_asked {
-                return Ok(CallPermission { policy, accesses, approved: approved.by_person });
+                return Ok(CallPolicyAndAccesses { policy, accesses, approved: approved.by_person });
             }
             let now = self.accesses(registered, call).await?;
             let current = self.policy();
             let changed = self.complete(&current, call, current.decide(&call.tool, &call.arguments, &now));
             let preview = handler.approvals(&current, provider).previews.of(&self.command, call, &now).await?;
             if approved.covers(&accesses, &now, preview.as_deref(), &changed) {
-                return Ok(CallPermission { policy: current, accesses, approved: approved.by_person });
+                return Ok(CallPolicyAndAccesses { policy: current, accesses, approved: approved.by_person });
             }
             accesses = now;
             policy = self.policy();

@@ -16,14 +16,14 @@ use sha2::{Digest as _, Sha256};
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 use toolstead_domain::{CallId, CancelReason, Principal, Scope, ToolFailure, error_kind::ErrorKind};
-use waiting_room::WaitingRoom;
+use waiting_room::ParkedCallTable;
 
 /// Client capabilities for questions. A client with none of them cannot be asked.
 const CAPABILITIES: &[&str] = &["elicitation", "sampling", "roots"];
 
 /// Parked calls that their clients may resume.
 pub(super) struct ParkedCalls {
-    room: Arc<WaitingRoom<ParkedCall>>,
+    room: Arc<ParkedCallTable<ParkedCall>>,
     seal: Arc<Seal>,
     open_calls: Arc<OpenCalls>,
     retry_timeout: Duration,
@@ -32,7 +32,12 @@ pub(super) struct ParkedCalls {
 impl ParkedCalls {
     /// Creates the store of parked calls. Each waits for its client for at most `retry_timeout`.
     pub(super) fn new(open_calls: Arc<OpenCalls>, patience: Duration) -> Self {
-        Self { room: Arc::new(WaitingRoom::new()), seal: Arc::new(Seal::new()), open_calls, retry_timeout: patience }
+        Self {
+            room: Arc::new(ParkedCallTable::new()),
+            seal: Arc::new(Seal::new()),
+            open_calls,
+            retry_timeout: patience,
+        }
     }
 
     /// Returns a call that can be parked; `None` if the client cannot be asked or does not answer with retries.

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::open_calls::OpenCalls;
 use async_trait::async_trait;
-use questions::QuestionRecorder;
+use questions::QuestionAuditWriter;
 pub(super) use questions::QuestionRelay;
 pub(crate) use questions::adapt_for_client;
 use std::{
@@ -58,7 +58,7 @@ struct WaitRecorder {
 struct PendingAnswerGuard {
     wait: Option<(Wait, BlockedGuard)>,
     recorder: Arc<WaitRecorder>,
-    rows: Option<Arc<QuestionRecorder>>,
+    rows: Option<Arc<QuestionAuditWriter>>,
 }
 
 impl<'a> QuestionChannel<'a> {

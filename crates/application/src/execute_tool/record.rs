@@ -17,9 +17,9 @@ use std::{
 };
 use toolstead_domain::{
     Access, AccessKind, CallId, CallOutcome, Cause, ClientProfile, Clock, Decision, ExecutionOutcome, Finding,
-    JsonValueRef, Labels, Principal, RecordedDecisionRef, RequestKind, Timestamp, Tool,
-    ToolExecutionRef, ToolFailure, ToolName, ToolResult, ToolSource, error_kind::ErrorKind, labels::LONGEST_VALUE,
-    permission::rule::RuleOrigin, tool::BUILT_IN,
+    JsonValueRef, Labels, Principal, RecordedDecisionRef, RequestKind, Timestamp, Tool, ToolExecutionRef, ToolFailure,
+    ToolName, ToolResult, ToolSource, error_kind::ErrorKind, labels::LONGEST_VALUE, permission::rule::RuleOrigin,
+    tool::BUILT_IN,
 };
 
 /// Maximum number of characters of a recorded text.
@@ -61,7 +61,7 @@ pub(super) struct CallRecord {
     principal: Principal,
     session: Arc<str>,
     client: Arc<ClientProfile>,
-    arguments: RecordedJson,
+    arguments: JsonValueOrText,
     arguments_digest: HexDigest,
     decided: Option<Arc<DecisionTexts>>,
     approved_by: Option<String>,
@@ -70,7 +70,7 @@ pub(super) struct CallRecord {
     outcome: ExecutionOutcome,
     result_bytes: u64,
     result_digest: Option<HexDigest>,
-    metadata: RecordedJson,
+    metadata: JsonValueOrText,
     labels: Labels,
     keep: RecordedArguments,
     redaction: Arc<CallRedactor>,
@@ -78,12 +78,12 @@ pub(super) struct CallRecord {
 
 /// JSON of a record. Values without secrets are recorded as the text from which the digest is computed.
 #[derive(Debug)]
-enum RecordedJson {
+enum JsonValueOrText {
     Value(Value),
     Text(String),
 }
 
-impl RecordedJson {
+impl JsonValueOrText {
     fn borrowed(&self) -> JsonValueRef<'_> {
         match self {
             Self::Value(value) => JsonValueRef::Value(value),
@@ -116,7 +116,7 @@ impl CallRecord {
             principal: command.scope.principal.clone(),
             session: command.scope.session.clone(),
             client: command.client.clone(),
-            arguments: RecordedJson::Value(Value::Null),
+            arguments: JsonValueOrText::Value(Value::Null),
             arguments_digest,
             decided: None,
             approved_by: None,
@@ -125,14 +125,14 @@ impl CallRecord {
             outcome: ExecutionOutcome::Running,
             result_bytes: 0,
             result_digest: None,
-            metadata: RecordedJson::Value(Value::Null),
+            metadata: JsonValueOrText::Value(Value::Null),
             labels: Labels::default(),
             keep,
             redaction,
         };
         record.arguments = match plain {
-            Some(text) => RecordedJson::Text(text),
-            None => RecordedJson::Value(record.recorded_value(&command.arguments, "arguments")),
+            Some(text) => JsonValueOrText::Text(text),
+            None => JsonValueOrText::Value(record.recorded_value(&command.arguments, "arguments")),
         };
         if !command.labels.is_empty() {
             record.labelled(&command.labels);
@@ -206,15 +206,15 @@ impl CallRecord {
         let fixed = Value::Object(fixed.clone());
         self.learn(&fixed);
         let mut recorded = match &self.arguments {
-            RecordedJson::Text(text) => serde_json::from_str(text).unwrap_or_default(),
-            RecordedJson::Value(value) => value.clone(),
+            JsonValueOrText::Text(text) => serde_json::from_str(text).unwrap_or_default(),
+            JsonValueOrText::Value(value) => value.clone(),
         };
         match (&mut recorded, self.recorded_value(&fixed, "arguments")) {
             (Value::Object(recorded), Value::Object(fixed)) => recorded.extend(fixed),
             (recorded @ Value::Null, fixed) => *recorded = fixed,
             _ => {}
         }
-        self.arguments = RecordedJson::Value(recorded);
+        self.arguments = JsonValueOrText::Value(recorded);
     }
 
     /// Replaces the recorded arguments by those of a hook. The hook received values, so the record has no references
@@ -223,7 +223,7 @@ impl CallRecord {
         let arguments = Value::Object(arguments.clone());
         self.arguments_digest = digest(&arguments).0;
         self.learn(&arguments);
-        self.arguments = RecordedJson::Value(self.recorded_value(&arguments, "arguments"));
+        self.arguments = JsonValueOrText::Value(self.recorded_value(&arguments, "arguments"));
     }
 
     pub(super) fn decided(&mut self, accesses: &[Access], decision: &Decision, known: &DecisionTextCache) {
@@ -287,7 +287,7 @@ impl CallRecord {
                 if result.is_task() {
                     let task = |name: &str| result.as_object().get(name).cloned().unwrap_or_default();
                     let metadata = json!({"task": task("taskId"), "status": task("status")});
-                    self.metadata = RecordedJson::Value(metadata);
+                    self.metadata = JsonValueOrText::Value(metadata);
                     return ExecutionOutcome::Succeeded;
                 }
                 if let Some(content) = result.structured_content() {
@@ -412,16 +412,16 @@ impl CallRecord {
     }
 
     /// Returns the recorded part of structured content: each member that is not too long.
-    fn metadata(&self, content: &Value) -> RecordedJson {
+    fn metadata(&self, content: &Value) -> JsonValueOrText {
         let Some(members) = content.as_object().filter(|_| self.keep != RecordedArguments::None) else {
-            return RecordedJson::Value(Value::Null);
+            return JsonValueOrText::Value(Value::Null);
         };
         let may_be_plain = self.keep == RecordedArguments::Redacted && self.redaction.is_empty();
         if may_be_plain
             && members.len() <= KEPT_FINDINGS
             && let Some(text) = plain_json(content).filter(|text| text.len() as u64 <= KEPT_MEMBER)
         {
-            return RecordedJson::Text(text);
+            return JsonValueOrText::Text(text);
         }
         let mut left = KEPT_BYTES as u64;
         let mut kept = Map::new();
@@ -440,7 +440,7 @@ impl CallRecord {
             left = rest;
             kept.insert(self.text(name, KEPT_TEXT), value);
         }
-        RecordedJson::Value(kept.into())
+        JsonValueOrText::Value(kept.into())
     }
 
     /// Returns the reason of a refusal, without values of arguments unless those are recorded in full.
@@ -688,12 +688,12 @@ mod tests {
         let arguments = json!({"message": "hello", "lines": [1, 2.50, null], "more": {"is_new": true}});
         let plain = record(arguments.clone(), RecordedArguments::Redacted);
         let json = arguments.to_string();
-        assert!(matches!(&plain.arguments, RecordedJson::Text(text) if *text == json));
+        assert!(matches!(&plain.arguments, JsonValueOrText::Text(text) if *text == json));
         assert_eq!(plain.arguments_digest, digest(&arguments).0);
-        assert!(matches!(plain.metadata(&arguments), RecordedJson::Text(text) if text == json));
-        assert!(matches!(plain.metadata(&json!(["a"])), RecordedJson::Value(Value::Null)));
+        assert!(matches!(plain.metadata(&arguments), JsonValueOrText::Text(text) if text == json));
+        assert!(matches!(plain.metadata(&json!(["a"])), JsonValueOrText::Value(Value::Null)));
         for other in [json!({"token": "abcdef"}), json!({"text": "a-b"}), json!({"text": "x".repeat(KEPT_TEXT + 1)})] {
-            assert!(matches!(record(other, RecordedArguments::Redacted).arguments, RecordedJson::Value(_)));
+            assert!(matches!(record(other, RecordedArguments::Redacted).arguments, JsonValueOrText::Value(_)));
         }
     }
 

@@ -24,7 +24,7 @@ use super::{explain::ExplainCallQuery, *};
 use crate::{
     cancel_signal::CancelSignal,
     event_bus::{EventBus, EventSubscription},
-    list_tools::{InvalidCursor, ListToolsHandler, ListToolsQuery, PageSize, ToolFilter},
+    list_tools::{InvalidCursor, ListToolsHandler, ListToolsQuery, PageLimit, ToolFilter},
     open_calls::OpenCallGuard,
 };
 use async_trait::async_trait;
@@ -35,10 +35,10 @@ use std::{
     time::Duration,
 };
 use toolstead_domain::{
-    Access, AfterCallResponse, Alias, Approval, ApprovalRequest, ApprovalScope, Approver, Availability,
+    Access, AccessPath, AfterCallResponse, Alias, Approval, ApprovalRequest, ApprovalScope, Approver, Availability,
     BeforeCallResponse, Caller, CancelReason, Catalogue, Category, ClientProfile, Clock, CommandAccess,
     DefaultSuggestions, DefinitionChange, Dialect, Effect, EndedCall, ExecutionLog, ExecutionOutcome, HookVerdict,
-    InputRequest, InputResponse, NoApprover, NoOutputs, OutputHandle, OutputReadParameters, OutputStore, PathAccess,
+    InputRequest, InputResponse, NoApprover, NoOutputs, OutputHandle, OutputReaderParameters, OutputStore,
     PatternContext, PermissionPolicy, PermissionRule, Principal, Progress, ProviderIdentity, ProviderState,
     ReadOnlyCommands, RequestKind, RuleStore, SchemaValidator, SchemaValidatorError, Scope, ServerName, StoreError,
     StoredContent, StoredOutput, Timestamp, Tool, ToolCall, ToolExecution, ToolFailure, ToolHook, ToolName,
@@ -177,7 +177,7 @@ impl House {
 }
 
 fn write(path: &str) -> Vec<Access> {
-    vec![Access::WritePath(PathAccess::plain(PathBuf::from(path)))]
+    vec![Access::WritePath(AccessPath::plain(PathBuf::from(path)))]
 }
 
 fn tool_with_schema(name: &str, schema: Value) -> Tool {
@@ -201,7 +201,7 @@ fn provider() -> ScriptedProvider {
                         "properties": {"path": {"type": "string"}, "limit": {"type": "integer"}}});
     let mut read = tool_with_schema("read", strict);
     read.aliases = vec![Alias::new("Read", Dialect("other"), &[Rewrite::Rename("file_path", "path")])];
-    read.reads_outputs = Some(OutputReadParameters::lines("path", "offset"));
+    read.reads_outputs = Some(OutputReaderParameters::lines("path", "offset"));
     let mut away = samples::tool("away");
     away.availability = Availability::Unavailable("the key is missing".into());
     ScriptedProvider::new("built-in")

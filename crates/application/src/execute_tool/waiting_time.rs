@@ -12,13 +12,13 @@ const AT_THE_END: Duration = Duration::from_millis(10);
 /// Time that a call has waited for answers to its own questions and to those about its nested calls.
 #[derive(Debug, Clone, Default)]
 pub(super) struct WaitingTime {
-    waits: Arc<Mutex<Waits>>,
+    waits: Arc<Mutex<WaitingTimeState>>,
     /// Waiting time of the parent call, which waits as well.
     above: Option<Arc<WaitingTime>>,
 }
 
 #[derive(Debug, Default)]
-struct Waits {
+struct WaitingTimeState {
     open: usize,
     since: Option<Instant>,
     before: Duration,
@@ -55,7 +55,7 @@ impl WaitingTime {
         std::iter::successors(Some(self), |one| one.above.as_deref())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waits> {
+    fn lock(&self) -> MutexGuard<'_, WaitingTimeState> {
         self.waits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

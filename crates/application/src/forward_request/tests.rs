@@ -78,7 +78,7 @@ fn path(value: &str) -> ContextRequest {
 
 impl House {
     async fn asked(&self, request: ContextRequest) -> Result<Value, ErrorKind> {
-        match self.handler.handle(ForwardRequestCommand::new(request)).await {
+        match self.handler.handle(ForwardContextRequestCommand::new(request)).await {
             Ok(ForwardOutcome::Answer(members)) => Ok(members.into()),
             Ok(ForwardOutcome::InputRequired(_)) => panic!("nobody is to be asked"),
             Err(error) => Err(error.kind()),
@@ -323,7 +323,7 @@ async fn what_a_server_asks_about_a_resource_or_prompt_names_it_as_what_its_tool
         house.handler.registry.register(Arc::new(Curious { offer, has_own_names })).await.unwrap();
         for request in [read("a://x"), get("mcp__git__p")] {
             let caller = Arc::new(RecordingCaller::answering([Ok(InputResponse(json!({"action": "accept"})))]));
-            let mut command = ForwardRequestCommand::new(request);
+            let mut command = ForwardContextRequestCommand::new(request);
             command.call.caller = caller.clone();
             house.handler.handle(command).await.unwrap();
             assert_eq!(caller.questions()[0].params["message"], expected);
@@ -346,7 +346,7 @@ async fn a_rule_for_a_prompt_names_it_as_its_server_does() {
         let house = house(&[(Effect::Allow, rule)], Vec::new(), CallSettings::default()).await;
         let offer = ScriptedContext::new("git").of_server().with_prompt("mcp__git__p");
         house.handler.registry.register(Arc::new(Curious { offer, has_own_names })).await.unwrap();
-        let mut command = ForwardRequestCommand::new(get("mcp__git__p"));
+        let mut command = ForwardContextRequestCommand::new(get("mcp__git__p"));
         let answer = Ok(InputResponse(json!({"action": "accept"})));
         command.call.caller = Arc::new(RecordingCaller::answering([answer]));
         assert_eq!(house.handler.handle(command).await.is_ok(), is_answered, "{rule} {has_own_names}");
@@ -359,7 +359,7 @@ async fn a_request_is_explained_without_being_made() {
     let offer = Arc::new(ScriptedContext::new("git").of_server().with_template("a://{x}"));
     house.handler.registry.register(offer.clone()).await.unwrap();
     for (uri, verdict) in [("a://secret", "deny"), ("toolstead://git/a://%73ecret", "deny"), ("a://open", "ask")] {
-        let explained = house.handler.explain(ForwardRequestCommand::new(read(uri))).await.unwrap();
+        let explained = house.handler.explain(ForwardContextRequestCommand::new(read(uri))).await.unwrap();
         assert_eq!(explained.decision.verdict.as_str(), verdict, "{uri}: {}", explained.decision.reason());
     }
     assert_eq!((offer.asked(), house.log.rows()), (Vec::new(), Vec::new()));

@@ -18,8 +18,8 @@ use serde_json::json;
 use std::{fmt, sync::Arc};
 use toolstead_domain::{
     Access, AgentCatalogue, AgentDefinition, Availability, Block, Budgets, CallContext, Calls, ConversationId,
-    Delegation, ModelProvider, Models, NewTask, Principal, Scope, SilentCaller, StoreError, Tasks, Tool, ToolCall,
-    ToolFailure, ToolResult, ToolSelection, error_kind::ErrorKind, tool_input_schema::nearest_name,
+    Delegation, ModelProvider, Models, NewTask, Principal, Scope, SilentCaller, StoreError, TaskStarter, Tool,
+    ToolCall, ToolFailure, ToolResult, ToolSelection, error_kind::ErrorKind, tool_input_schema::nearest_name,
 };
 use uuid::Uuid;
 use work::{DelegatedWork, DetachedWork};
@@ -46,7 +46,7 @@ pub struct SubagentPorts {
     /// Agents that users defined. They replace predefined agents of the same name.
     pub catalogue: Arc<dyn AgentCatalogue>,
     /// Runs work in the background.
-    pub tasks: Arc<dyn Tasks>,
+    pub tasks: Arc<dyn TaskStarter>,
     /// Budgets of an agent whose work no other run delegates.
     pub budgets: Budgets,
     /// Threshold at which the conversation of such an agent is shortened.

@@ -6,7 +6,7 @@ use super::*;
 use proptest::prelude::*;
 use serde_json::Map;
 use toolstead_domain::{
-    Cause, CommandAccess, PathAccess, PermissionMode, ReadOnlyCommands, ServerName, Verdict,
+    AccessPath, Cause, CommandAccess, PermissionMode, ReadOnlyCommands, ServerName, Verdict,
     testing::{in_memory_rule_store::InMemoryRuleStore, samples},
 };
 
@@ -19,7 +19,7 @@ fn policy(rules: &[(Effect, &str)]) -> PermissionPolicy {
 }
 
 fn write(path: &str) -> Access {
-    Access::WritePath(PathAccess::plain(path))
+    Access::WritePath(AccessPath::plain(path))
 }
 
 fn identity(digest: &str) -> CallIdentity {
@@ -163,7 +163,7 @@ async fn commands_that_only_read_are_approved_for_one_session_beside_the_part() 
     part.scopes.push(ApprovalScope::ReadOnlyCommands);
     assert_eq!(remember(&part).await, ApprovalScope::ReadOnlyCommands);
     let reads_key = CommandAccess {
-        operands: [Access::ReadPath(PathAccess::plain("/w/key"))].into(),
+        operands: [Access::ReadPath(AccessPath::plain("/w/key"))].into(),
         ..CommandAccess::program(["cat", "key"])
     };
     let exact =
@@ -229,10 +229,10 @@ async fn memory_is_bounded_and_the_oldest_is_asked_about_again() {
 #[test]
 fn the_narrowest_rule_says_one_thing_or_there_is_none() {
     let rule = |access: &Access| rule_to_remember(&samples::tool("write_file"), access, &policy(&[]).roots);
-    let linked = PathAccess { lexical: "/w/a".into(), real: "/w/b".into(), tree: false };
+    let linked = AccessPath { lexical: "/w/a".into(), real: "/w/b".into(), tree: false };
     for (access, expected) in [
         (write("/w/a b"), Some("Write(//w/a b)")),
-        (Access::ReadPath(PathAccess::plain("/w/d").whole_tree()), Some("Read(//w/d/**)")),
+        (Access::ReadPath(AccessPath::plain("/w/d").whole_tree()), Some("Read(//w/d/**)")),
         (write("/w/[ab]"), Some(r"Write(//w/\[ab\])")),
         (write("/w/*"), Some(r"Write(//w/\*)")),
         (write("/w/a\u{1b}b"), None),
@@ -262,10 +262,10 @@ fn accesses() -> impl Strategy<Value = Access> {
     let words = prop::collection::vec("(ls|git|-a|[*]|a:[*]|;|\\)|x y)", 1..4);
     prop_oneof![
         3 => path.prop_map(|path| write(&path)),
-        1 => path.prop_map(|path| Access::WritePath(PathAccess::plain(path).whole_tree())),
-        1 => path.prop_map(|path| Access::ReadPath(PathAccess::plain(path))),
+        1 => path.prop_map(|path| Access::WritePath(AccessPath::plain(path).whole_tree())),
+        1 => path.prop_map(|path| Access::ReadPath(AccessPath::plain(path))),
         1 => (path, path).prop_map(|(lexical, real)| {
-            Access::WritePath(PathAccess { lexical: lexical.into(), real: real.into(), tree: false })
+            Access::WritePath(AccessPath { lexical: lexical.into(), real: real.into(), tree: false })
         }),
         4 => (words, 0..3_u8).prop_map(|(words, clarity)| {
             let command = CommandAccess::program(words);

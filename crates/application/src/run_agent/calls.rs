@@ -5,7 +5,7 @@ use super::{call_progress::ProgressReportingCaller, result, surroundings::touche
 use crate::{
     cancel_signal::CancelSignal,
     execute_tool::{ExecuteToolCommand, ExecuteToolHandler},
-    list_tools::{ListToolsHandler, ListToolsQuery, PageSize},
+    list_tools::{ListToolsHandler, ListToolsQuery, PageLimit},
     tool_deferral::ListForm,
     touch::CallEffects,
 };
@@ -91,7 +91,7 @@ impl<'w> RunCallContext<'w> {
             return calls.list();
         }
         let scope = self.scope.clone();
-        let (page, form) = (PageSize::Tools(usize::MAX), ListForm::WithSearchTools);
+        let (page, form) = (PageLimit::Tools(usize::MAX), ListForm::WithSearchTools);
         let query = ListToolsQuery { scope, page, form, ..Default::default() };
         // Only a cursor can be invalid, and the query has none.
         let page = self.list_tools.handle(&query).map(|page| page.tools).unwrap_or_default();

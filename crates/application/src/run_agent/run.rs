@@ -30,7 +30,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 use toolstead_domain::{
-    AgentEvent, AgentHookResponse, AgentOutcome, AppendError, Block, Budget, CancelReason, Conversation,
+    AgentEvent, AgentHookResponse, AgentOutcome, AppendError, Block, BudgetKind, CancelReason, Conversation,
     ConversationEventKind, EventKind, ModelError, Role, StopReason, StoreError, ToolArguments, ToolUse,
     error_chain::with_causes, error_kind::ErrorKind, json_memory::hides_values, question,
 };
@@ -65,7 +65,7 @@ pub(super) struct Run<'w> {
     /// Number of times that a hook made the run continue.
     hook_continuations: u32,
     /// The exhausted budget, if one more answer without tools ends the run.
-    last_answer_for: Option<Budget>,
+    last_answer_for: Option<BudgetKind>,
     continuations: u32,
     /// The last text of the model, including the parts before each truncation.
     last_text: String,
@@ -173,7 +173,7 @@ impl<'w> Run<'w> {
         if self.ledger.bounds_costs() && self.command.model.facts().prices.is_none() {
             self.publish(AgentEvent::Notice(format!(
                 "The budget of {} has no effect: the prices of the model `{model}` are unknown.",
-                Budget::Cost
+                BudgetKind::Cost
             )));
         }
         let deadline = self.ledger.deadline().map(Instant::from_std);
@@ -197,7 +197,7 @@ impl<'w> Run<'w> {
             }
         };
         let outcome = match outcome {
-            Ok(Err(AgentOutcome::Cancelled)) if is_late => AgentOutcome::BudgetExhausted(Budget::Time),
+            Ok(Err(AgentOutcome::Cancelled)) if is_late => AgentOutcome::BudgetExhausted(BudgetKind::Time),
             Ok(Ok(())) => AgentOutcome::Finished,
             Ok(Err(outcome)) => outcome,
             Err(_) => failed(ErrorKind::Internal, "the run of the agent panicked: this is a bug in Toolstead"),
@@ -465,10 +465,10 @@ impl<'w> Run<'w> {
             let refusal = match no_more {
                 Some(budget) => Some(refused_by(budget)),
                 // A call that is refused for another reason takes nothing from the budget.
-                None if is_over => Some(refused_by(Budget::Calls)),
+                None if is_over => Some(refused_by(BudgetKind::Calls)),
                 None => self.refusal(index, call).or_else(|| {
                     is_over = !self.spending.try_reserve_call();
-                    is_over.then(|| refused_by(Budget::Calls))
+                    is_over.then(|| refused_by(BudgetKind::Calls))
                 }),
             };
             answered.push(refusal);
@@ -530,7 +530,7 @@ impl<'w> Run<'w> {
             )));
         }
         if is_over {
-            self.last_answer_for = Some(Budget::Calls);
+            self.last_answer_for = Some(BudgetKind::Calls);
         }
         self.add_instructions(history, &paths).await
     }
@@ -638,7 +638,7 @@ fn called_tool(call: &ToolUse) -> Option<&str> {
     arguments.get("name").and_then(|name| name.as_str()).filter(|_| is_indirect)
 }
 
-fn refused_by(budget: Budget) -> FinishedCall {
+fn refused_by(budget: BudgetKind) -> FinishedCall {
     let message = format!(
         "Not made: the budget of {budget} of this run is used up, and no further call is made. Report now what you \
          found and what is left to do."

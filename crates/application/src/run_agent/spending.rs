@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Instant,
 };
-use toolstead_domain::{Budget, Budgets, TokenPrices, Usage};
+use toolstead_domain::{BudgetKind, Budgets, TokenPrices, Usage};
 
 /// The budgets of a run and their consumption, by the run and by all work that it delegates.
 #[derive(Debug)]
@@ -30,12 +30,12 @@ struct Consumption {
     /// Number of calls that were admitted, including those that were made.
     admitted_calls: u64,
     /// Minimum consumption of requests that are not answered yet.
-    reserved: Reservation,
+    reserved: MinimumConsumption,
 }
 
 /// The minimum consumption of a request.
 #[derive(Debug, Clone, Copy, Default)]
-struct Reservation {
+struct MinimumConsumption {
     tokens: u64,
     cost: f64,
 }
@@ -65,9 +65,9 @@ impl BudgetLedger {
     /// The budget that would be exceeded.
     fn take(
         &self,
-        is_over: &dyn Fn(&Budgets, &Consumption) -> Option<Budget>,
+        is_over: &dyn Fn(&Budgets, &Consumption) -> Option<BudgetKind>,
         take: &dyn Fn(&mut Consumption),
-    ) -> Result<(), Budget> {
+    ) -> Result<(), BudgetKind> {
         // Locks are always taken upwards, which rules out a deadlock.
         let mut spent = self.lock();
         match is_over(&self.budgets, &spent) {
@@ -99,12 +99,12 @@ pub(super) struct Spending {
     /// Prices of the run's model; `None`: costs are unknown.
     prices: Option<TokenPrices>,
     turns: u64,
-    reserved: Reservation,
+    reserved: MinimumConsumption,
 }
 
 impl Spending {
     pub(super) fn new(ledger: Arc<BudgetLedger>, prices: Option<TokenPrices>) -> Self {
-        Self { ledger, prices, turns: 0, reserved: Reservation::default() }
+        Self { ledger, prices, turns: 0, reserved: MinimumConsumption::default() }
     }
 
     /// Returns the usage of the run and of all work that it delegated.
@@ -150,7 +150,7 @@ impl Spending {
     /// Admits one more call. Returns `true` if the budgets allow it.
     pub(super) fn try_reserve_call(&self) -> bool {
         let is_over = |budgets: &Budgets, spent: &Consumption| {
-            budgets.calls.filter(|most| spent.admitted_calls >= *most).map(|_| Budget::Calls)
+            budgets.calls.filter(|most| spent.admitted_calls >= *most).map(|_| BudgetKind::Calls)
         };
         self.ledger.take(&is_over, &|spent| spent.admitted_calls += 1).is_ok()
     }
@@ -171,7 +171,7 @@ impl Spending {
 
     /// Returns the budget that a request with this number of tokens would exceed, whatever its answer is. The time
     /// budget is enforced by a timer instead.
-    pub(super) fn refuses_request(&self, tokens: u64) -> Option<Budget> {
+    pub(super) fn refuses_request(&self, tokens: u64) -> Option<BudgetKind> {
         self.request(tokens, &|_| {}).err()
     }
 
@@ -179,9 +179,9 @@ impl Spending {
     ///
     /// # Errors
     /// The budget that would be exceeded.
-    pub(super) fn asks(&mut self, tokens: u64) -> Result<(), Budget> {
+    pub(super) fn asks(&mut self, tokens: u64) -> Result<(), BudgetKind> {
         self.is_answered();
-        let asked = Reservation { tokens: tokens.saturating_add(1), cost: self.least(tokens) };
+        let asked = MinimumConsumption { tokens: tokens.saturating_add(1), cost: self.least(tokens) };
         self.request(tokens, &|spent| {
             spent.reserved.tokens = spent.reserved.tokens.saturating_add(asked.tokens);
             spent.reserved.cost += asked.cost;
@@ -192,7 +192,7 @@ impl Spending {
 
     /// Releases the reservation of the last request, which is answered or will never be.
     pub(super) fn is_answered(&mut self) {
-        let Reservation { tokens, cost } = std::mem::take(&mut self.reserved);
+        let MinimumConsumption { tokens, cost } = std::mem::take(&mut self.reserved);
         if tokens > 0 {
             self.ledger.change(|spent| {
                 spent.reserved.tokens = spent.reserved.tokens.saturating_sub(tokens);
@@ -201,18 +201,18 @@ impl Spending {
         }
     }
 
-    fn request(&self, tokens: u64, take: &dyn Fn(&mut Consumption)) -> Result<(), Budget> {
+    fn request(&self, tokens: u64, take: &dyn Fn(&mut Consumption)) -> Result<(), BudgetKind> {
         if self.ledger.budgets.turns.is_some_and(|most| self.turns + 1 > most) {
-            return Err(Budget::Turns);
+            return Err(BudgetKind::Turns);
         }
         let least = self.prices.map(|_| self.least(tokens));
         let is_over = |budgets: &Budgets, spent: &Consumption| {
             let used = (spent.usage + spent.guessed).total().saturating_add(spent.reserved.tokens);
             let cost = least.map(|least| spent.cost + spent.guessed_cost + spent.reserved.cost + least);
             if budgets.tokens.is_some_and(|bound| used.saturating_add(tokens).saturating_add(1) > bound) {
-                Some(Budget::Tokens)
+                Some(BudgetKind::Tokens)
             } else if budgets.cost.zip(cost).is_some_and(|(bound, cost)| cost >= bound) {
-                Some(Budget::Cost)
+                Some(BudgetKind::Cost)
             } else {
                 None
             }
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(change: impl FnOnce(&mut Budgets), turns: u64, tokens: u64, expected: Option<Budget>) {
+    fn check(change: impl FnOnce(&mut Budgets), turns: u64, tokens: u64, expected: Option<BudgetKind>) {
         let mut budgets = Budgets::default();
         change(&mut budgets);
         assert_eq!(spent(budgets, turns).refuses_request(tokens), expected, "{turns} turns, then {tokens} tokens");
@@ -258,15 +258,15 @@ mod tests {
     fn a_request_is_refused_before_it_would_go_over_a_budget() {
         check(|_| {}, 100, 1 << 40, None);
         check(|budgets| budgets.turns = Some(2), 1, 0, None);
-        check(|budgets| budgets.turns = Some(2), 2, 0, Some(Budget::Turns));
-        check(|budgets| budgets.turns = Some(0), 0, 0, Some(Budget::Turns));
+        check(|budgets| budgets.turns = Some(2), 2, 0, Some(BudgetKind::Turns));
+        check(|budgets| budgets.turns = Some(0), 0, 0, Some(BudgetKind::Turns));
         check(|budgets| budgets.tokens = Some(3_000), 2, 799, None);
-        check(|budgets| budgets.tokens = Some(3_000), 2, 800, Some(Budget::Tokens));
-        check(|budgets| budgets.tokens = Some(500), 0, 500, Some(Budget::Tokens));
+        check(|budgets| budgets.tokens = Some(3_000), 2, 800, Some(BudgetKind::Tokens));
+        check(|budgets| budgets.tokens = Some(500), 0, 500, Some(BudgetKind::Tokens));
         // Two answers of 1.5 cents.
         check(|budgets| budgets.cost = Some(0.04), 2, 9_000, None);
-        check(|budgets| budgets.cost = Some(0.04), 2, 10_000, Some(Budget::Cost));
-        check(|budgets| budgets.cost = Some(0.03), 2, 0, Some(Budget::Cost));
+        check(|budgets| budgets.cost = Some(0.04), 2, 10_000, Some(BudgetKind::Cost));
+        check(|budgets| budgets.cost = Some(0.03), 2, 0, Some(BudgetKind::Cost));
     }
 
     #[test]
@@ -281,8 +281,8 @@ mod tests {
     fn an_answer_of_which_the_provider_tells_no_usage_counts_by_a_guess() {
         let guess = Usage { input_tokens: 1_000, output_tokens: 100, ..Usage::default() };
         for (tokens, cost, expected) in [
-            (Some(1_100), None, Some(Budget::Tokens)),
-            (None, Some(0.015), Some(Budget::Cost)),
+            (Some(1_100), None, Some(BudgetKind::Tokens)),
+            (None, Some(0.015), Some(BudgetKind::Cost)),
             (Some(1_101), None, None),
         ] {
             let mut budgets = Budgets::default();

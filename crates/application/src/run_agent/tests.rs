@@ -22,9 +22,10 @@ use crate::{
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use toolstead_domain::{
-    Access, AgentOutcome, Approver, Budget, ConversationEvent, ConversationEventKind, DefaultSuggestions, Effect,
-    Image, Message, ModelError, ModelEvent, NoApprover, NoOutputs, PathAccess, PatternContext, PermissionPolicy,
-    PermissionRule, Role, StopReason, ToolArguments, ToolProvider, ToolResult, ToolResultBlock, Usage, WorkspaceRoots,
+    Access, AccessPath, AgentOutcome, Approver, BudgetKind, ConversationEvent, ConversationEventKind,
+    DefaultSuggestions, Effect, Image, Message, ModelError, ModelEvent, NoApprover, NoOutputs, PatternContext,
+    PermissionPolicy, PermissionRule, Role, StopReason, ToolArguments, ToolProvider, ToolResult, ToolResultBlock,
+    Usage, WorkspaceRoots,
     conversation::transcript,
     error_kind::ErrorKind,
     permission::rule::RuleOrigin,
@@ -253,11 +254,11 @@ fn check_is_sendable(messages: &[Message]) {
 }
 
 fn reading(path: &str) -> Vec<Access> {
-    vec![Access::ReadPath(PathAccess::plain(PathBuf::from(path)))]
+    vec![Access::ReadPath(AccessPath::plain(PathBuf::from(path)))]
 }
 
 fn writing(path: &str) -> Vec<Access> {
-    vec![Access::WritePath(PathAccess::plain(PathBuf::from(path)))]
+    vec![Access::WritePath(AccessPath::plain(PathBuf::from(path)))]
 }
 
 fn provider() -> ScriptedProvider {

@@ -1,6 +1,6 @@
 //! The tools that read stored outputs, and their calls as a text for the receiver of a handle.
 
-use toolstead_domain::{OutputHandle, OutputReadParameters, Tool};
+use toolstead_domain::{OutputHandle, OutputReaderParameters, Tool};
 
 /// At most one tool for each way to read an output: the first callable one by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,10 +28,10 @@ impl OutputReaders {
                 part: part.into(),
             };
             match &tool.reads_outputs {
-                Some(OutputReadParameters::Lines { handle, first }) => {
+                Some(OutputReaderParameters::Lines { handle, first }) => {
                     readers.lines.get_or_insert_with(|| reader(handle, first));
                 }
-                Some(OutputReadParameters::Matches { handle, pattern }) => {
+                Some(OutputReaderParameters::Matches { handle, pattern }) => {
                     readers.matches.get_or_insert_with(|| reader(handle, pattern));
                 }
                 None => {}
@@ -66,13 +66,13 @@ mod tests {
 
     #[test]
     fn the_first_tool_of_each_kind_that_can_be_called_is_told_of() {
-        let reading = |name: &str, reading: OutputReadParameters| {
+        let reading = |name: &str, reading: OutputReaderParameters| {
             let mut tool = samples::tool(name);
             tool.reads_outputs = Some(reading);
             tool
         };
-        let lines = OutputReadParameters::lines("of", "from");
-        let matches = OutputReadParameters::matches("in", "like");
+        let lines = OutputReaderParameters::lines("of", "from");
+        let matches = OutputReaderParameters::matches("in", "like");
         let mut off = reading("a", lines.clone());
         off.enabled = false;
         let tools =

@@ -36,7 +36,7 @@ pub struct ShadowedTool {
 }
 
 /// Forms in which one dialect shows a tool.
-type DialectForms = OnceLock<Vec<Arc<RegisteredTool>>>;
+type ToolFormsInDialect = OnceLock<Vec<Arc<RegisteredTool>>>;
 
 /// A tool with its provider, and values that are derived from its definition on first use.
 pub struct RegisteredTool {
@@ -50,7 +50,7 @@ pub struct RegisteredTool {
     output: OnceLock<Option<ToolInputSchema>>,
     wire: OnceLock<Box<RawValue>>,
     /// Forms by dialect, each made when a caller first uses the dialect.
-    dialect_forms: OnceLock<Vec<(Dialect, DialectForms)>>,
+    dialect_forms: OnceLock<Vec<(Dialect, ToolFormsInDialect)>>,
 }
 
 /// The reason why a name does not lead to exactly one tool.
@@ -266,7 +266,7 @@ impl RegisteredTool {
                     dialects.push(alias.dialect);
                 }
             }
-            dialects.into_iter().map(|dialect| (dialect, DialectForms::new())).collect()
+            dialects.into_iter().map(|dialect| (dialect, ToolFormsInDialect::new())).collect()
         });
         let Some((_, forms)) = dialects.iter().find(|(one, _)| *one == dialect) else { return &[] };
         forms.get_or_init(|| {

@@ -15,12 +15,12 @@ const MAX_VECTORS: usize = 10_000;
 const MAX_CHARACTERS: usize = 1_000;
 
 /// Embeddings with a cache.
-pub(super) struct SimilarityModel {
+pub(super) struct EmbeddingSimilarity {
     embeddings: Arc<dyn Embeddings>,
     vectors: Mutex<HashMap<ContentDigest, Arc<[f32]>>>,
 }
 
-impl SimilarityModel {
+impl EmbeddingSimilarity {
     pub(super) fn new(embeddings: Arc<dyn Embeddings>) -> Self {
         Self { embeddings, vectors: Mutex::default() }
     }

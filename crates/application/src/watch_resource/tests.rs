@@ -60,7 +60,7 @@ async fn house(deny: &[&str]) -> House {
 }
 
 impl House {
-    async fn watched_by(&self, who: &str, uri: &str) -> Result<ResourceWatch, ErrorKind> {
+    async fn watched_by(&self, who: &str, uri: &str) -> Result<ResourceWatchGuard, ErrorKind> {
         let scope = Scope::of(Principal::new("user", who), "s");
         let command = WatchResourceCommand { uri: uri.into(), scope, client: "agent 1".into() };
         self.handler.handle(command).await.map_err(|failure| failure.kind)

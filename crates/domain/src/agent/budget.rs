@@ -20,7 +20,7 @@ pub struct Budgets {
 
 /// One of the limits, by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Budget {
+pub enum BudgetKind {
     /// Tool calls.
     Calls,
     /// Model answers.
@@ -33,7 +33,7 @@ pub enum Budget {
     Time,
 }
 
-impl Budget {
+impl BudgetKind {
     /// Returns the budget as one word. Its configuration key has the prefix `max_`.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -46,7 +46,7 @@ impl Budget {
     }
 }
 
-impl fmt::Display for Budget {
+impl fmt::Display for BudgetKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }

@@ -3,7 +3,7 @@
 //! `$ARGUMENTS` is replaced by everything that the user typed after the name, `$1` to `$99` by one word of it, and
 //! `{{.name}}` by the argument with that name. Inserted text is never searched for placeholders again.
 
-use crate::agent::definition::{PromptCommand, Skill};
+use crate::agent::definition::{Skill, UserPromptTemplate};
 use std::collections::BTreeMap;
 
 /// Maximum length of the resulting text, in bytes.
@@ -14,7 +14,7 @@ const ALL: &str = "$ARGUMENTS";
 
 /// Reason why the text cannot be produced.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum CommandTextError {
+pub enum ArgumentInsertionError {
     /// Required arguments are missing.
     #[error("it needs {}", .0.iter().map(|name| format!("`{name}=…`")).collect::<Vec<_>>().join(" and "))]
     Missing(Vec<String>),
@@ -23,13 +23,13 @@ pub enum CommandTextError {
     TooLong,
 }
 
-impl PromptCommand {
+impl UserPromptTemplate {
     /// Returns the text for what the user typed after the name. Words `name=value` set the argument with this name, if
     /// there is one; quotes hold blanks together.
     ///
     /// # Errors
-    /// [`CommandTextError`] if arguments are missing or the text is too long.
-    pub fn text(&self, typed: &str) -> Result<String, CommandTextError> {
+    /// [`ArgumentInsertionError`] if arguments are missing or the text is too long.
+    pub fn text(&self, typed: &str) -> Result<String, ArgumentInsertionError> {
         let mut named = BTreeMap::new();
         let mut rest = Vec::new();
         for word in words(typed) {
@@ -48,8 +48,8 @@ impl PromptCommand {
     /// Returns the text for these words and arguments.
     ///
     /// # Errors
-    /// [`CommandTextError`] if arguments are missing or the text is too long.
-    pub fn text_with(&self, typed: &str, named: &BTreeMap<String, String>) -> Result<String, CommandTextError> {
+    /// [`ArgumentInsertionError`] if arguments are missing or the text is too long.
+    pub fn text_with(&self, typed: &str, named: &BTreeMap<String, String>) -> Result<String, ArgumentInsertionError> {
         let mut values = BTreeMap::new();
         let mut missing = Vec::new();
         for argument in &self.arguments {
@@ -60,7 +60,7 @@ impl PromptCommand {
         }
         match missing.is_empty() {
             true => filled(&self.body, typed, &values),
-            false => Err(CommandTextError::Missing(missing)),
+            false => Err(ArgumentInsertionError::Missing(missing)),
         }
     }
 
@@ -74,20 +74,20 @@ impl Skill {
     /// Returns the instructions for these words.
     ///
     /// # Errors
-    /// [`CommandTextError::TooLong`] if the text is too long.
-    pub fn text(&self, typed: &str) -> Result<String, CommandTextError> {
+    /// [`ArgumentInsertionError::TooLong`] if the text is too long.
+    pub fn text(&self, typed: &str) -> Result<String, ArgumentInsertionError> {
         filled(&self.body, typed, &BTreeMap::new())
     }
 }
 
 /// Returns the body with all placeholders replaced. Words without a placeholder are appended.
-fn filled(body: &str, typed: &str, named: &BTreeMap<&str, &str>) -> Result<String, CommandTextError> {
+fn filled(body: &str, typed: &str, named: &BTreeMap<&str, &str>) -> Result<String, ArgumentInsertionError> {
     let typed = typed.trim();
     let words = words(typed);
     let (mut text, mut rest, mut is_used) = (String::new(), body, typed.is_empty());
     let push = |text: &mut String, part: &str| {
         text.push_str(part);
-        if text.len() > MOST_BYTES { Err(CommandTextError::TooLong) } else { Ok(()) }
+        if text.len() > MOST_BYTES { Err(ArgumentInsertionError::TooLong) } else { Ok(()) }
     };
     while let Some((at, length, place)) = next_place(rest, named) {
         push(&mut text, &rest[..at])?;
@@ -166,7 +166,7 @@ mod tests {
 
     #[track_caller]
     fn check(body: &str, typed: &str, expected: &str) {
-        assert_eq!(PromptCommand::new("c", "", body).text(typed).unwrap(), expected, "{body} {typed}");
+        assert_eq!(UserPromptTemplate::new("c", "", body).text(typed).unwrap(), expected, "{body} {typed}");
     }
 
     #[test]
@@ -188,7 +188,7 @@ mod tests {
     fn an_argument_with_a_name_is_given_has_a_default_or_is_missed() {
         let argument =
             |name: &str, default: Option<&str>| CommandArgument { name: name.into(), default: default.map(Into::into) };
-        let mut command = PromptCommand::new("c", "", "{{.who}} is {{.what}}. {{.other}}");
+        let mut command = UserPromptTemplate::new("c", "", "{{.who}} is {{.what}}. {{.other}}");
         command.arguments = vec![argument("who", None), argument("what", Some("here"))];
         assert_eq!(command.text("who='Ada L' what={{.who}}").unwrap(), "Ada L is {{.who}}. {{.other}}");
         assert_eq!(command.text("who=Ada more words").unwrap(), "Ada is here. {{.other}}\n\nArguments: more words");
@@ -198,14 +198,14 @@ mod tests {
 
     #[test]
     fn a_text_that_would_become_too_long_is_none() {
-        let command = PromptCommand::new("c", "", "$ARGUMENTS ".repeat(1_000));
-        assert_eq!(command.text(&"x".repeat(2_000)), Err(CommandTextError::TooLong));
+        let command = UserPromptTemplate::new("c", "", "$ARGUMENTS ".repeat(1_000));
+        assert_eq!(command.text(&"x".repeat(2_000)), Err(ArgumentInsertionError::TooLong));
     }
 
     proptest! {
         #[test]
         fn a_text_without_places_stays_as_it_is_and_nothing_panics(body in ".{0,80}", typed in ".{0,40}") {
-            let command = PromptCommand::new("c", "", body.clone());
+            let command = UserPromptTemplate::new("c", "", body.clone());
             let text = command.text(&typed).unwrap();
             if !command.takes_words() {
                 prop_assert!(text.starts_with(&body));

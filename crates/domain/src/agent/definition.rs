@@ -48,7 +48,7 @@ pub struct Skill {
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct PromptCommand {
+pub struct UserPromptTemplate {
     /// Name of the command, with `:` between the folders that contain it.
     pub name: Arc<str>,
     /// Description in one sentence, for the user.
@@ -95,7 +95,7 @@ impl Skill {
     }
 }
 
-impl PromptCommand {
+impl UserPromptTemplate {
     /// Creates a command with this text.
     pub fn new(name: impl Into<Arc<str>>, description: impl Into<String>, body: impl Into<String>) -> Self {
         Self {

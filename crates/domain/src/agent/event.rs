@@ -1,6 +1,6 @@
 //! Events of an agent's run for subscribers: a terminal, JSON lines, a console.
 
-use super::budget::Budget;
+use super::budget::BudgetKind;
 use crate::{
     conversation::{ConversationId, Delegation},
     error_kind::ErrorKind,
@@ -131,7 +131,7 @@ pub enum AgentOutcome {
     /// The run was cancelled.
     Cancelled,
     /// This budget is exhausted.
-    BudgetExhausted(Budget),
+    BudgetExhausted(BudgetKind),
     /// A hook or the user ended the run, for this reason.
     Stopped(String),
     /// The run repeated itself, and a warning to the model did not help.

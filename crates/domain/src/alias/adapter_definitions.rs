@@ -22,12 +22,12 @@ use std::sync::OnceLock;
 /// assert!(UNIX.find("dog").is_none());
 /// ```
 #[derive(Debug)]
-pub struct AdapterDefinitions {
+pub struct DialectToolDefinitions {
     json: &'static str,
     parsed: OnceLock<Map<String, Value>>,
 }
 
-impl AdapterDefinitions {
+impl DialectToolDefinitions {
     /// Takes the JSON text of an object. Each member is the definition of the tool of that name: an object with the
     /// `description` for models, the `inputSchema` and, if its answers have structured content there, the
     /// `outputSchema`.

@@ -1,7 +1,7 @@
 //! Dialect adapters: the appearance of a tool in another tool system.
 
 use crate::{
-    alias::{adapter_definitions::AdapterDefinitions, rewrite::Rewrite},
+    alias::{adapter_definitions::DialectToolDefinitions, rewrite::Rewrite},
     category::Category,
     error_kind::ErrorKind,
     tool_failure::ToolFailure,
@@ -29,7 +29,7 @@ pub struct DialectAdapter {
     /// Name of the tool in that system.
     pub name: &'static str,
     /// Definitions of the tools of that system.
-    pub definitions: &'static AdapterDefinitions,
+    pub definitions: &'static DialectToolDefinitions,
     /// Category in that system, if it differs.
     pub category: Option<Category>,
     /// Further steps on canonical arguments, for the defaults of that system.
@@ -73,7 +73,7 @@ impl PartialEq for DialectAdapter {
 
 impl DialectAdapter {
     /// Creates an adapter of the tool with this name in these definitions. It does not convert answers.
-    pub const fn new(name: &'static str, definitions: &'static AdapterDefinitions) -> Self {
+    pub const fn new(name: &'static str, definitions: &'static DialectToolDefinitions) -> Self {
         Self { name, definitions, category: None, defaults: &[], answer: |_| None }
     }
 

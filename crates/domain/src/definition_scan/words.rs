@@ -137,19 +137,19 @@ fn fold(character: char) -> char {
 
 /// Pattern of words: alternatives are separated by `|`, an alternative ending in `*` matches a prefix, and `~N` lets up
 /// to N words of the same sentence precede the next step.
-pub(super) struct WordPattern(Vec<Step>);
+pub(super) struct WordPattern(Vec<WordPatternStep>);
 
-struct Step {
+struct WordPatternStep {
     gap: usize,
-    alternatives: Vec<WordMatcher>,
+    alternatives: Vec<WordPatternAlternative>,
 }
 
-struct WordMatcher {
+struct WordPatternAlternative {
     text: String,
     is_prefix: bool,
 }
 
-impl WordMatcher {
+impl WordPatternAlternative {
     /// Parses an alternative. Its letters are [folded](fold) as those of a text are.
     fn parse(text: &str) -> Self {
         let (text, is_prefix) = text.strip_suffix('*').map_or((text, false), |prefix| (prefix, true));
@@ -168,7 +168,10 @@ impl WordPattern {
             match part.strip_prefix('~') {
                 Some(number) => gap = number.parse().unwrap_or_default(),
                 None => {
-                    steps.push(Step { gap, alternatives: part.split('|').map(WordMatcher::parse).collect() });
+                    steps.push(WordPatternStep {
+                        gap,
+                        alternatives: part.split('|').map(WordPatternAlternative::parse).collect(),
+                    });
                     gap = 0;
                 }
             }
@@ -186,7 +189,7 @@ impl WordPattern {
     }
 }
 
-fn follows(steps: &[Step], words: &[String], gap: usize) -> bool {
+fn follows(steps: &[WordPatternStep], words: &[String], gap: usize) -> bool {
     let Some((step, rest)) = steps.split_first() else { return true };
     for (at, word) in words.iter().enumerate().take(gap + 1) {
         if word == STOP {

@@ -15,7 +15,7 @@ const BETWEEN: &str = "\0";
 #[derive(Debug, Clone)]
 pub(crate) struct CommandPattern {
     /// Matcher for words joined by [`BETWEEN`].
-    words: Matcher,
+    words: CommandWordsMatcher,
     /// Text of the pattern without the escapes of `*`, for comparison with whole texts.
     literal: String,
     /// `true` if the pattern contains `;`, `|`, `<` or the like outside of quotes, and so describes a whole command
@@ -48,7 +48,7 @@ pub struct PatternWords {
 }
 
 #[derive(Debug, Clone)]
-enum Matcher {
+enum CommandWordsMatcher {
     /// Exactly this text, without a wildcard.
     Exact(String),
     /// Parts between wildcards, in each form of the pattern. A pattern with an open end has a second form, in which
@@ -56,7 +56,7 @@ enum Matcher {
     Wildcard(Vec<Vec<String>>),
 }
 
-impl Matcher {
+impl CommandWordsMatcher {
     fn of(mut parts: Vec<String>, open_end: bool) -> Self {
         if !open_end && parts.len() == 1 {
             return Self::Exact(parts.concat());
@@ -110,25 +110,25 @@ impl CommandPattern {
         }
         let literal = unescaped(text);
         let is_line = tokens.is_line;
-        Ok(Self { words: Matcher::of(tokens.parts, open_end), literal, is_line })
+        Ok(Self { words: CommandWordsMatcher::of(tokens.parts, open_end), literal, is_line })
     }
 
     /// Returns `true` if the pattern begins with a wildcard, and so allows any program.
     pub(crate) fn fits_any_program(&self) -> bool {
         let begins_open = |parts: &Vec<String>| parts.first().is_some_and(String::is_empty);
-        matches!(&self.words, Matcher::Wildcard(forms) if forms.iter().any(begins_open))
+        matches!(&self.words, CommandWordsMatcher::Wildcard(forms) if forms.iter().any(begins_open))
     }
 
     /// Returns `true` if an allow rule covers this command. Patterns cover plain commands only; any other command is
     /// covered only by a rule with its complete text.
     pub(crate) fn covers(&self, command: &CommandAccess) -> bool {
         match (&self.words, &command.clarity) {
-            (Matcher::Wildcard(_), ParseConfidence::Plain) => self.fits_words(&command.words),
-            (Matcher::Wildcard(_), ParseConfidence::Exact(_) | ParseConfidence::Opaque(_)) => false,
-            (Matcher::Exact(_), _) if self.literal == command.whole.trim() => true,
-            (Matcher::Exact(_), ParseConfidence::Plain) => self.fits_words(&command.words),
-            (Matcher::Exact(_), ParseConfidence::Exact(_)) => self.literal == command.text.trim(),
-            (Matcher::Exact(_), ParseConfidence::Opaque(_)) => false,
+            (CommandWordsMatcher::Wildcard(_), ParseConfidence::Plain) => self.fits_words(&command.words),
+            (CommandWordsMatcher::Wildcard(_), ParseConfidence::Exact(_) | ParseConfidence::Opaque(_)) => false,
+            (CommandWordsMatcher::Exact(_), _) if self.literal == command.whole.trim() => true,
+            (CommandWordsMatcher::Exact(_), ParseConfidence::Plain) => self.fits_words(&command.words),
+            (CommandWordsMatcher::Exact(_), ParseConfidence::Exact(_)) => self.literal == command.text.trim(),
+            (CommandWordsMatcher::Exact(_), ParseConfidence::Opaque(_)) => false,
         }
     }
 
@@ -143,7 +143,7 @@ impl CommandPattern {
     /// Returns the words of every command that the pattern covers; `None` for a pattern without wildcards, and for one
     /// that leaves the program open.
     pub(crate) fn outline(&self) -> Option<PatternWords> {
-        let Matcher::Wildcard(forms) = &self.words else { return None };
+        let CommandWordsMatcher::Wildcard(forms) = &self.words else { return None };
         let (first, rest) = forms.last()?.split_first()?;
         let mut words: Vec<&str> = first.split(BETWEEN).collect();
         // The text right before a wildcard is only the beginning of a word.
@@ -195,7 +195,7 @@ impl CommandPattern {
 
     /// Returns `true` unless the pattern is one command, word for word.
     pub(crate) fn has_wildcard(&self) -> bool {
-        matches!(self.words, Matcher::Wildcard(_))
+        matches!(self.words, CommandWordsMatcher::Wildcard(_))
     }
 }
 

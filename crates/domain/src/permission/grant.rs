@@ -1,7 +1,7 @@
 //! The permissions of one running call.
 
 use crate::{
-    access::{Access, AccessKind, PathAccess},
+    access::{Access, AccessKind, AccessPath},
     permission::{
         decision::{Cause, Verdict},
         policy::{PermissionPolicy, ReadRules},
@@ -62,7 +62,7 @@ impl CallGrant {
 
     /// Checks a change of a path in the same way, for the code that closes paths. An ask rule that names no path was
     /// approved together with the command.
-    pub fn objection_to_change(&self, path: PathAccess) -> Verdict {
+    pub fn objection_to_change(&self, path: AccessPath) -> Verdict {
         let access = Access::WritePath(path);
         match self.objection(&access) {
             Verdict::Ask if !self.policy.has_named_path_ask_rule(&self.tool, &access) => Verdict::Allow,
@@ -92,9 +92,9 @@ impl CallGrant {
         let mut approved = self.approved.clone();
         for access in &self.approved {
             let Some(path) = access.path() else { continue };
-            let real = PathAccess { lexical: path.real.clone(), ..path.clone() };
+            let real = AccessPath { lexical: path.real.clone(), ..path.clone() };
             let way = path.real.ancestors().skip(1).filter(|folder| self.roots().containing(folder).is_some());
-            approved.extend(way.map(|folder| Access::ReadPath(PathAccess::plain(folder))));
+            approved.extend(way.map(|folder| Access::ReadPath(AccessPath::plain(folder))));
             approved.push(match access.kind() {
                 AccessKind::Read => Access::ReadPath(real),
                 _ => Access::WritePath(real),
@@ -111,7 +111,7 @@ impl CallGrant {
 
     /// Returns a deny or ask rule that may catch reading or changing something below this folder, as far as that can be
     /// determined without the names of its entries.
-    pub fn rule_below(&self, folder: &PathAccess, kind: AccessKind) -> Option<Arc<PermissionRule>> {
+    pub fn rule_below(&self, folder: &AccessPath, kind: AccessKind) -> Option<Arc<PermissionRule>> {
         self.policy.layers().find_map(|layer| {
             let mut against = layer.rules.iter().filter(|rule| rule.effect != Effect::Allow);
             against.find(|rule| rule.may_catch_below(&self.tool, kind, folder, &layer.roots)).cloned()
@@ -119,7 +119,7 @@ impl CallGrant {
     }
 
     /// Returns the rules on reading below a folder, compiled once for a walk over many files.
-    pub fn reading_below(&self, folder: &PathAccess) -> FolderReadGrant<'_> {
+    pub fn reading_below(&self, folder: &AccessPath) -> FolderReadGrant<'_> {
         FolderReadGrant { rules: self.policy.read_rules(&self.tool, folder), approved: &self.approved }
     }
 
@@ -149,7 +149,7 @@ impl FolderReadGrant<'_> {
     }
 
     /// Returns `true` if a path below the folder may be read, as [`CallGrant::permits`] does.
-    pub fn permits(&self, path: &PathAccess) -> bool {
+    pub fn permits(&self, path: &AccessPath) -> bool {
         match self.rules.iter().map(|rules| rules.verdict(path)).max().unwrap_or(Verdict::Deny) {
             Verdict::Allow => true,
             Verdict::Ask => self.approved.iter().any(|approved| approved.covers_reading(path)),
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_yes_to_a_command_opens_what_was_asked_about_and_nothing_below_other_folders() {
-        let tree = |path: &str| PathAccess::plain(path).whole_tree();
+        let tree = |path: &str| AccessPath::plain(path).whole_tree();
         let operands = [Access::ReadPath(tree("/w/a")), Access::WritePath(tree("/w/x"))].into();
         let copy = CommandAccess { operands, ..CommandAccess::program(["cp", "-r", "a", "x"]) };
         let opened = |rules: &[&str]| {
@@ -191,7 +191,7 @@ mod tests {
             let grant = under(&rules, vec![Access::RunCommand(copy.clone())]);
             let is_open = |access: Access| grant.objection(&access) == Verdict::Allow;
             [Access::ReadPath, Access::WritePath].map(|access| {
-                ["/w/a/secret/key", "/w/x/secret/key"].map(|path| is_open(access(PathAccess::plain(path))))
+                ["/w/a/secret/key", "/w/x/secret/key"].map(|path| is_open(access(AccessPath::plain(path))))
             })
         };
         // A default, or a rule on commands or on the tool, required the approval: the folders in it were not shown.
@@ -207,14 +207,14 @@ mod tests {
 
     #[test]
     fn an_ask_rule_on_the_tool_as_a_whole_is_answered_once_its_command_runs() {
-        let approved = vec![Access::ReadPath(PathAccess::plain("/w"))];
+        let approved = vec![Access::ReadPath(AccessPath::plain("/w"))];
         for whole in ["bash", "*", "ba*"] {
             let grant = under(&[(Effect::Ask, whole), (Effect::Ask, "Read(secret/**)")], approved.clone());
             let grant = grant.of_running_command();
-            let read = |path: &str| Access::ReadPath(PathAccess::plain(path));
+            let read = |path: &str| Access::ReadPath(AccessPath::plain(path));
             assert!(grant.permits(&read("/w/a")) && !grant.permits(&read("/w/secret/key")), "{whole}");
-            let below = grant.reading_below(&PathAccess::plain("/w"));
-            let may_read = |path: &str| below.permits(&PathAccess::plain(path));
+            let below = grant.reading_below(&AccessPath::plain("/w"));
+            let may_read = |path: &str| below.permits(&AccessPath::plain(path));
             assert!(may_read("/w/a/b") && !may_read("/w/secret/key"), "{whole}");
             let hosts = under(&[(Effect::Ask, whole), (Effect::Ask, "WebFetch(domain:a.org)")], approved.clone());
             let objection = |host: &str| hosts.objection(&Access::ReachHost(host.into()));
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn only_ask_rules_that_name_paths_are_against_a_change_of_a_running_command() {
-        let change = |rules: &[(Effect, &str)]| under(rules, Vec::new()).objection_to_change(PathAccess::plain("/w/a"));
+        let change = |rules: &[(Effect, &str)]| under(rules, Vec::new()).objection_to_change(AccessPath::plain("/w/a"));
         let (ask, deny) = (Effect::Ask, Effect::Deny);
         for (rules, expected) in [
             (&[(ask, "Edit")][..], Verdict::Allow),
@@ -277,7 +277,7 @@ mod tests {
                 ..Default::default()
             };
             let tool = Tool::new(ToolName::parse("grep").unwrap(), Map::new(), Category::Search, ToolSource::BuiltIn);
-            let at = |tail: &str| PathAccess {
+            let at = |tail: &str| AccessPath {
                 lexical: format!("/w/{folder}{tail}").into(), real: format!("/w/{link}{tail}").into(), tree: false,
             };
             let approved = if is_approved { vec![Access::ReadPath(at("").whole_tree())] } else { Vec::new() };

@@ -1,6 +1,6 @@
 //! Path patterns in rules: the syntax of gitignore, anchored according to the effect of the rule.
 
-use crate::{access::PathAccess, workspace_roots::WorkspaceRoots};
+use crate::{access::AccessPath, workspace_roots::WorkspaceRoots};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use std::path::{Path, PathBuf};
 
@@ -98,12 +98,12 @@ impl PathPattern {
     }
 
     /// Returns `true` if every form of the path matches, as an allow rule requires.
-    pub(crate) fn covers(&self, path: &PathAccess, roots: &WorkspaceRoots) -> bool {
+    pub(crate) fn covers(&self, path: &AccessPath, roots: &WorkspaceRoots) -> bool {
         path.forms().all(|form| self.matches(form, path.tree, roots))
     }
 
     /// Returns `true` if any form of the path matches, which is enough for deny and ask rules.
-    pub(crate) fn touches(&self, path: &PathAccess, roots: &WorkspaceRoots) -> bool {
+    pub(crate) fn touches(&self, path: &AccessPath, roots: &WorkspaceRoots) -> bool {
         path.forms().any(|form| self.matches(form, path.tree, roots))
     }
 
@@ -116,7 +116,7 @@ impl PathPattern {
     }
 
     /// Returns `true` if something below the folder may match in some form.
-    pub(super) fn may_touch_below(&self, folder: &PathAccess, roots: &WorkspaceRoots) -> bool {
+    pub(super) fn may_touch_below(&self, folder: &AccessPath, roots: &WorkspaceRoots) -> bool {
         let meet = |within: &Path, folder: &Path| within.starts_with(folder) || folder.starts_with(within);
         folder.forms().any(|folder| match self.anchor {
             Anchor::Absolute => meet(&self.within, folder),
@@ -148,7 +148,7 @@ fn literal_beginning(pattern: &str) -> PathBuf {
 
 /// Returns the narrowest pattern of an allow rule that covers this path in all of its forms; `None` if there is no such
 /// pattern.
-pub(super) fn narrowest(path: &PathAccess) -> Option<String> {
+pub(super) fn narrowest(path: &AccessPath) -> Option<String> {
     let forms: Option<Vec<String>> =
         path.forms().map(|form| Some(literal(form.to_str()?.strip_prefix('/')?))).collect();
     let forms = forms?;
@@ -192,7 +192,7 @@ mod tests {
             ..PatternContext::default()
         };
         let tree = path.ends_with('/');
-        let access = PathAccess { tree, ..PathAccess::plain(path.trim_end_matches('/')) };
+        let access = AccessPath { tree, ..AccessPath::plain(path.trim_end_matches('/')) };
         assert_eq!(
             PathPattern::parse(pattern, &base, reach).unwrap().covers(&access, &roots),
             expected,

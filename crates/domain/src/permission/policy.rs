@@ -1,7 +1,7 @@
 //! The permission policy: combines rules, roots and defaults into the one decision on what runs.
 
 use crate::{
-    access::{Access, AccessKind, ParseConfidence, PathAccess},
+    access::{Access, AccessKind, AccessPath, ParseConfidence},
     category::Category,
     permission::{
         decision::{Cause, Decision, Finding, NearMiss, Verdict},
@@ -260,11 +260,11 @@ impl PermissionPolicy {
     }
 
     /// Returns the rules that may catch reading below a folder.
-    pub(super) fn read_rules<'a>(&'a self, tool: &'a Tool, folder: &PathAccess) -> Vec<ReadRules<'a>> {
+    pub(super) fn read_rules<'a>(&'a self, tool: &'a Tool, folder: &AccessPath) -> Vec<ReadRules<'a>> {
         self.layers().map(|layer| layer.own_read_rules(tool, folder)).collect()
     }
 
-    fn own_read_rules<'a>(&'a self, tool: &'a Tool, folder: &PathAccess) -> ReadRules<'a> {
+    fn own_read_rules<'a>(&'a self, tool: &'a Tool, folder: &AccessPath) -> ReadRules<'a> {
         let matters = |effect: Effect| {
             let rules = self.rules.iter().filter(move |rule| rule.effect == effect);
             rules
@@ -471,7 +471,7 @@ impl ReadRules<'_> {
         !self.is_inside || self.has_forbidden || !self.deny.is_empty() || !self.ask.is_empty()
     }
 
-    pub(super) fn verdict(&self, path: &PathAccess) -> Verdict {
+    pub(super) fn verdict(&self, path: &AccessPath) -> Verdict {
         let caught =
             |rules: &[&PermissionRule]| rules.iter().any(|rule| rule.catches_reading(self.tool, path, self.roots));
         let is_forbidden = || self.has_forbidden && path.forms().any(|form| self.roots.is_forbidden(form));

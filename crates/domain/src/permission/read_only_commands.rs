@@ -57,7 +57,7 @@ impl ReadOnlyCommands {
 mod tests {
     use super::*;
     use crate::{
-        access::{CommandAccess, ParseConfidence, PathAccess},
+        access::{AccessPath, CommandAccess, ParseConfidence},
         permission::decision::Cause,
         testing::samples,
     };
@@ -81,7 +81,7 @@ mod tests {
         let commands = ReadOnlyCommands::new(&["ls *", "cat *", "grep *", "find *", "git status *", "git branch"]);
         let mut tool = samples::tool("bash");
         tool.takes_command_lines = true;
-        let write = || part(Access::WritePath(PathAccess::plain("/w/a")));
+        let write = || part(Access::WritePath(AccessPath::plain("/w/a")));
         let once = |part| ApprovalPart { scopes: vec![ApprovalScope::Once], ..part };
         let without_rule = |part| ApprovalPart { rule: None, ..part };
         for (parts, expected) in [

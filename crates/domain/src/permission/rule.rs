@@ -6,7 +6,7 @@ mod kind;
 pub use crate::permission::rule_origin::RuleOrigin;
 
 use crate::{
-    access::{Access, AccessKind, PathAccess},
+    access::{Access, AccessKind, AccessPath},
     category::Category,
     context,
     permission::{command_pattern::PatternWords, path_pattern::PatternContext},
@@ -427,7 +427,7 @@ impl PermissionRule {
         &self,
         tool: &Tool,
         kind: AccessKind,
-        folder: &PathAccess,
+        folder: &AccessPath,
         roots: &WorkspaceRoots,
     ) -> bool {
         let head = match &self.head {
@@ -441,7 +441,7 @@ impl PermissionRule {
     }
 
     /// Returns `true` if the rule catches reading a path, provided that [it may](Self::may_catch_below).
-    pub(super) fn catches_reading(&self, tool: &Tool, path: &PathAccess, roots: &WorkspaceRoots) -> bool {
+    pub(super) fn catches_reading(&self, tool: &Tool, path: &AccessPath, roots: &WorkspaceRoots) -> bool {
         match self.spec_for(tool) {
             Ok(None) | Err(_) => true,
             Ok(Some(kind)) => kind.catches_reading(path, roots),

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 /// Class of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ChangeClass {
+pub enum ItemChangeKind {
     /// Title, description, icons or texts of schemas.
     Text,
     /// The schema of the arguments accepts less.
@@ -28,7 +28,7 @@ pub enum ChangeClass {
     Launch,
 }
 
-impl ChangeClass {
+impl ItemChangeKind {
     /// Returns the class for users.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -62,11 +62,11 @@ impl ChangeClass {
 /// let (old, new) = (json!({"description": "a"}), json!({"description": "b"}));
 /// assert_eq!(classify(ItemKind::Tool, Some(&old), Some(&new)), [ChangeClass::Text].into());
 /// ```
-pub fn classify(kind: ItemKind, old: Option<&Value>, new: Option<&Value>) -> BTreeSet<ChangeClass> {
+pub fn classify(kind: ItemKind, old: Option<&Value>, new: Option<&Value>) -> BTreeSet<ItemChangeKind> {
     let (old, new) = match (old, new) {
         (Some(old), Some(new)) => (old, new),
-        (None, Some(_)) => return [ChangeClass::Added].into(),
-        (Some(_), None) => return [ChangeClass::Removed].into(),
+        (None, Some(_)) => return [ItemChangeKind::Added].into(),
+        (Some(_), None) => return [ItemChangeKind::Removed].into(),
         (None, None) => return BTreeSet::new(),
     };
     let (before, after) = (fingerprinted(kind, old), fingerprinted(kind, new));
@@ -75,29 +75,29 @@ pub fn classify(kind: ItemKind, old: Option<&Value>, new: Option<&Value>) -> BTr
         return classes;
     }
     match kind {
-        ItemKind::Launch => return [ChangeClass::Launch].into(),
+        ItemKind::Launch => return [ItemChangeKind::Launch].into(),
         ItemKind::Tool => {}
         ItemKind::Instructions | ItemKind::Prompt | ItemKind::Resource | ItemKind::Template => {
-            return [ChangeClass::Text].into();
+            return [ItemChangeKind::Text].into();
         }
     }
     let ShapeComparison { is_wider, is_narrower } = compare(before.get("inputSchema"), after.get("inputSchema"));
     if is_wider {
-        classes.insert(ChangeClass::SchemaWidened);
+        classes.insert(ItemChangeKind::SchemaWidened);
     }
     if is_narrower {
-        classes.insert(ChangeClass::SchemaNarrowed);
+        classes.insert(ItemChangeKind::SchemaNarrowed);
     }
     if before.get("outputSchema").is_some() != after.get("outputSchema").is_some()
         || compare(before.get("outputSchema"), after.get("outputSchema")) != ShapeComparison::default()
     {
-        classes.insert(ChangeClass::Output);
+        classes.insert(ItemChangeKind::Output);
     }
     if has_weaker_hints(before.get("annotations"), after.get("annotations")) {
-        classes.insert(ChangeClass::HintsWeakened);
+        classes.insert(ItemChangeKind::HintsWeakened);
     }
     if classes.is_empty() || has_other_texts(&before, &after) {
-        classes.insert(ChangeClass::Text);
+        classes.insert(ItemChangeKind::Text);
     }
     classes
 }
@@ -139,7 +139,7 @@ mod tests {
             *new.pointer_mut(pointer).unwrap() = value.clone();
         }
         let classes = classify(ItemKind::Tool, Some(&old), Some(&new));
-        assert_eq!(classes.into_iter().map(ChangeClass::as_str).collect::<Vec<_>>(), expected, "{change}");
+        assert_eq!(classes.into_iter().map(ItemChangeKind::as_str).collect::<Vec<_>>(), expected, "{change}");
     }
 
     #[test]
@@ -158,8 +158,8 @@ mod tests {
         check(json!({"/outputSchema/type": "array"}), &["output schema"]);
         check(json!({"/annotations/readOnlyHint": false}), &["hints weakened"]);
         check(json!({"/annotations": {"readOnlyHint": true, "destructiveHint": false}}), &["text"]);
-        assert_eq!(classify(ItemKind::Tool, None, Some(&json!({}))), [ChangeClass::Added].into());
-        assert_eq!(classify(ItemKind::Prompt, Some(&json!({})), None), [ChangeClass::Removed].into());
-        assert_eq!(classify(ItemKind::Launch, Some(&json!("a")), Some(&json!("b"))), [ChangeClass::Launch].into());
+        assert_eq!(classify(ItemKind::Tool, None, Some(&json!({}))), [ItemChangeKind::Added].into());
+        assert_eq!(classify(ItemKind::Prompt, Some(&json!({})), None), [ItemChangeKind::Removed].into());
+        assert_eq!(classify(ItemKind::Launch, Some(&json!("a")), Some(&json!("b"))), [ItemChangeKind::Launch].into());
     }
 }

@@ -1,8 +1,8 @@
 //! Comparison of what a server offers now with the stored versions.
 
 use super::{
-    ChangePolicy, PendingDefinition,
-    change::{ChangeClass, classify},
+    ChangePolicy, PendingDefinitionChange,
+    change::{ItemChangeKind, classify},
     diff::diff,
     item::{DefinitionVersion, ItemKey, ItemKind, OfferedItem, VersionApproval, fingerprinted},
 };
@@ -37,14 +37,14 @@ pub struct DefinitionReview {
     /// Versions that are not stored yet.
     pub added: Vec<DefinitionVersion>,
     /// State of each offered item.
-    pub states: BTreeMap<ItemKey, ServedDefinition>,
+    pub states: BTreeMap<ItemKey, DefinitionChoice>,
     /// Findings, changes and required approvals for the operator, as sentences.
     pub notes: Vec<String>,
 }
 
 /// Way in which an item is served.
 #[derive(Debug, Clone, PartialEq)]
-pub enum ServedDefinition {
+pub enum DefinitionChoice {
     /// The offered definition is served.
     Current {
         /// `true` if it was approved despite a hard finding. Its findings are then not reported.
@@ -57,10 +57,10 @@ pub enum ServedDefinition {
         /// `true` if a user approved it although it has hard findings, so that they do not count.
         is_approved_by_user: bool,
         /// Change that requires approval, if the item is a tool and one does.
-        pending: Option<PendingDefinition>,
+        pending: Option<PendingDefinitionChange>,
     },
     /// The offered definition is served, and requires approval.
-    Unapproved(PendingDefinition),
+    Unapproved(PendingDefinitionChange),
 }
 
 /// Reviews an offer at the time `now`. `versions` are the stored versions of this server, in ascending order of their
@@ -210,9 +210,9 @@ impl<'a> ItemReviewer<'a> {
         }
     }
 
-    fn state(&self, latest: &DefinitionVersion) -> ServedDefinition {
+    fn state(&self, latest: &DefinitionVersion) -> DefinitionChoice {
         if latest.approval.is_some() {
-            return ServedDefinition::Current { is_approved: latest.has_hard_finding };
+            return DefinitionChoice::Current { is_approved: latest.has_hard_finding };
         }
         let is_passed = self.on_change == ChangePolicy::Pass && !latest.has_hard_finding;
         let OfferedItem { key, definition } = self.item;
@@ -220,24 +220,24 @@ impl<'a> ItemReviewer<'a> {
         let old = approved.and_then(|approved| approved.definition.as_ref());
         let classes = classify(key.kind, old, Some(definition));
         if is_passed {
-            return ServedDefinition::Current { is_approved: false };
+            return DefinitionChoice::Current { is_approved: false };
         }
         let is_withheld = latest.has_hard_finding || self.on_change == ChangePolicy::Quarantine;
         let asks = is_withheld || classes.iter().any(|class| class.requires_approval());
-        let pending = asks.then(|| PendingDefinition {
+        let pending = asks.then(|| PendingDefinitionChange {
             reason: reason(latest, &classes),
             diff: diff(key, old, Some(definition)),
             number: latest.number,
             is_withheld,
         });
         match (old, pending) {
-            (Some(old), pending) => ServedDefinition::Approved {
+            (Some(old), pending) => DefinitionChoice::Approved {
                 definition: old.clone(),
                 is_approved_by_user: approved.is_some_and(|approved| approved.has_hard_finding),
                 pending,
             },
-            (None, Some(pending)) => ServedDefinition::Unapproved(pending),
-            (None, None) => ServedDefinition::Current { is_approved: false },
+            (None, Some(pending)) => DefinitionChoice::Unapproved(pending),
+            (None, None) => DefinitionChoice::Current { is_approved: false },
         }
     }
 }
@@ -248,12 +248,12 @@ fn has_all_hard(version: &DefinitionVersion, findings: &[ScanFinding]) -> bool {
 }
 
 /// Returns the reason why a version requires approval, as a clause.
-fn reason(latest: &DefinitionVersion, classes: &BTreeSet<ChangeClass>) -> String {
+fn reason(latest: &DefinitionVersion, classes: &BTreeSet<ItemChangeKind>) -> String {
     if let Some(finding) = latest.findings.first().filter(|_| latest.has_hard_finding) {
         return finding.clone();
     }
     let named: Vec<&str> = classes.iter().map(|class| class.as_str()).collect();
-    match classes.contains(&ChangeClass::Added) {
+    match classes.contains(&ItemChangeKind::Added) {
         true => "its server added it after the server was first approved".to_owned(),
         false => format!("its definition changed since it was approved ({})", named.join(", ")),
     }
@@ -263,23 +263,23 @@ fn reason(latest: &DefinitionVersion, classes: &BTreeSet<ChangeClass>) -> String
 fn notes(
     key: &ItemKey,
     latest: &DefinitionVersion,
-    state: &ServedDefinition,
+    state: &DefinitionChoice,
     approved: Option<&DefinitionVersion>,
 ) -> Vec<String> {
-    let is_approved_by_user = matches!(state, ServedDefinition::Current { is_approved: true });
+    let is_approved_by_user = matches!(state, DefinitionChoice::Current { is_approved: true });
     let findings = latest.findings.iter().filter(|_| !is_approved_by_user);
     let mut notes: Vec<String> = findings.map(|finding| format!("{key}: {finding}")).collect();
     let pending = match state {
-        ServedDefinition::Current { .. } => None,
-        ServedDefinition::Unapproved(pending) => Some(pending),
-        ServedDefinition::Approved { pending, .. } if key.kind == ItemKind::Launch => {
+        DefinitionChoice::Current { .. } => None,
+        DefinitionChoice::Unapproved(pending) => Some(pending),
+        DefinitionChoice::Approved { pending, .. } if key.kind == ItemKind::Launch => {
             notes.push("the server is not started or reached in the approved way".to_owned());
             pending.as_ref()
         }
-        ServedDefinition::Approved { pending, .. } => {
+        DefinitionChoice::Approved { pending, .. } => {
             let old = approved.and_then(|approved| approved.definition.as_ref());
             let classes = classify(key.kind, old, latest.definition.as_ref());
-            let named: Vec<&str> = classes.into_iter().map(ChangeClass::as_str).collect();
+            let named: Vec<&str> = classes.into_iter().map(ItemChangeKind::as_str).collect();
             notes.push(format!(
                 "{key}: the approved definition is served; the offered one differs ({})",
                 named.join(", ")
@@ -310,11 +310,11 @@ mod tests {
         fn known(on_change: ChangePolicy) -> Self {
             let mut server = Self { versions: Vec::new(), on_change };
             let state = server.offer(&[("t", base())]);
-            assert_eq!(state["t"], ServedDefinition::Current { is_approved: false });
+            assert_eq!(state["t"], DefinitionChoice::Current { is_approved: false });
             server
         }
 
-        fn offer(&mut self, tools: &[(&str, Value)]) -> BTreeMap<String, ServedDefinition> {
+        fn offer(&mut self, tools: &[(&str, Value)]) -> BTreeMap<String, DefinitionChoice> {
             let items: Vec<OfferedItem> = tools
                 .iter()
                 .map(|(name, definition)| OfferedItem {
@@ -346,13 +346,13 @@ mod tests {
     }
 
     /// Returns the outcome for the tool: "current", "approved", and "asks" or "withheld".
-    fn outcome(state: &ServedDefinition) -> String {
-        let pending = |pending: &PendingDefinition| if pending.is_withheld { "withheld" } else { "asks" };
+    fn outcome(state: &DefinitionChoice) -> String {
+        let pending = |pending: &PendingDefinitionChange| if pending.is_withheld { "withheld" } else { "asks" };
         match state {
-            ServedDefinition::Current { .. } => "current".into(),
-            ServedDefinition::Approved { pending: None, .. } => "approved".into(),
-            ServedDefinition::Approved { pending: Some(one), .. } => format!("approved, {}", pending(one)),
-            ServedDefinition::Unapproved(one) => pending(one).into(),
+            DefinitionChoice::Current { .. } => "current".into(),
+            DefinitionChoice::Approved { pending: None, .. } => "approved".into(),
+            DefinitionChoice::Approved { pending: Some(one), .. } => format!("approved, {}", pending(one)),
+            DefinitionChoice::Unapproved(one) => pending(one).into(),
         }
     }
 
@@ -404,7 +404,7 @@ mod tests {
         assert_eq!((outcome(&states["t"]).as_str(), outcome(&states["u"]).as_str()), ("current", "withheld"));
         server.approve();
         let states = server.offer(&[("t", base()), ("u", json!({"description": "x\u{e0041}"}))]);
-        assert_eq!(states["u"], ServedDefinition::Current { is_approved: true });
+        assert_eq!(states["u"], DefinitionChoice::Current { is_approved: true });
     }
 
     #[test]
@@ -416,14 +416,14 @@ mod tests {
             for offered in [hiding("Adds."), hiding("Adds and more."), json!({"description": "Adds.", member: value})] {
                 let state = &server.offer(&[("t", offered)])["t"];
                 assert_eq!(outcome(state), "approved, withheld", "{member}");
-                assert!(matches!(state, ServedDefinition::Approved { is_approved_by_user: false, .. }), "{member}");
+                assert!(matches!(state, DefinitionChoice::Approved { is_approved_by_user: false, .. }), "{member}");
             }
             server.approve();
             let state = server.offer(&[("t", hiding("Adds."))]).remove("t").unwrap();
-            assert_eq!(state, ServedDefinition::Current { is_approved: true }, "{member}");
+            assert_eq!(state, DefinitionChoice::Current { is_approved: true }, "{member}");
             let state = &server.offer(&[("t", json!({"description": "Adds more."}))])["t"];
             assert_eq!(outcome(state), "approved", "{member}");
-            assert!(matches!(state, ServedDefinition::Approved { is_approved_by_user: true, .. }), "{member}");
+            assert!(matches!(state, DefinitionChoice::Approved { is_approved_by_user: true, .. }), "{member}");
         }
     }
 
@@ -449,7 +449,7 @@ mod tests {
         let mut server = Server::known(ChangePolicy::Pin);
         let wider = json!({"a": {"type": "string"}, "cc": {"type": "string"}});
         let states = server.offer(&[("t", with("/inputSchema/properties", wider))]);
-        let ServedDefinition::Approved { definition, pending: Some(pending), .. } = &states["t"] else {
+        let DefinitionChoice::Approved { definition, pending: Some(pending), .. } = &states["t"] else {
             panic!("{states:?}")
         };
         assert_eq!((definition, pending.number), (&base(), 2));
@@ -471,7 +471,7 @@ mod tests {
         assert!(list(&[]).is_empty());
         let states = list(std::slice::from_ref(&prompt));
         assert!(
-            matches!(&states[&prompt.key], ServedDefinition::Unapproved(pending) if pending.is_withheld),
+            matches!(&states[&prompt.key], DefinitionChoice::Unapproved(pending) if pending.is_withheld),
             "{states:?}"
         );
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// - a task belongs to its principal and to its session, and ends with the session;
 /// - stopping a task drops the future of its work.
 #[async_trait]
-pub trait Tasks: Send + Sync {
+pub trait TaskStarter: Send + Sync {
     /// Checks that one more task may begin.
     ///
     /// # Errors
@@ -54,7 +54,7 @@ impl NewTask {
 #[async_trait]
 pub trait TaskWork: Send {
     /// Does the work.
-    async fn run(self: Box<Self>, output: Arc<dyn TaskOutputSink>) -> TaskEnd;
+    async fn run(self: Box<Self>, output: Arc<dyn TaskOutputSink>) -> TaskWorkOutcome;
 }
 
 /// Output of work in progress.
@@ -65,7 +65,7 @@ pub trait TaskOutputSink: Send + Sync {
 
 /// Result of background work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TaskEnd {
+pub enum TaskWorkOutcome {
     /// The work succeeded.
     Succeeded,
     /// The work failed; its output contains the reason.
@@ -84,7 +84,7 @@ impl NoTasks {
 }
 
 #[async_trait]
-impl Tasks for NoTasks {
+impl TaskStarter for NoTasks {
     fn check_room(&self, _: &Principal, _: &str) -> Result<(), ToolFailure> {
         Err(Self::refusal())
     }

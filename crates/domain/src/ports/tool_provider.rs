@@ -14,7 +14,7 @@ use crate::{
     },
     principal::Principal,
     provider_identity::ProviderIdentity,
-    task_request::TaskRequest,
+    task_request::TaskMethodRequest,
     tool::Tool,
     tool_call::{CallId, ToolCall},
     tool_failure::ToolFailure,
@@ -151,7 +151,7 @@ pub trait ToolProvider: Send + Sync {
     /// [`ToolFailure`]; `not_found` for an unknown task.
     async fn task<'s, 'c, 'r, 'x>(
         &'s self,
-        request: &'c TaskRequest,
+        request: &'c TaskMethodRequest,
         context: &'r CallContext<'x>,
     ) -> Result<Map<String, Value>, ToolFailure> {
         let _ = (request, context);

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    access::{Access, BuiltInCommandRule, CommandAccess, ParseConfidence, PathAccess, RulePrefixLengths},
+    access::{Access, AccessPath, BuiltInCommandRule, CommandAccess, ParseConfidence, RulePrefixLengths},
     permission::decision::Verdict,
     ports::{
         approver::ApprovalScope,
@@ -32,8 +32,8 @@ fn shared() -> impl Strategy<Value = Arc<str>> {
     any::<String>().prop_map(Into::into)
 }
 
-fn path() -> impl Strategy<Value = PathAccess> {
-    (any::<String>(), any::<String>(), any::<bool>()).prop_map(|(lexical, real, tree)| PathAccess {
+fn path() -> impl Strategy<Value = AccessPath> {
+    (any::<String>(), any::<String>(), any::<bool>()).prop_map(|(lexical, real, tree)| AccessPath {
         lexical: lexical.into(),
         real: real.into(),
         tree,
@@ -137,7 +137,7 @@ fn tool() -> impl Strategy<Value = Tool> {
             tool.enabled = enabled;
             tool.takes_command_lines = !enabled;
             (tool.passes_references_on, tool.stands_alone) = (enabled, !enabled);
-            tool.reads_outputs = enabled.then(|| OutputReadParameters::lines("path", "offset"));
+            tool.reads_outputs = enabled.then(|| OutputReaderParameters::lines("path", "offset"));
             let short = json!({"description": "short"}).as_object().cloned().unwrap();
             tool = if enabled { tool.advertised_as(short) } else { tool };
             if let Some(missing) = missing.filter(|_| tool.availability == Availability::Available) {
@@ -189,7 +189,7 @@ fn words_are_those_of_everywhere_else() {
     assert_eq!((&row["outcome"], &row["id"]), (&json!("succeeded"), &json!(samples::call_id(1).to_string())));
     let failed = serde_json::to_value(ExecutionOutcome::Failed(ErrorKind::StaleFile, "changed".into())).unwrap();
     assert_eq!(failed, json!({"failed": ["stale_file", "changed"]}));
-    let written = serde_json::to_value(Access::WritePath(PathAccess::plain("/w/a"))).unwrap();
+    let written = serde_json::to_value(Access::WritePath(AccessPath::plain("/w/a"))).unwrap();
     assert_eq!(written, json!({"write_path": {"lexical": "/w/a", "real": "/w/a", "tree": false}}));
 }
 

@@ -2,7 +2,7 @@
 
 use super::{lock, signal::WaitableCounter};
 use crate::{
-    access::{Access, PathAccess},
+    access::{Access, AccessPath},
     client_profile::LogLevel,
     context::{
         ContextCatalogue, Prompt, Resource, ResourceTemplate,
@@ -208,7 +208,7 @@ impl ContextProvider for ScriptedContext {
             }
             ContextRequest::Get { .. } => None,
         };
-        Ok(path.map(|path| Access::ReadPath(PathAccess::plain(path))).into_iter().collect())
+        Ok(path.map(|path| Access::ReadPath(AccessPath::plain(path))).into_iter().collect())
     }
 
     async fn answer(&self, request: &ContextRequest, _: &CallContext<'_>) -> Result<Map<String, Value>, ToolFailure> {

@@ -231,7 +231,7 @@ impl<'a> SchemaGraph<'a> {
 
     /// Returns the number of schemas once every reference is expanded.
     fn written_out(&self, families: &SchemaCycles) -> Result<u64, UnboundedCost> {
-        let mut totals = SchemaTotals { graph: self, families, of: vec![None; self.schemas.len()] };
+        let mut totals = SchemaTotalCache { graph: self, families, of: vec![None; self.schemas.len()] };
         let SchemaTotal { schemas, depth, .. } = totals.of_family(0, 0)?;
         match (schemas > MAX_SCHEMAS, depth > MAX_DEPTH) {
             (true, _) => Err(UnboundedCost::Schemas),
@@ -269,13 +269,13 @@ struct SchemaTotal {
 }
 
 /// Totals of schemas that are already counted, so that a schema with many references is counted once.
-struct SchemaTotals<'a, 'g> {
+struct SchemaTotalCache<'a, 'g> {
     graph: &'g SchemaGraph<'a>,
     families: &'g SchemaCycles,
     of: Vec<Option<SchemaTotal>>,
 }
 
-impl SchemaTotals<'_, '_> {
+impl SchemaTotalCache<'_, '_> {
     /// Returns the total of a group of schemas. `above` limits the recursion: deeper schemas are rejected anyway.
     fn of_family(&mut self, at: usize, above: usize) -> Result<SchemaTotal, UnboundedCost> {
         if let Some(total) = self.of[at] {

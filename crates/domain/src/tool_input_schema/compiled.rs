@@ -43,14 +43,14 @@ const PATTERN_MEMORY: usize = 256 << 10;
 pub struct ToolInputSchema {
     schema: Value,
     formats: FormatValidation,
-    engine: ValidationBackend,
+    engine: ValidationProcess,
     /// `false` if no value can be too long.
     limits_lengths: bool,
     has_defaults: bool,
 }
 
 #[derive(Debug)]
-enum ValidationBackend {
+enum ValidationProcess {
     /// Compiled in this process; each place of an instance has this cost.
     InProcess(Box<Validator>, InstanceLocationCost),
     /// Not compiled in this process.
@@ -76,12 +76,12 @@ impl ToolInputSchema {
         check_size(schema)?;
         let engine = match bounds::cost(schema) {
             Ok(cost) => match validator(schema, formats, PATTERN_MEMORY) {
-                Ok(validator) => ValidationBackend::InProcess(Box::new(validator), cost),
+                Ok(validator) => ValidationProcess::InProcess(Box::new(validator), cost),
                 // The pattern is either too large for this process or invalid.
-                Err(_) if cost.patterns > 0 => ValidationBackend::Separate(UnboundedCost::Patterns),
+                Err(_) if cost.patterns > 0 => ValidationProcess::Separate(UnboundedCost::Patterns),
                 Err(invalid) => return Err(invalid),
             },
-            Err(NotCompiled::Unbounded(unbounded)) => ValidationBackend::Separate(unbounded),
+            Err(NotCompiled::Unbounded(unbounded)) => ValidationProcess::Separate(unbounded),
             Err(NotCompiled::Dangling(reference)) => {
                 let what = "which it does not contain, and references to other documents are not followed";
                 return Err(InvalidSchema { reason: format!("the schema refers to {reference}, {what}") });
@@ -98,10 +98,10 @@ impl ToolInputSchema {
         check_size(schema)?;
         let validator = validator(schema, formats, 1 << 20)?;
         let free = InstanceLocationCost { schemas: 1, patterns: 0, backtracks: false };
-        Ok(Self::new(schema, formats, ValidationBackend::InProcess(Box::new(validator), free)))
+        Ok(Self::new(schema, formats, ValidationProcess::InProcess(Box::new(validator), free)))
     }
 
-    fn new(schema: &Value, formats: FormatValidation, engine: ValidationBackend) -> Self {
+    fn new(schema: &Value, formats: FormatValidation, engine: ValidationProcess) -> Self {
         let limits_lengths = has_member(schema, &["maxLength", "maxItems", "maxProperties"]);
         Self { schema: schema.clone(), formats, engine, limits_lengths, has_defaults: has_member(schema, &["default"]) }
     }
@@ -135,9 +135,9 @@ impl ToolInputSchema {
         let is_too_long = !kept.is_empty();
         let only_too_long = |violations| Err(InvalidArguments { violations, more: UnlistedViolations::Unknown }.into());
         let (validator, cost) = match &self.engine {
-            ValidationBackend::InProcess(validator, cost) => (validator, *cost),
-            ValidationBackend::Separate(_) if is_too_long => return only_too_long(kept),
-            ValidationBackend::Separate(unbounded) => return Err(ArgumentValidationError::Unbounded(*unbounded)),
+            ValidationProcess::InProcess(validator, cost) => (validator, *cost),
+            ValidationProcess::Separate(_) if is_too_long => return only_too_long(kept),
+            ValidationProcess::Separate(unbounded) => return Err(ArgumentValidationError::Unbounded(*unbounded)),
         };
         let load = InstanceSize::of(arguments);
         let collects = load.looked_at(cost) <= MAX_COLLECTING_STEPS;

@@ -96,7 +96,7 @@ pub struct UnreadableTokens {
 
 /// Tokens that were deleted at sign-out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DeletedTokens {
+pub struct TokenRevocationReport {
     /// Issuer of the tokens.
     pub issuer: String,
     /// Origin that the tokens were sent to.
@@ -107,7 +107,7 @@ pub struct DeletedTokens {
 
 /// Sign-in in progress: the user opens its page, which redirects the browser to this process with a code.
 #[derive(Debug)]
-pub struct SignIn {
+pub struct SignInFlow {
     accounts: Arc<Inner>,
     issuer: IssuerClient,
     grant: &'static GrantDefinition,
@@ -118,7 +118,7 @@ pub struct SignIn {
 
 /// Authorization code of a redirect.
 #[derive(Debug)]
-pub struct SignInCode(AuthorizationCode);
+pub struct SignInRedirectCode(AuthorizationCode);
 
 impl Accounts {
     /// Creates accounts. Sends and reads nothing yet.
@@ -134,7 +134,7 @@ impl Accounts {
     ///
     /// # Errors
     /// Returns [`SignInError`].
-    pub fn begin(&self, principal: &Principal, grant: &'static GrantDefinition) -> Result<SignIn, SignInError> {
+    pub fn begin(&self, principal: &Principal, grant: &'static GrantDefinition) -> Result<SignInFlow, SignInError> {
         let (resource, issuer) = self.resource_of(grant)?;
         self.inner.begin(principal, &resource, issuer)
     }
@@ -170,7 +170,7 @@ impl Accounts {
         &self,
         principal: &Principal,
         grant: &'static GrantDefinition,
-    ) -> Result<Vec<DeletedTokens>, SignInError> {
+    ) -> Result<Vec<TokenRevocationReport>, SignInError> {
         let vault = self.inner.vault()?;
         let mut keys = vault.list(principal).await?.keys;
         keys.retain(|key| key.grant() == grant.name);
@@ -185,7 +185,7 @@ impl Accounts {
         for key in keys {
             if let Some(revoked) = self.forget(vault, &key).await? {
                 let (issuer, origin) = (key.issuer_alone().to_owned(), key.origin().to_owned());
-                all.push(DeletedTokens { issuer, origin, revoked });
+                all.push(TokenRevocationReport { issuer, origin, revoked });
             }
         }
         Ok(all)
@@ -293,13 +293,13 @@ impl Inner {
         principal: &Principal,
         resource: &ProtectedResource,
         issuer: IssuerClient,
-    ) -> Result<SignIn, SignInError> {
+    ) -> Result<SignInFlow, SignInError> {
         let grant = self.grant(resource)?;
         self.vault()?;
         let key = token_key(principal, resource, &issuer.client);
         let loopback = LoopbackListener::listen().map_err(SignInError::Begin)?;
         let attempt = SignInAttempt::begin(&issuer.client, grant.scopes, loopback.redirect_uri())?;
-        Ok(SignIn { accounts: self.clone(), issuer, grant, key, attempt, loopback })
+        Ok(SignInFlow { accounts: self.clone(), issuer, grant, key, attempt, loopback })
     }
 
     /// Returns headers with a token other than `refused` that does not expire soon. Renewals of one account run one at
@@ -356,7 +356,7 @@ impl Inner {
     }
 }
 
-impl SignIn {
+impl SignInFlow {
     /// Returns the page for the user to open.
     pub fn page(&self) -> &Url {
         &self.attempt.page
@@ -366,8 +366,8 @@ impl SignIn {
     ///
     /// # Errors
     /// Returns [`SignInError`].
-    pub async fn wait_for_code(&self) -> Result<SignInCode, SignInError> {
-        self.loopback.wait_for_code(&self.attempt).await.map(SignInCode)
+    pub async fn wait_for_code(&self) -> Result<SignInRedirectCode, SignInError> {
+        self.loopback.wait_for_code(&self.attempt).await.map(SignInRedirectCode)
     }
 
     /// Reads a text that the user pasted: the whole URL that the page redirected to, or the code alone. An inner `Err`
@@ -375,9 +375,9 @@ impl SignIn {
     ///
     /// # Errors
     /// Returns [`SignInError`].
-    pub fn pasted(&self, text: &str) -> Result<Result<SignInCode, &'static str>, SignInError> {
+    pub fn pasted(&self, text: &str) -> Result<Result<SignInRedirectCode, &'static str>, SignInError> {
         match self.attempt.pasted(text) {
-            Ok(code) => Ok(Ok(SignInCode(code))),
+            Ok(code) => Ok(Ok(SignInRedirectCode(code))),
             Err(RedirectError::Foreign(why)) => Ok(Err(why)),
             Err(RedirectError::Over(error)) => Err(error),
         }
@@ -387,7 +387,7 @@ impl SignIn {
     ///
     /// # Errors
     /// Returns [`SignInError`]; nothing is stored in this case.
-    pub async fn finish(self, code: SignInCode) -> Result<GrantStatus, SignInError> {
+    pub async fn finish(self, code: SignInRedirectCode) -> Result<GrantStatus, SignInError> {
         // Runs in a task, so that a grant is always either stored or revoked, even if the caller is cancelled.
         let finishing = tokio::spawn(async move {
             let Self { accounts, issuer, grant, key, attempt, loopback } = self;
@@ -417,7 +417,7 @@ impl SignIn {
 }
 
 #[cfg(test)]
-impl SignInCode {
+impl SignInRedirectCode {
     pub(super) fn code(&self) -> &str {
         self.0.secret.expose()
     }

@@ -38,7 +38,7 @@ struct SignInWaiters {
 }
 
 /// Waiting call. When the last one is dropped and no user has opened the page, the sign-in ends.
-pub(super) struct WaitingCall(Arc<SharedSignIn>);
+pub(super) struct WaitingCallGuard(Arc<SharedSignIn>);
 
 impl SharedSignIns {
     /// Joins the sign-in in progress, or begins one.
@@ -46,7 +46,7 @@ impl SharedSignIns {
         &self,
         key: TokenLookupKey,
         begin: impl FnOnce() -> Result<SharedSignIn, E>,
-    ) -> Result<WaitingCall, E> {
+    ) -> Result<WaitingCallGuard, E> {
         let mut all = lock(&self.0);
         if let Some(waiting) = all.get(&key).and_then(SharedSignIn::joined) {
             return Ok(waiting);
@@ -54,7 +54,7 @@ impl SharedSignIns {
         let shared = Arc::new(begin()?);
         lock(&shared.calls).waiting += 1;
         all.insert(key, shared.clone());
-        Ok(WaitingCall(shared))
+        Ok(WaitingCallGuard(shared))
     }
 }
 
@@ -71,13 +71,13 @@ impl SharedSignIn {
     }
 
     /// Adds a waiting call unless the sign-in is over. The last call to leave ends it under the same lock.
-    fn joined(self: &Arc<Self>) -> Option<WaitingCall> {
+    fn joined(self: &Arc<Self>) -> Option<WaitingCallGuard> {
         let mut calls = lock(&self.calls);
         if self.is_over() {
             return None;
         }
         calls.waiting += 1;
-        Some(WaitingCall(self.clone()))
+        Some(WaitingCallGuard(self.clone()))
     }
 
     fn is_over(&self) -> bool {
@@ -105,7 +105,7 @@ impl SharedSignIn {
     }
 }
 
-impl WaitingCall {
+impl WaitingCallGuard {
     /// Asks the client of this call to send its user to the page, unless another call's client has been asked. Waits
     /// for the outcome.
     pub(super) async fn ask_user(
@@ -158,7 +158,7 @@ impl WaitingCall {
     }
 }
 
-impl Drop for WaitingCall {
+impl Drop for WaitingCallGuard {
     fn drop(&mut self) {
         let mut calls = lock(&self.0.calls);
         calls.waiting -= 1;

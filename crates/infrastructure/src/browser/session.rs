@@ -100,7 +100,7 @@ pub(crate) enum BrowserSessionError {
 
 /// The condition to wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WaitCondition {
+pub(crate) enum PageLoadCondition {
     /// The document and everything in it is loaded.
     Loaded,
     /// The page has sent no request for this time.
@@ -254,7 +254,7 @@ impl BrowserSession {
         if let Some((_, why)) = refused {
             return Err(BrowserSessionError::NotReached(why));
         }
-        self.wait(WaitCondition::Loaded, end).await
+        self.wait(PageLoadCondition::Loaded, end).await
     }
 
     /// Waits until the main frame of a tab is known: a page that loads earlier would report neither itself nor its
@@ -323,13 +323,13 @@ impl BrowserSession {
     ///
     /// # Errors
     /// [`BrowserSessionError::TimedOut`].
-    pub(crate) async fn wait(&self, until: WaitCondition, end: Instant) -> Result<(), BrowserSessionError> {
+    pub(crate) async fn wait(&self, until: PageLoadCondition, end: Instant) -> Result<(), BrowserSessionError> {
         let is_loaded = |state: &BrowserState| match state.current() {
             Some(tab) if tab.is_loading => None,
             Some(_) | None => Some(()),
         };
         self.when(end, is_loaded).await?;
-        let WaitCondition::Quiet(quiet) = until else { return Ok(()) };
+        let PageLoadCondition::Quiet(quiet) = until else { return Ok(()) };
         loop {
             let is_still = |state: &BrowserState| {
                 let is_still = |tab: &Tab| !tab.is_loading && tab.open_requests.is_empty();

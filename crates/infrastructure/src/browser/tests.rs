@@ -11,7 +11,7 @@ use crate::{
     browser::{
         actions::PageCondition,
         program::{self, BrowserLaunch},
-        session::{BrowserSession, BrowserSessionError, WaitCondition},
+        session::{BrowserSession, BrowserSessionError, PageLoadCondition},
         snapshot::SnapshotDiff,
         state::{DialogAnswer, DownloadState, HostJudge, PageRefusal},
     },
@@ -159,7 +159,7 @@ async fn a_page_is_filled_in_and_told_with_what_changed() {
     session.wait_for(&PageCondition::Selector("h1".into()), end()).await.unwrap();
     session.wait_for(&PageCondition::Text("Second".into()), end()).await.unwrap();
     assert_eq!(session.click(name, false).await, Err(BrowserSessionError::Stale(name)));
-    session.wait(WaitCondition::Quiet(Duration::from_millis(200)), end()).await.unwrap();
+    session.wait(PageLoadCondition::Quiet(Duration::from_millis(200)), end()).await.unwrap();
     assert!(!rig.network.resolved().contains(&"evil.example".to_owned()));
 }
 

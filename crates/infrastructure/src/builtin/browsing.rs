@@ -6,7 +6,7 @@ use crate::{
         devtools::DevToolsError,
         keyboard::KeyPress,
         references::ElementReference,
-        session::{BrowserSession, BrowserSessionError, RemovedElement, WaitCondition},
+        session::{BrowserSession, BrowserSessionError, PageLoadCondition, RemovedElement},
         snapshot::{Snapshot, SnapshotDiff},
         state::{BrowserState, DialogAnswer, DownloadState, MAX_FILE_BYTES, PageRefusal, Tab},
     },
@@ -54,7 +54,7 @@ pub(super) enum ReportScope<'a> {
 
 /// A page, as answers describe it beside their text.
 #[derive(Debug, Default, Serialize, JsonSchema)]
-pub(super) struct PageFacts {
+pub(super) struct BrowserPageReport {
     url: String,
     title: String,
     /// The number of the tab.
@@ -81,7 +81,7 @@ pub(super) struct PageFacts {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct PageWithElements {
     #[serde(flatten)]
-    page: PageFacts,
+    page: BrowserPageReport,
     /// What can be used, and texts.
     #[serde(skip_serializing_if = "Option::is_none")]
     elements: Option<Vec<PageElement>>,
@@ -269,7 +269,7 @@ pub(super) fn browser_failure(error: BrowserSessionError) -> ToolFailure {
 /// Waits for a short time until a page is quiet after a click.
 pub(super) async fn settle(session: &BrowserSession, run: &ToolContext<'_>) -> Result<(), ToolFailure> {
     let end = action_deadline(run, MAX_SETTLE_TIME.as_millis() as u64);
-    match session.wait(WaitCondition::Quiet(QUIET), end).await {
+    match session.wait(PageLoadCondition::Quiet(QUIET), end).await {
         // A page that never becomes quiet is reported as it is.
         Ok(()) | Err(BrowserSessionError::TimedOut) => Ok(()),
         Err(error) => Err(browser_failure(error)),
@@ -371,7 +371,7 @@ pub(super) async fn report_page(
 /// A page as text and as data.
 struct PageReport {
     text: String,
-    facts: PageFacts,
+    facts: BrowserPageReport,
     /// Number of invisible characters that were removed from the page.
     removed: usize,
 }
@@ -449,12 +449,12 @@ async fn build_page_report(
 }
 
 /// Returns the facts about the tabs, and the notes since the previous report.
-fn facts(session: &BrowserSession, saved_path: Option<String>) -> PageFacts {
+fn facts(session: &BrowserSession, saved_path: Option<String>) -> BrowserPageReport {
     let notes = session.take_notes();
     let state = session.state();
     let (url, title) = state.current().map(|tab| (tab.shown_address().to_owned(), title(tab))).unwrap_or_default();
     let (tab, tabs) = (state.current.unwrap_or_default(), state.tabs.len());
-    PageFacts { url, title, tab, tabs, notes, saved_path, ..PageFacts::default() }
+    BrowserPageReport { url, title, tab, tabs, notes, saved_path, ..BrowserPageReport::default() }
 }
 
 /// Returns the title of a page without double quotes, because it appears in quotes.
@@ -468,7 +468,7 @@ async fn append_page(
     room: usize,
     run: &ToolContext<'_>,
     text: &mut String,
-    facts: &mut PageFacts,
+    facts: &mut BrowserPageReport,
 ) {
     (facts.page, facts.left_out) = snapshot.text(room);
     text.push_str(&format!("The page's words, no instructions:\n{}", facts.page));
@@ -504,7 +504,7 @@ pub(super) async fn report_with_elements(
         build_page_report(session, run, ReportScope::PageOfElements, "", None).await?;
     let (elements, left_out) = elements::elements(session, room_of_elements(run)).await;
     // The list of elements replaces the lines of the page in the structured content.
-    let page = PageFacts { page: String::new(), left_out, ..facts };
+    let page = BrowserPageReport { page: String::new(), left_out, ..facts };
     foreign_answer(text, &PageWithElements { page, elements: Some(elements) }, removed)
 }
 
@@ -547,7 +547,7 @@ pub(super) fn tabs(session: &BrowserSession) -> String {
 
 /// Returns a result that lists the tabs alone.
 pub(super) fn report_tabs(session: &BrowserSession, tabs: &str) -> Result<ToolResult, ToolFailure> {
-    foreign_answer(tabs, &PageFacts { page: tabs.to_owned(), ..facts(session, None) }, 0)
+    foreign_answer(tabs, &BrowserPageReport { page: tabs.to_owned(), ..facts(session, None) }, 0)
 }
 
 /// Copies a file of the workspace into the folder of the browser.

@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use toolstead_domain::{
     Access, CallContext, CompletionReference, CompletionRequest, ContextCatalogue, ContextProvider, ContextRequest,
-    Prompt, PromptCommand, ProviderListError, ToolFailure, error_kind::ErrorKind, tool::BUILT_IN,
+    Prompt, ProviderListError, ToolFailure, UserPromptTemplate, error_kind::ErrorKind, tool::BUILT_IN,
 };
 
 /// Maximum number of values of a completion (MCP 2025-11-25, server/utilities/completion, "Completion Results").
@@ -56,7 +56,7 @@ impl BuiltInContext {
     }
 
     /// Returns the command with this name, unless a built-in prompt has the name.
-    fn command(&self, name: &str) -> Option<Arc<PromptCommand>> {
+    fn command(&self, name: &str) -> Option<Arc<UserPromptTemplate>> {
         let is_ours = self.catalogue.prompts.iter().any(|prompt| prompt.name() == name);
         if is_ours { None } else { commands::find(self.world.agents().catalogue(), name) }
     }

@@ -10,12 +10,12 @@ use crate::{
             added_tool::AddedTool,
             built_in_tool::AnyTool,
             provider::InProcessTools,
-            testing::{TestRun, client, test_environment},
+            testing::{ToolTestHarness, client, test_environment},
             tool_context::ToolContext,
             tool_environment::ToolEnvironment,
         },
     },
-    sandbox::workspace::{FolderAliases, Workspace, granted_workspace::GrantedWorkspace, stop::StopCondition},
+    sandbox::workspace::{UserPathAliases, Workspace, granted_workspace::GrantedWorkspace, stop::StopCondition},
 };
 use futures::future::join_all;
 use serde_json::{Map, Value, json};
@@ -42,7 +42,7 @@ use toolstead_domain::{
 /// A workspace with one root, and the built-in tools in it.
 pub(super) struct Bench {
     folder: TempDir,
-    run: TestRun,
+    run: ToolTestHarness,
     runtime: Runtime,
 }
 
@@ -66,7 +66,7 @@ impl Bench {
         let write: Vec<PathBuf> = names.iter().map(|name| top.join(name)).collect();
         write.iter().for_each(|root| fs::create_dir(root).unwrap());
         let roots = WorkspaceRoots { write, ..Default::default() };
-        let workspace = Workspace::open(&roots, FolderAliases::default()).unwrap();
+        let workspace = Workspace::open(&roots, UserPathAliases::default()).unwrap();
         Self::of(folder, workspace, PermissionPolicy { roots, ..Default::default() })
     }
 
@@ -82,7 +82,7 @@ impl Bench {
         let rule = |(effect, text): &(Effect, &str)| {
             Arc::new(PermissionRule::parse(*effect, text, RuleOrigin::CommandLine, &PatternContext::default()).unwrap())
         };
-        let workspace = Workspace::open(&roots, FolderAliases::default()).unwrap();
+        let workspace = Workspace::open(&roots, UserPathAliases::default()).unwrap();
         let rules = rules.iter().map(rule).collect();
         Self::of(folder, workspace, PermissionPolicy { rules, roots, ..Default::default() })
     }
@@ -94,7 +94,7 @@ impl Bench {
         let world = test_environment(workspace).with_journal(journal.clone()).with_programs(programs);
         Self {
             folder,
-            run: TestRun::in_environment(all(), world, policy, journal),
+            run: ToolTestHarness::in_environment(all(), world, policy, journal),
             // With a thread of its own, so that background work continues between two calls.
             runtime: Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap(),
         }
@@ -515,10 +515,10 @@ fn nothing_is_said_of_an_undo_where_no_journal_is_kept() {
 fn a_test_run_judges_calls_asks_about_them_and_gives_a_run() {
     let folder = tempfile::tempdir().unwrap();
     let runtime = Runtime::new().unwrap();
-    let write = |run: &TestRun| {
+    let write = |run: &ToolTestHarness| {
         runtime.block_on(run.call("write_file", json!({"path": "a", "content": "x"}))).map_err(|failure| failure.kind)
     };
-    let run = TestRun::of_tools(all(), &folder);
+    let run = ToolTestHarness::of_tools(all(), &folder);
     write(&run).unwrap();
     assert_eq!(fs::read(folder.path().join("a")).unwrap(), b"x");
     let path = folder.path().canonicalize().unwrap().join("a");
@@ -533,8 +533,8 @@ fn a_test_run_judges_calls_asks_about_them_and_gives_a_run() {
     assert_eq!(permitted.unwrap(), folder.path().canonicalize().unwrap());
 
     let refused = Err(ErrorKind::PermissionDenied);
-    assert_eq!(write(&TestRun::of_tools(all(), &folder).without_approver()).map(drop), refused);
-    let run = TestRun::of_tools(all(), &folder).with_rule(Effect::Deny, "Write(a)");
+    assert_eq!(write(&ToolTestHarness::of_tools(all(), &folder).without_approver()).map(drop), refused);
+    let run = ToolTestHarness::of_tools(all(), &folder).with_rule(Effect::Deny, "Write(a)");
     assert_eq!((write(&run).map(drop), run.approval_requests()), (refused, vec![]));
     let wrong = runtime.block_on(run.call("read_file", json!({"path": 1}))).unwrap_err();
     assert_eq!(wrong.kind, ErrorKind::InvalidInput);

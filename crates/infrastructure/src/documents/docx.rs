@@ -52,7 +52,7 @@ pub(super) fn read(
         let notes = reader.notes(&mut package.xml(part)?)?;
         for (number, id) in (1..).zip(&references) {
             let note = notes.get(id).map_or("", String::as_str);
-            blocks.push(Block::Item(format!("[^{mark}{number}]: {note}")));
+            blocks.push(DocxTextBlock::Item(format!("[^{mark}{number}]: {note}")));
         }
     }
     let mut seen = Vec::new();
@@ -63,7 +63,7 @@ pub(super) fn read(
             reader.blocks(&mut package.xml(&part)?, &mut margin)?;
             let text = format!("{name}: {}", on_one_line(&joined(&margin)));
             if !margin.is_empty() && !seen.contains(&text) {
-                blocks.push(Block::Text(text.clone()));
+                blocks.push(DocxTextBlock::Text(text.clone()));
                 seen.push(text);
             }
         }
@@ -74,20 +74,20 @@ pub(super) fn read(
 }
 
 /// A block of the body, never empty.
-enum Block {
+enum DocxTextBlock {
     Text(String),
     /// An item, without a blank line between it and other items.
     Item(String),
 }
 
 /// Joins blocks with a blank line between them, and items of a list without.
-fn joined(blocks: &[Block]) -> String {
+fn joined(blocks: &[DocxTextBlock]) -> String {
     let mut text = String::new();
     let mut was_item = false;
     for block in blocks {
         let (more, is_item) = match block {
-            Block::Text(more) => (more, false),
-            Block::Item(more) => (more, true),
+            DocxTextBlock::Text(more) => (more, false),
+            DocxTextBlock::Item(more) => (more, true),
         };
         if !text.is_empty() {
             text.push_str(if was_item && is_item { "\n" } else { "\n\n" });
@@ -121,7 +121,7 @@ struct Paragraph {
     list: Option<String>,
     list_level: Option<usize>,
     /// Blocks that float beside it.
-    boxes: Vec<Block>,
+    boxes: Vec<DocxTextBlock>,
     /// Open fields: the start of their link's text, and its target once that is known.
     fields: Vec<Field>,
 }
@@ -134,7 +134,7 @@ struct Field {
 
 impl BodyReader {
     /// Reads the blocks in the innermost open element, up to its end. Also reads the contents of grouping elements.
-    fn blocks(&mut self, xml: &mut XmlReader<'_>, blocks: &mut Vec<Block>) -> Result<(), DocumentError> {
+    fn blocks(&mut self, xml: &mut XmlReader<'_>, blocks: &mut Vec<DocxTextBlock>) -> Result<(), DocumentError> {
         while let Some(element) = xml.next_child()? {
             match element.name() {
                 "p" => self.paragraph(xml, blocks)?,
@@ -146,7 +146,7 @@ impl BodyReader {
         Ok(())
     }
 
-    fn paragraph(&mut self, xml: &mut XmlReader<'_>, blocks: &mut Vec<Block>) -> Result<(), DocumentError> {
+    fn paragraph(&mut self, xml: &mut XmlReader<'_>, blocks: &mut Vec<DocxTextBlock>) -> Result<(), DocumentError> {
         let mut paragraph = Paragraph::default();
         self.runs(xml, &mut paragraph)?;
         let style = paragraph.style.as_deref().unwrap_or_default();
@@ -160,10 +160,12 @@ impl BodyReader {
                 (Some(heading), marker) => {
                     // A bullet before a heading is decoration, a number is part of its name.
                     let number = marker.filter(|marker| marker != "-").map(|marker| marker + " ").unwrap_or_default();
-                    Block::Text(format!("{} {number}{}", "#".repeat(heading + 1), on_one_line(text)))
+                    DocxTextBlock::Text(format!("{} {number}{}", "#".repeat(heading + 1), on_one_line(text)))
                 }
-                (None, Some(marker)) => Block::Item(format!("{}{marker} {}", "  ".repeat(level), text.trim_start())),
-                (None, None) => Block::Text(text.to_owned()),
+                (None, Some(marker)) => {
+                    DocxTextBlock::Item(format!("{}{marker} {}", "  ".repeat(level), text.trim_start()))
+                }
+                (None, None) => DocxTextBlock::Text(text.to_owned()),
             });
         }
         blocks.append(&mut paragraph.boxes);
@@ -233,11 +235,11 @@ impl BodyReader {
         self.relationships.iter().find(|one| one.id == id).map(|one| one.target.clone())
     }
 
-    fn table(&mut self, xml: &mut XmlReader<'_>, blocks: &mut Vec<Block>) -> Result<(), DocumentError> {
+    fn table(&mut self, xml: &mut XmlReader<'_>, blocks: &mut Vec<DocxTextBlock>) -> Result<(), DocumentError> {
         let mut rows = Vec::new();
         self.rows(xml, &mut rows)?;
         if rows.iter().any(|row| !row.trim().is_empty()) {
-            blocks.push(Block::Text(rows.join("\n")));
+            blocks.push(DocxTextBlock::Text(rows.join("\n")));
         }
         Ok(())
     }

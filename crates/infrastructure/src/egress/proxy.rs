@@ -13,7 +13,7 @@ mod socks;
 use crate::egress::{
     connector::Connector,
     host::{Host, HostMatchResult, HostPatterns},
-    proxy::client_stream::ClientStream,
+    proxy::client_stream::TrafficMeterStream,
 };
 pub use announced::PageRequestHosts;
 use refusal::Refusal;
@@ -296,7 +296,7 @@ async fn serve(listener: TcpListener, gate: Arc<TargetConnector>) {
 
 /// Serves one connection until it ends or is idle for too long.
 async fn attend(stream: TcpStream, gate: Arc<TargetConnector>) {
-    let (client, traffic) = ClientStream::new(stream, gate.clone());
+    let (client, traffic) = TrafficMeterStream::new(stream, gate.clone());
     tokio::select! {
         () = converse(client, &gate) => {}
         () = traffic.idle(gate.policy.limits.idle_time) => {
@@ -306,7 +306,7 @@ async fn attend(stream: TcpStream, gate: Arc<TargetConnector>) {
 }
 
 /// Selects the protocol by the first byte.
-async fn converse(client: ClientStream, gate: &TargetConnector) {
+async fn converse(client: TrafficMeterStream, gate: &TargetConnector) {
     let mut first = [0];
     match timeout(gate.policy.limits.head_time, client.peek(&mut first)).await {
         Ok(Ok(1)) if first[0] == socks::VERSION => socks::serve(client, gate).await,

@@ -3,7 +3,7 @@
 use super::{
     answer::{HookAnswer, HookDecision, as_result},
     definition::{FailurePolicy, HookDefinition, HookEvent, HookProgram},
-    dialect_names::DialectNames,
+    dialect_names::DialectCallNames,
     input::{HookPayload, input},
     text::clean,
 };
@@ -333,7 +333,7 @@ pub(super) fn verdict(hook: &HookDefinition, answer: &HookAnswer) -> HookVerdict
 /// decides.
 fn combined(reports: &[HookReport], call: &ToolCall) -> BeforeCallResponse {
     let mut whole = BeforeCallResponse::default();
-    let names = DialectNames::of(call);
+    let names = DialectCallNames::of(call);
     let mut rewriter: Option<&str> = None;
     for HookReport { hook, outcome } in reports {
         let HookOutcome::Ran { answer, .. } = outcome else { continue };

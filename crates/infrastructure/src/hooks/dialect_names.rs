@@ -12,13 +12,13 @@ const PATHS: &[&str] = &["path", "paths", "cwd", "working_dir"];
 
 /// Tool and parameter names under which a call is passed to a hook.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct DialectNames<'c> {
+pub(super) struct DialectCallNames<'c> {
     /// Name of the tool.
     pub(super) name: &'c str,
     rewrites: &'static [Rewrite],
 }
 
-impl<'c> DialectNames<'c> {
+impl<'c> DialectCallNames<'c> {
     /// Returns the names of Claude Code if the tool has any, otherwise the canonical ones. MCP tools have their
     /// qualified names.
     pub(super) fn of(call: &'c ToolCall) -> Self {
@@ -135,7 +135,7 @@ mod tests {
     #[track_caller]
     fn check(tool: &str, arguments: Value, name: &str, outcome: Value) {
         let call = call(tool, arguments.clone());
-        let spelling = DialectNames::of(&call);
+        let spelling = DialectCallNames::of(&call);
         assert_eq!(spelling.name, name);
         let arguments = arguments.as_object().unwrap().clone();
         let in_their_words = spelling.to_dialect(&arguments);
@@ -160,7 +160,7 @@ mod tests {
     fn two_spellings_with_two_values_are_refused() {
         let call = call("write_file", json!({}));
         let both = json!({"file_path": "a", "path": "b"}).as_object().unwrap().clone();
-        DialectNames::of(&call).to_canonical(both).unwrap_err();
+        DialectCallNames::of(&call).to_canonical(both).unwrap_err();
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::{
     definition::HookEvent,
-    dialect_names::{DialectNames, with_absolute_paths},
+    dialect_names::{DialectCallNames, with_absolute_paths},
 };
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -113,7 +113,7 @@ pub(super) fn input(occasion: HookPayload<'_>, mode: PermissionMode, start: &Pat
     put("permission_mode", mode_name(mode).into());
     put("hook_event_name", occasion.event().as_str().into());
     if let Some(call) = occasion.call() {
-        let names = DialectNames::of(call);
+        let names = DialectCallNames::of(call);
         let arguments = with_absolute_paths(call, start);
         put("tool_name", names.name.into());
         put("tool_input", names.to_dialect(&arguments).into());

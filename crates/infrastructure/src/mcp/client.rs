@@ -12,7 +12,7 @@ pub mod transport;
 use crate::mcp::client::{
     calls::{outcome::CallTarget, tasks},
     catalogue::identity,
-    config::{OutputLimit, UpstreamConfig},
+    config::{OutputSizePolicy, UpstreamConfig},
     connection::{
         UpstreamDeps, profile_advice, question_kind,
         request::{ForwardedRequest, RequestParams},
@@ -34,8 +34,8 @@ use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 use toolstead_domain::{
     Access, CallContext, CallOutcome, DefaultSuggestions, PinnedServerKey, PinningSettings, Principal, ProtocolVersion,
-    ProviderIdentity, ProviderListError, ProviderState, ServerName, Suggestion, SuggestionFormatter, TaskRequest, Tool,
-    ToolCall, ToolFailure, ToolName, ToolProvider, ToolSource, error_kind::ErrorKind, suggestion::SUGGESTION,
+    ProviderIdentity, ProviderListError, ProviderState, ServerName, Suggestion, SuggestionFormatter, TaskMethodRequest,
+    Tool, ToolCall, ToolFailure, ToolName, ToolProvider, ToolSource, error_kind::ErrorKind, suggestion::SUGGESTION,
     task_request::takes_tasks,
 };
 
@@ -272,7 +272,7 @@ impl ToolProvider for Upstream {
     }
 
     fn bounds_output(&self) -> bool {
-        self.shared.config.output == OutputLimit::Bounded
+        self.shared.config.output == OutputSizePolicy::Bounded
     }
 
     async fn accesses(&self, call: &ToolCall) -> Result<Vec<Access>, ToolFailure> {
@@ -320,7 +320,11 @@ impl ToolProvider for Upstream {
         self.advised(outcome)
     }
 
-    async fn task(&self, request: &TaskRequest, context: &CallContext<'_>) -> Result<Map<String, Value>, ToolFailure> {
+    async fn task(
+        &self,
+        request: &TaskMethodRequest,
+        context: &CallContext<'_>,
+    ) -> Result<Map<String, Value>, ToolFailure> {
         self.send_task_request(tool_target(&request.tool)?, request, context).await
     }
 

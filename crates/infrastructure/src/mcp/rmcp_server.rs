@@ -3,7 +3,7 @@
 //! The server speaks MCP over a pair of streams in memory, so definitions and results reach clients with all members
 //! that `rmcp` writes.
 
-use crate::mcp::client::config::{McpTransport, StreamUpstream, UpstreamConfig};
+use crate::mcp::client::config::{InProcessUpstream, McpTransport, UpstreamConfig};
 use rmcp::{
     RoleServer,
     service::{Service, ServiceExt},
@@ -57,5 +57,5 @@ pub fn rmcp_server<S: Service<RoleServer>>(
         let (reader, writer) = split(ours);
         (Box::new(reader) as _, Box::new(writer) as _)
     };
-    Ok(UpstreamConfig::new(name, McpTransport::Streams(StreamUpstream { open: Arc::new(open) })))
+    Ok(UpstreamConfig::new(name, McpTransport::Streams(InProcessUpstream { open: Arc::new(open) })))
 }

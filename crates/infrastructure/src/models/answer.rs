@@ -60,7 +60,7 @@ pub(super) struct AnswerStream(BoxStream<'static, Result<ModelEvent, ModelError>
 impl AnswerStream {
     /// Creates the answer to a request. `body` is its serialized form.
     pub(super) fn new(provider: Arc<ModelClient>, request: ModelRequest, body: Bytes) -> Self {
-        let exchange = Exchange {
+        let exchange = ModelExchangeState {
             provider,
             request,
             body,
@@ -90,7 +90,7 @@ impl ModelAnswer for AnswerStream {
 }
 
 /// Exchange in progress.
-struct Exchange {
+struct ModelExchangeState {
     provider: Arc<ModelClient>,
     request: ModelRequest,
     body: Bytes,
@@ -115,7 +115,7 @@ enum ExchangeStep {
     Over,
 }
 
-impl Exchange {
+impl ModelExchangeState {
     /// Returns the next event; `None` at the end.
     async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
         loop {

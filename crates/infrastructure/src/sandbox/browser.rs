@@ -36,7 +36,7 @@ const MAX_ADDRESS: usize = 8 << 10;
 
 /// Program that opens pages in the user's own web browser, unlike the automated browser of the `browser` module.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BrowserProgram {
+pub struct UserBrowserProgram {
     program: PathBuf,
     words: Vec<String>,
     environment: BTreeMap<String, String>,
@@ -44,7 +44,7 @@ pub struct BrowserProgram {
 
 /// Reason why a page was not opened in the user's web browser.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenPageError {
+pub enum UserBrowserError {
     /// The address is neither `https` nor an `http` address of this machine, or it is too long or contains a user.
     #[error("only an `https` address is opened, or an `http` address of this machine, and none with a user in it")]
     Address,
@@ -58,7 +58,7 @@ pub enum OpenPageError {
     },
 }
 
-impl BrowserProgram {
+impl UserBrowserProgram {
     /// Returns the first existing program of `$BROWSER` (commands separated by colons, with `%s` for the address), or
     /// else `xdg-open` if there is a screen. Programs are searched on the `PATH` of `environment`. They receive that
     /// environment and the variables of the screen, which `of_process` reads, and nothing else. Blocks.
@@ -80,10 +80,10 @@ impl BrowserProgram {
 
     /// Opens a page, and returns once the program has been started.
     ///
-    /// # Errors [`OpenPageError`].
-    pub fn open(&self, page: &Url) -> Result<(), OpenPageError> {
+    /// # Errors [`UserBrowserError`].
+    pub fn open(&self, page: &Url) -> Result<(), UserBrowserError> {
         if !is_fit(page) {
-            return Err(OpenPageError::Address);
+            return Err(UserBrowserError::Address);
         }
         let mut command = Command::new(&self.program);
         let mut is_said = false;
@@ -100,7 +100,7 @@ impl BrowserProgram {
         command.process_group(0);
         file_size_signal::restore_in(&mut command);
         let started = command.spawn();
-        let mut child = started.map_err(|source| OpenPageError::Start { program: self.program.clone(), source })?;
+        let mut child = started.map_err(|source| UserBrowserError::Start { program: self.program.clone(), source })?;
         // The exit status is ignored, but the process must be reaped.
         thread::spawn(move || drop(child.wait()));
         Ok(())
@@ -153,9 +153,9 @@ mod tests {
         check(&format!("https://a.example/{}", "x".repeat(MAX_ADDRESS)), false);
     }
 
-    fn browser(environment: &[(&str, &str)], path: &str) -> Option<BrowserProgram> {
+    fn browser(environment: &[(&str, &str)], path: &str) -> Option<UserBrowserProgram> {
         let given = |name: &str| environment.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
-        BrowserProgram::find(BTreeMap::from([("PATH".to_owned(), path.to_owned())]), given)
+        UserBrowserProgram::find(BTreeMap::from([("PATH".to_owned(), path.to_owned())]), given)
     }
 
     #[test]

@@ -33,7 +33,7 @@ const KEPT_BYTES: u64 = 256 << 20;
 
 /// Detached tasks of a principal in a workspace.
 #[derive(Debug, Clone)]
-pub struct DetachedTaskFolder {
+pub struct DetachedTaskStore {
     folder: PathBuf,
 }
 
@@ -48,7 +48,7 @@ pub struct DetachedTaskListener {
     pub listener: UnixListener,
 }
 
-impl DetachedTaskFolder {
+impl DetachedTaskStore {
     /// Returns the tasks in this data folder. Creates nothing yet.
     pub fn of(data: &Path, principal: &Principal, workspace: &Path) -> Self {
         let whose = [principal.id().as_bytes(), b"\0", workspace.as_os_str().as_bytes()].concat();
@@ -155,8 +155,8 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    fn tasks(folder: &Path, workspace: &str) -> DetachedTaskFolder {
-        DetachedTaskFolder::of(folder, &Principal::local(), Path::new(workspace))
+    fn tasks(folder: &Path, workspace: &str) -> DetachedTaskStore {
+        DetachedTaskStore::of(folder, &Principal::local(), Path::new(workspace))
     }
 
     #[test]

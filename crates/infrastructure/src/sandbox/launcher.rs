@@ -11,13 +11,13 @@ pub use crate::sandbox::launch::{ChildInput, Exit, LaunchError, LaunchSpec, Proc
 use crate::sandbox::{
     run_request::{self, LauncherSettings},
     tier::SandboxTier,
-    toolchains::toolchain_cache::ToolchainCache,
+    toolchains::toolchain_cache::LinkAndInterpreterCache,
     writable::{PathKindCache, WritableRoots},
     zygote::{ConfinementLayers, Zygote, ZygoteError, Zygotes, request::RunRequest},
 };
 use confined_run::{ConfinedRun, RunListeners};
 use futures::future::BoxFuture;
-use gate::ConfinementGate;
+use gate::ConfinementProbeCache;
 use open::{UnreapedChild, is_reaped, start_program};
 use path_lookups::PathLookupLimiter;
 use rustix::{
@@ -80,12 +80,12 @@ pub struct Launcher {
 pub(super) struct SharedLauncherState {
     pub(super) zygotes: Zygotes,
     /// Known tiers of this machine: for launchers that require all layers, and for those that accept tier 2.
-    gates: [ConfinementGate; 2],
+    gates: [ConfinementProbeCache; 2],
     /// Thread pool for resolving the paths of a child. A disk that does not respond then blocks no thread of the async
     /// runtime.
     path_lookups: PathLookupLimiter,
     /// Results for folders that have not changed since.
-    toolchain_cache: ToolchainCache,
+    toolchain_cache: LinkAndInterpreterCache,
 }
 
 impl SharedLauncherState {
@@ -93,9 +93,9 @@ impl SharedLauncherState {
     pub(super) const fn new(trying: TierProbe) -> Self {
         Self {
             zygotes: Zygotes::new(),
-            gates: [ConfinementGate::new(trying), ConfinementGate::new(trying)],
+            gates: [ConfinementProbeCache::new(trying), ConfinementProbeCache::new(trying)],
             path_lookups: PathLookupLimiter::new(64, Duration::from_secs(30)),
-            toolchain_cache: ToolchainCache::new(),
+            toolchain_cache: LinkAndInterpreterCache::new(),
         }
     }
 }
@@ -135,7 +135,7 @@ struct LaunchThreadState {
 
 /// Places that the program of a child may come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum AllowedProgramOrigin {
+enum ProgramPlacePolicy {
     /// Any place that the specification names.
     Anywhere,
     /// Only places that no run writes to.
@@ -223,7 +223,7 @@ impl Launcher {
         Self { allows_tier_2: is_allowed, ..self }
     }
 
-    fn gate(&self) -> &'static ConfinementGate {
+    fn gate(&self) -> &'static ConfinementProbeCache {
         &self.shared.gates[usize::from(self.allows_tier_2)]
     }
 
@@ -259,7 +259,7 @@ impl Launcher {
     ///
     /// # Errors [`LaunchError`]. Nothing runs then.
     pub async fn launch(&self, spec: LaunchSpec) -> Result<Child, LaunchError> {
-        self.launch_of(spec, AllowedProgramOrigin::Anywhere).await
+        self.launch_of(spec, ProgramPlacePolicy::Anywhere).await
     }
 
     /// Starts a child whose program is searched on its `PATH` as in [`find_outside`](Self::find_outside). The child
@@ -267,10 +267,10 @@ impl Launcher {
     ///
     /// # Errors As for [`launch`](Self::launch).
     pub async fn launch_from_outside(&self, spec: LaunchSpec, sees_whole_path: bool) -> Result<Child, LaunchError> {
-        self.launch_of(spec, AllowedProgramOrigin::Outside { sees_whole_path }).await
+        self.launch_of(spec, ProgramPlacePolicy::Outside { sees_whole_path }).await
     }
 
-    async fn launch_of(&self, spec: LaunchSpec, supply: AllowedProgramOrigin) -> Result<Child, LaunchError> {
+    async fn launch_of(&self, spec: LaunchSpec, supply: ProgramPlacePolicy) -> Result<Child, LaunchError> {
         let layers = match spec.policy.confinement {
             Confinement::Open => ConfinementLayers::All,
             Confinement::Sealed | Confinement::Guarded => self.gate().pass(self, spec.policy.session.as_ref()).await?,
@@ -293,13 +293,13 @@ impl Launcher {
         spec: LaunchSpec,
         layers: ConfinementLayers,
     ) -> Result<Child, LaunchError> {
-        self.launch_with(spec, AllowedProgramOrigin::Anywhere, layers).await
+        self.launch_with(spec, ProgramPlacePolicy::Anywhere, layers).await
     }
 
     async fn launch_with(
         &self,
         spec: LaunchSpec,
-        supply: AllowedProgramOrigin,
+        supply: ProgramPlacePolicy,
         layers: ConfinementLayers,
     ) -> Result<Child, LaunchError> {
         let (launcher, time) = (self.clone(), spec.policy.limits.timeout);
@@ -367,12 +367,12 @@ impl Launcher {
     fn prepare(
         &self,
         mut spec: LaunchSpec,
-        supply: AllowedProgramOrigin,
+        supply: ProgramPlacePolicy,
         layers: ConfinementLayers,
     ) -> Result<PreparedLaunch, LaunchError> {
         let writable = WritableRoots::new(&[&self.other_roots, spec.policy.write_roots.as_slice()].concat());
         let mut links = PathKindCache::default();
-        if let AllowedProgramOrigin::Outside { sees_whole_path } = supply {
+        if let ProgramPlacePolicy::Outside { sees_whole_path } = supply {
             let path = spec.policy.environment.get("PATH").map_or("", String::as_str);
             let (found, path) = find_outside_with_links(&mut links, &spec.program, path, &writable);
             let Some(found) = found else {

@@ -8,7 +8,7 @@ use super::{
 };
 use std::{io, sync::atomic::AtomicBool};
 
-pub(super) static PROCESS: ProcessWideState = ProcessWideState {
+pub(super) static PROCESS: SandboxGlobalState = SandboxGlobalState {
     has_helper_door: AtomicBool::new(false),
     launchers: SharedLauncherState::new(|launcher| Box::pin(self_test::tier(launcher))),
     open_file_limit: OpenFileLimiter::new(),
@@ -16,7 +16,7 @@ pub(super) static PROCESS: ProcessWideState = ProcessWideState {
 
 /// State that this process has once.
 #[derive(Debug)]
-pub(super) struct ProcessWideState {
+pub(super) struct SandboxGlobalState {
     /// `true` once this process can be its own helper, because its `main` began with [`enter`](super::helper::enter).
     /// Without that call, an arbitrary program would run its `main` a second time.
     pub(super) has_helper_door: AtomicBool,

@@ -4,9 +4,9 @@ use crate::sandbox::{
     launch::{ChildInput, LaunchError, LaunchSpec},
     offered_tools,
     persistent_home::{self, MountPoint},
-    toolchains::{ToolchainFolders, is_machine_path, is_system_path, toolchain_cache::ToolchainCache},
+    toolchains::{ToolchainFolderCollector, is_machine_path, is_system_path, toolchain_cache::LinkAndInterpreterCache},
     writable::{PathKindCache, WritableRoots},
-    zygote::request::{CopiedFile, FolderMapping, Network, Program, RunRequest},
+    zygote::request::{CopiedFile, FolderMapping, Network, ProgramLocation, RunRequest},
 };
 use std::{
     collections::BTreeSet,
@@ -45,13 +45,13 @@ pub(super) fn request(
     writable: &WritableRoots,
     others: &WritableRoots,
     links: PathKindCache,
-    remembered: &ToolchainCache,
+    remembered: &LinkAndInterpreterCache,
     of_launcher: LauncherSettings<'_>,
 ) -> Result<RunRequest, LaunchError> {
     let LauncherSettings { own_home, requires_landlock } = of_launcher;
     let policy = &spec.policy;
     let mut environment = policy.environment.clone();
-    let mut tools = ToolchainFolders::new(own_home, writable).over(links).remembering(remembered);
+    let mut tools = ToolchainFolderCollector::new(own_home, writable).over(links).remembering(remembered);
     tools.add_path(environment.get("PATH").map_or("", String::as_str));
     if policy.offers_tools {
         let path = environment.remove("PATH").unwrap_or_default();
@@ -59,10 +59,10 @@ pub(super) fn request(
         environment.insert(offered_tools::VARIABLE.into(), offered_tools::SOCKET.into());
     }
     let program = if spec.program == OWN_PROGRAM {
-        Program::Own
+        ProgramLocation::Own
     } else {
         tools.add_program(program);
-        Program::At(seen_at(program))
+        ProgramLocation::At(seen_at(program))
     };
     let mut folders = Vec::new();
     for (paths, is_writable) in [(&policy.read_roots, false), (&policy.write_roots, true)] {

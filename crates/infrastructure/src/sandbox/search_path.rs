@@ -1,6 +1,6 @@
 //! Search for the file that the shell starts for the name of a program.
 
-use super::{is_shown_to_all, run_request::PRIVATE_HOME, toolchains::ToolchainFolders, workspace::Workspace};
+use super::{is_shown_to_all, run_request::PRIVATE_HOME, toolchains::ToolchainFolderCollector, workspace::Workspace};
 use std::{
     collections::BTreeMap,
     os::unix::fs::PermissionsExt,
@@ -12,14 +12,14 @@ pub const PRIVATE: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 
 /// `PATH` of a shell, with the home that commands may write to.
 #[derive(Debug, Clone)]
-pub struct SearchPath {
+pub struct ShellPathAndHome {
     /// Value of `PATH`.
     pub folders: String,
     /// Value of `HOME`.
     pub home: Option<PathBuf>,
 }
 
-impl SearchPath {
+impl ShellPathAndHome {
     /// Returns the search path of a shell with this environment, or `None` without a `PATH`.
     pub fn of(environment: &BTreeMap<String, String>) -> Option<Self> {
         let folders = environment.get("PATH")?.clone();
@@ -40,7 +40,7 @@ impl SearchPath {
             return false;
         }
         let is_mounted = || {
-            let mut toolchains = ToolchainFolders::new(self.home.as_deref(), workspace.writable());
+            let mut toolchains = ToolchainFolderCollector::new(self.home.as_deref(), workspace.writable());
             toolchains.add_bin(&way.real);
             toolchains.into_folders().iter().any(|mounted| way.real.starts_with(mounted))
         };
@@ -50,7 +50,7 @@ impl SearchPath {
 
 /// Returns `true` if a shell with this `PATH` finds a program in a system folder that every run sees, and no folder
 /// that it searches before is in the workspace or writable by a command.
-pub fn finds_in_system(workspace: &Workspace, program: &str, search_path: &SearchPath) -> bool {
+pub fn finds_in_system(workspace: &Workspace, program: &str, search_path: &ShellPathAndHome) -> bool {
     for folder in search_path.folders.split(':').map(Path::new) {
         let is_plain = folder.components().all(|part| part != Component::ParentDir);
         if !is_plain || !is_outside(workspace, folder) || !search_path.is_beside_home(workspace, folder) {

@@ -11,12 +11,12 @@ use uuid::Uuid;
 /// Bytes on disk that are removed with the value, even if the program is killed. Only the newest `capacity` bytes are
 /// stored: later bytes overwrite the oldest.
 #[derive(Debug)]
-pub struct Spool {
+pub struct DiskRingBuffer {
     file: File,
     capacity: u64,
 }
 
-impl Spool {
+impl DiskRingBuffer {
     /// Creates an empty spool in a folder, for at most this number of bytes. Blocks.
     ///
     /// # Errors The error of the system if no file can be created there.
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn the_newest_bytes_are_kept_and_the_file_has_no_name() {
         let folder = tempfile::tempdir().unwrap();
-        let spool = Spool::create(folder.path(), 8).unwrap();
+        let spool = DiskRingBuffer::create(folder.path(), 8).unwrap();
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
         for (at, bytes) in [b"abcde", b"fghij", b"klmno"].into_iter().enumerate() {
             spool.write_at(bytes, at as u64 * 5).unwrap();

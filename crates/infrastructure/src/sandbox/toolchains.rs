@@ -11,7 +11,7 @@ pub(super) mod toolchain_cache;
 use crate::sandbox::{
     toolchains::{
         managers::InstallationFolder,
-        toolchain_cache::{Link, ToolchainCache},
+        toolchain_cache::{Link, LinkAndInterpreterCache},
     },
     writable::{PathKindCache, ResolvedPath, WritableRoots},
 };
@@ -42,12 +42,12 @@ const LOCAL_TOOLS: [&str; 5] =
 
 /// Collects folders that must be readable.
 #[derive(Debug)]
-pub(super) struct ToolchainFolders<'a> {
+pub(super) struct ToolchainFolderCollector<'a> {
     home: Option<PathBuf>,
     writable: &'a WritableRoots,
     folders: BTreeSet<PathBuf>,
     links: PathKindCache,
-    cache: Option<&'a ToolchainCache>,
+    cache: Option<&'a LinkAndInterpreterCache>,
     resolved_paths: HashMap<OsString, Option<ResolvedPath>>,
     /// Programs that were followed already, and whether runs could influence the path to them.
     followed: HashSet<(OsString, bool)>,
@@ -57,7 +57,7 @@ pub(super) struct ToolchainFolders<'a> {
     parts: HashMap<&'static str, Rc<[PathBuf]>>,
 }
 
-impl<'a> ToolchainFolders<'a> {
+impl<'a> ToolchainFolderCollector<'a> {
     /// Creates the collection. `home` is the runtime's own home folder.
     pub(super) fn new(home: Option<&Path>, writable: &'a WritableRoots) -> Self {
         let real = |home: &Path| fs::canonicalize(home).unwrap_or_else(|_| home.to_owned());
@@ -81,7 +81,7 @@ impl<'a> ToolchainFolders<'a> {
     }
 
     /// Adds a cache, so that unchanged folders are not read again. Folders that runs write to are read each time.
-    pub(super) fn remembering(self, remembered: &'a ToolchainCache) -> Self {
+    pub(super) fn remembering(self, remembered: &'a LinkAndInterpreterCache) -> Self {
         Self { cache: Some(remembered), ..self }
     }
 
@@ -310,7 +310,7 @@ fn links_in(folder: &Path) -> Vec<Link> {
 }
 
 /// Returns the interpreter in the first line of a script, if its path is absolute.
-fn interpreter(script: &Path, remembered: Option<&ToolchainCache>) -> Option<PathBuf> {
+fn interpreter(script: &Path, remembered: Option<&LinkAndInterpreterCache>) -> Option<PathBuf> {
     // Opening some devices has side effects.
     let found = fs::metadata(script).ok().filter(Metadata::is_file)?;
     match remembered {

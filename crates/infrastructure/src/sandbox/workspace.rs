@@ -35,7 +35,7 @@ use std::{
     os::fd::{AsFd, OwnedFd},
     path::{Path, PathBuf},
 };
-use toolstead_domain::{OutputHandle, PathAccess, workspace_roots};
+use toolstead_domain::{AccessPath, OutputHandle, workspace_roots};
 
 /// Maximum length of a path in Linux, in bytes.
 const MAX_PATH_BYTES: usize = 4095;
@@ -51,7 +51,7 @@ pub struct Workspace {
     roots: Vec<Root>,
     start: Option<PathBuf>,
     writable: WritableRoots,
-    names: FolderAliases,
+    names: UserPathAliases,
     locks: PathLocks,
 }
 
@@ -64,7 +64,7 @@ struct Root {
 
 /// Names of folders other than their real paths.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct FolderAliases {
+pub struct UserPathAliases {
     /// Folder that `~` at the beginning of a path represents. Without it, `~` is an ordinary name.
     pub home: Option<PathBuf>,
     /// Other absolute names of folders, with their real paths. Users know a root that was configured through a link by
@@ -76,7 +76,7 @@ impl Workspace {
     /// Opens the roots. Blocks.
     ///
     /// # Errors [`OpenWorkspaceError`] if a root is missing, is not a folder, or has another real path.
-    pub fn open(roots: &workspace_roots::WorkspaceRoots, names: FolderAliases) -> Result<Self, OpenWorkspaceError> {
+    pub fn open(roots: &workspace_roots::WorkspaceRoots, names: UserPathAliases) -> Result<Self, OpenWorkspaceError> {
         let open = |path: &Path| {
             let fault = |source: io::Error| OpenWorkspaceError::Open { path: path.to_path_buf(), source };
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -118,7 +118,7 @@ impl Workspace {
             roots: Vec::new(),
             start: None,
             writable: WritableRoots::default(),
-            names: FolderAliases::default(),
+            names: UserPathAliases::default(),
             locks: PathLocks::new(lock_folders()),
         }
     }
@@ -162,12 +162,12 @@ impl Workspace {
     /// file that is opened. A missing path is not an error: the last components of its real form do not exist.
     ///
     /// # Errors [`PathError`] if the text is not a valid path, or the system refuses to resolve it.
-    pub fn access(&self, text: &str) -> Result<PathAccess, PathError> {
+    pub fn access(&self, text: &str) -> Result<AccessPath, PathError> {
         let lexical = self.lexical(text)?;
         let real = match self.resolve(&lexical)? {
             resolve::PathLocation::Inside(real) | resolve::PathLocation::Outside(real) => real,
         };
-        Ok(PathAccess { lexical, real, tree: false })
+        Ok(AccessPath { lexical, real, tree: false })
     }
 
     /// Returns the path as requested: absolute, without `.` and `..`.

@@ -26,11 +26,11 @@ pub(crate) struct ResolvedPath {
 
 /// Cache of the kinds of paths during one examination of the file system, because many paths share their first components.
 #[derive(Debug, Default)]
-pub(crate) struct PathKindCache(HashMap<OsString, PathKind>);
+pub(crate) struct PathKindCache(HashMap<OsString, PathLinkState>);
 
 /// Kind of the entry at a path.
 #[derive(Debug)]
-enum PathKind {
+enum PathLinkState {
     Link(PathBuf),
     NoLink,
     Nothing,
@@ -82,7 +82,7 @@ impl WritableRoots {
             // Pushing an absolute part replaces the path.
             way.real.push(part);
             match found.at(&way.real) {
-                PathKind::Link(target) => {
+                PathLinkState::Link(target) => {
                     links += 1;
                     if links > MAX_LINKS {
                         return Err(ResolveFailure::Unclear);
@@ -91,9 +91,9 @@ impl WritableRoots {
                     way.real.pop();
                     push_parts(&mut rest, target);
                 }
-                PathKind::NoLink => {}
-                PathKind::Nothing => return Err(ResolveFailure::Missing),
-                PathKind::Closed => return Err(ResolveFailure::Unclear),
+                PathLinkState::NoLink => {}
+                PathLinkState::Nothing => return Err(ResolveFailure::Missing),
+                PathLinkState::Closed => return Err(ResolveFailure::Unclear),
             }
         }
         // A root contains everything in its folders, so it is sufficient to check the path at links, at `..` and at the
@@ -125,21 +125,21 @@ impl PathKindCache {
         }
     }
 
-    fn at(&mut self, path: &Path) -> &PathKind {
+    fn at(&mut self, path: &Path) -> &PathLinkState {
         let text = path.as_os_str();
         if !self.0.contains_key(text) {
             let found = match fs::read_link(path) {
-                Ok(target) => PathKind::Link(target),
+                Ok(target) => PathLinkState::Link(target),
                 // The entry exists and is not a link.
-                Err(error) if error.kind() == ErrorKind::InvalidInput => PathKind::NoLink,
+                Err(error) if error.kind() == ErrorKind::InvalidInput => PathLinkState::NoLink,
                 Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-                    PathKind::Nothing
+                    PathLinkState::Nothing
                 }
-                Err(_) => PathKind::Closed,
+                Err(_) => PathLinkState::Closed,
             };
             self.0.insert(text.to_owned(), found);
         }
-        self.0.get(text).unwrap_or(&PathKind::Nothing)
+        self.0.get(text).unwrap_or(&PathLinkState::Nothing)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::services::{
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use chrono::{DateTime, Utc};
 use futures::{StreamExt, TryStreamExt, stream};
-use message::{GmailMessage, PartContent, decoded, header, is_id};
+use message::{GmailMessage, PartContentSource, decoded, header, is_id};
 use outgoing::{OriginalMessage, OutgoingMessage};
 use serde_json::{Value, json};
 use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
@@ -140,10 +140,10 @@ impl<'a> Gmail<'a> {
     ///
     /// # Errors
     /// Those of [`GoogleAccount::call`]; `too_large` for more than [`ATTACHMENT_BYTES`].
-    pub async fn content(&self, message: &str, content: &PartContent) -> Result<Vec<u8>, ToolFailure> {
+    pub async fn content(&self, message: &str, content: &PartContentSource) -> Result<Vec<u8>, ToolFailure> {
         let id = match content {
-            PartContent::Here { bytes, .. } => return Ok(bytes.clone()),
-            PartContent::Elsewhere { id, .. } => id,
+            PartContentSource::Here { bytes, .. } => return Ok(bytes.clone()),
+            PartContentSource::Elsewhere { id, .. } => id,
         };
         // Four characters of base64 are three bytes.
         let limit = ATTACHMENT_BYTES / 3 * 4 + (64 << 10);

@@ -26,7 +26,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
-use toolstead_domain::{Clock, DomainFilter, SearchContext, Secret, WebHit, WebQuery, WebSearch, WebSearchError};
+use toolstead_domain::{
+    Clock, DomainFilter, Secret, WebHit, WebQuery, WebSearch, WebSearchConstraints, WebSearchError,
+};
 use url::Url;
 
 /// Maximum size of an answer, in bytes.
@@ -86,7 +88,11 @@ impl SearchService {
         }
     }
 
-    async fn hits(&self, answer: &WebResponse, bounds: SearchContext<'_>) -> Result<Vec<WebHit>, WebSearchError> {
+    async fn hits(
+        &self,
+        answer: &WebResponse,
+        bounds: WebSearchConstraints<'_>,
+    ) -> Result<Vec<WebHit>, WebSearchError> {
         let document = || json(&answer.body);
         match self.settings.provider {
             SearchProvider::Brave => brave::hits(&document()?),
@@ -137,7 +143,7 @@ impl WebSearch for SearchService {
     async fn search<'s, 'q, 'b>(
         &'s self,
         query: &'q WebQuery,
-        bounds: SearchContext<'b>,
+        bounds: WebSearchConstraints<'b>,
     ) -> Result<Vec<WebHit>, WebSearchError> {
         let order = self.order(query)?;
         let skipped = order.skipped;

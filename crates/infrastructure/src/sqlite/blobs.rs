@@ -2,7 +2,7 @@
 //! once.
 //!
 //! Any process may write a content at any time under a temporary name. A content receives its final name
-//! ([`Blobs::adopt`]) and is removed ([`Blobs::remove`]) only under the database's write lock. The same transaction
+//! ([`BlobFolder::adopt`]) and is removed ([`BlobFolder::remove`]) only under the database's write lock. The same transaction
 //! records the reference to the content, so no process removes a content while another one starts to need it.
 //!
 //! Functions that access the disk are blocking.
@@ -24,7 +24,7 @@ const TEMPORARY: &str = "new";
 
 /// Folder of contents.
 #[derive(Debug)]
-pub(super) struct Blobs {
+pub(super) struct BlobFolder {
     folder: PathBuf,
     /// Owner of this process's temporary files. Those of dead processes are deleted.
     instance: Uuid,
@@ -43,14 +43,14 @@ struct GrowthNotifier {
 
 /// Content without its final name. Dropping the value deletes the temporary file.
 #[derive(Debug)]
-pub(super) struct PreparedBlob {
+pub(super) struct BlobFileDraft {
     digest: ContentDigest,
     bytes: u64,
     /// `None` if the content existed already.
     temporary: Option<PathBuf>,
 }
 
-impl Blobs {
+impl BlobFolder {
     /// Creates the store of contents in this folder, which need not exist yet. For `step`, see [`grown`](Self::grown).
     pub(super) fn new(folder: PathBuf, instance: Uuid, power_safe: bool, step: u64) -> Self {
         let growth = GrowthNotifier { step, added: AtomicU64::new(0), notify: Notify::new() };
@@ -63,18 +63,18 @@ impl Blobs {
     }
 
     /// Writes a content to the disk under a temporary name, unless it exists already.
-    pub(super) fn prepare(&self, content: &[u8]) -> io::Result<PreparedBlob> {
+    pub(super) fn prepare(&self, content: &[u8]) -> io::Result<BlobFileDraft> {
         let digest = ContentDigest(Sha256::digest(content).into());
         let bytes = content.len() as u64;
         if is_complete(&self.path(digest), bytes) {
-            return Ok(PreparedBlob { digest, bytes, temporary: None });
+            return Ok(BlobFileDraft { digest, bytes, temporary: None });
         }
         let temporary = self.folder.join(TEMPORARY);
         make_folder(&temporary)?;
         let temporary = temporary.join(format!("{}.{}", self.instance, Uuid::new_v4()));
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
         // From here on, dropping `prepared` deletes the file.
-        let prepared = PreparedBlob { digest, bytes, temporary: Some(temporary) };
+        let prepared = BlobFileDraft { digest, bytes, temporary: Some(temporary) };
         file.write_all(content)?;
         // A name that is on the disk before its content would refer to other data after a power failure.
         file.sync_all()?;
@@ -83,7 +83,7 @@ impl Blobs {
 
     /// Gives the content its final name. Returns `false` without an effect if it existed when it was prepared and has
     /// been removed since. Call only under the write lock.
-    pub(super) fn adopt(&self, content: &mut PreparedBlob) -> io::Result<bool> {
+    pub(super) fn adopt(&self, content: &mut BlobFileDraft) -> io::Result<bool> {
         let path = self.path(content.digest);
         if is_complete(&path, content.bytes) {
             return Ok(true);
@@ -151,7 +151,7 @@ impl Blobs {
     }
 }
 
-impl PreparedBlob {
+impl BlobFileDraft {
     /// Returns the digest of the content.
     pub(super) fn digest(&self) -> ContentDigest {
         self.digest
@@ -163,7 +163,7 @@ impl PreparedBlob {
     }
 }
 
-impl Drop for PreparedBlob {
+impl Drop for BlobFileDraft {
     fn drop(&mut self) {
         if let Some(path) = &self.temporary {
             // A remaining file is deleted once this process is dead.
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
     use std::{io::Read, os::unix::fs::PermissionsExt};
 
-    fn kept(blobs: &Blobs, digest: ContentDigest) -> Option<Vec<u8>> {
+    fn kept(blobs: &BlobFolder, digest: ContentDigest) -> Option<Vec<u8>> {
         let mut content = Vec::new();
         blobs.open(digest).unwrap()?.read_to_end(&mut content).unwrap();
         Some(content)
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn a_content_has_no_name_before_it_is_adopted_and_is_its_owners_alone() {
         let folder = tempfile::tempdir().unwrap();
-        let blobs = Blobs::new(folder.path().join("blobs"), Uuid::from_u128(1), true, 1);
+        let blobs = BlobFolder::new(folder.path().join("blobs"), Uuid::from_u128(1), true, 1);
         let mut prepared = blobs.prepare(b"x").unwrap();
         let first = prepared.digest().0[0];
         assert_eq!((kept(&blobs, prepared.digest()), blobs.digests(first)), (None, vec![]));
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn a_content_that_went_while_it_was_prepared_is_told() {
         let folder = tempfile::tempdir().unwrap();
-        let blobs = Blobs::new(folder.path().to_owned(), Uuid::from_u128(1), false, 1);
+        let blobs = BlobFolder::new(folder.path().to_owned(), Uuid::from_u128(1), false, 1);
         assert!(blobs.adopt(&mut blobs.prepare(b"x").unwrap()).unwrap());
         let mut again = blobs.prepare(b"x").unwrap();
         assert!(again.temporary.is_none(), "a content is written once");
@@ -236,7 +236,8 @@ mod tests {
     #[test]
     fn what_is_not_adopted_goes_with_its_value_or_with_the_next_start() {
         let folder = tempfile::tempdir().unwrap();
-        let [one, two, three] = [1, 2, 3].map(|id| Blobs::new(folder.path().to_owned(), Uuid::from_u128(id), false, 1));
+        let [one, two, three] =
+            [1, 2, 3].map(|id| BlobFolder::new(folder.path().to_owned(), Uuid::from_u128(id), false, 1));
         let unfinished = || names(&folder.path().join(TEMPORARY)).count();
         drop(one.prepare(b"x").unwrap());
         assert_eq!(unfinished(), 0);

@@ -1,7 +1,7 @@
 //! Journal of file changes: entries in the database, contents in files.
 
 use super::{
-    blobs::{Blobs, PreparedBlob},
+    blobs::{BlobFileDraft, BlobFolder},
     contents,
     fault::{Fault, store_error},
     writer::Writer,
@@ -28,13 +28,13 @@ use uuid::Uuid;
 pub(super) struct SqliteChangeJournal {
     writer: Writer,
     readers: SqlitePool,
-    blobs: Arc<Blobs>,
+    blobs: Arc<BlobFolder>,
     workspace: PathBuf,
 }
 
 impl SqliteChangeJournal {
     /// Creates the journal of this workspace.
-    pub(super) fn new(writer: Writer, readers: SqlitePool, blobs: Arc<Blobs>, workspace: PathBuf) -> Self {
+    pub(super) fn new(writer: Writer, readers: SqlitePool, blobs: Arc<BlobFolder>, workspace: PathBuf) -> Self {
         Self { writer, readers, blobs, workspace }
     }
 
@@ -43,9 +43,9 @@ impl SqliteChangeJournal {
             // Blocks this thread, as the port permits. If all blocking threads wait for this, no further one could do
             // it.
             let prepared = contents.iter().map(|content| self.blobs.prepare(&content.bytes));
-            let prepared: Vec<PreparedBlob> = prepared.collect::<io::Result<_>>().map_err(Fault::Files)?;
+            let prepared: Vec<BlobFileDraft> = prepared.collect::<io::Result<_>>().map_err(Fault::Files)?;
             // Otherwise undoing would restore different data.
-            if prepared.iter().map(PreparedBlob::digest).ne(contents.iter().map(|content| content.digest)) {
+            if prepared.iter().map(BlobFileDraft::digest).ne(contents.iter().map(|content| content.digest)) {
                 return Err(Fault::Unreadable("a content does not match its digest".into()).into());
             }
             let (blobs, workspace, entry) = (self.blobs.clone(), self.workspace.clone(), entry.clone());
@@ -142,10 +142,10 @@ impl ChangeJournal for SqliteChangeJournal {
 /// Inserts the entry in one transaction. Returns `false` if the contents must be prepared again.
 async fn insert(
     connection: &mut SqliteConnection,
-    blobs: Arc<Blobs>,
+    blobs: Arc<BlobFolder>,
     workspace: PathBuf,
     entry: JournalEntry,
-    contents: Vec<PreparedBlob>,
+    contents: Vec<BlobFileDraft>,
 ) -> Result<bool, Fault> {
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     sqlx::query(

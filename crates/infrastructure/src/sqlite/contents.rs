@@ -3,7 +3,7 @@
 //! Functions with a connection run on the thread that writes, and access the files there.
 
 use super::{
-    blobs::{Blobs, PreparedBlob},
+    blobs::{BlobFileDraft, BlobFolder},
     fault::Fault,
 };
 use sqlx::{Connection, SqliteConnection};
@@ -27,8 +27,8 @@ macro_rules! unneeded {
 /// inserts the references.
 pub(super) async fn keep(
     transaction: &mut SqliteConnection,
-    blobs: &Blobs,
-    mut contents: Vec<PreparedBlob>,
+    blobs: &BlobFolder,
+    mut contents: Vec<BlobFileDraft>,
 ) -> Result<bool, Fault> {
     for content in &contents {
         sqlx::query("INSERT INTO contents (digest, bytes) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING")
@@ -65,7 +65,7 @@ pub(super) async fn forget_if_unneeded(connection: &mut SqliteConnection, digest
 /// Deletes those files whose contents have no row, under the write lock of one transaction.
 pub(super) async fn remove_unknown(
     connection: &mut SqliteConnection,
-    blobs: &Blobs,
+    blobs: &BlobFolder,
     digests: &[ContentDigest],
 ) -> Result<(), Fault> {
     let transaction = &mut connection.begin_with("BEGIN IMMEDIATE").await?;

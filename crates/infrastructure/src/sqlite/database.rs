@@ -2,7 +2,7 @@
 
 use super::{
     backlog::{Backlog, BacklogLocation},
-    blobs::Blobs,
+    blobs::BlobFolder,
     change_journal::SqliteChangeJournal,
     connection,
     conversation_store::SqliteConversationStore,
@@ -17,7 +17,7 @@ use super::{
     output_store::SqliteOutputStore,
     question_store::SqliteQuestionStore,
     read_state::SqliteReadState,
-    recorder::Recorder,
+    recorder::AuditLogConnection,
     tidying::Tidying,
     todo_store::SqliteTodoStore,
     tool_repository::SqliteToolRepository,
@@ -44,7 +44,7 @@ use toolstead_domain::{
 pub struct Database {
     writer: Writer,
     readers: SqlitePool,
-    blobs: Arc<Blobs>,
+    blobs: Arc<BlobFolder>,
     clock: Arc<dyn Clock>,
     /// `true` once the first cleanup has ended.
     tidied: watch::Receiver<bool>,
@@ -75,13 +75,13 @@ impl Database {
         migrated.map_err(|error| OpenError::of_migration(error, path.clone()))?;
         let instance = Instance::join(&instances)
             .map_err(|source| OpenError::JoinInstances { path: instances.clone(), source })?;
-        let blobs = Arc::new(Blobs::new(
+        let blobs = Arc::new(BlobFolder::new(
             path.with_file_name(BLOBS),
             instance.id(),
             options.power_safe,
             options.contents.max_bytes / 8,
         ));
-        let mut recorder = Recorder::open(&path, &options).map_err(failed)?;
+        let mut recorder = AuditLogConnection::open(&path, &options).map_err(failed)?;
         let backlogs = BacklogLocation::new(&instances, &path);
         let dead = instance::recover_dead_instances(&mut connection, &mut recorder, &backlogs, &instances, &instance);
         let dead = dead.await.map_err(failed)?;

@@ -7,7 +7,7 @@
 use super::{
     backlog::{self, BacklogLocation},
     fault::Fault,
-    recorder::Recorder,
+    recorder::AuditLogConnection,
 };
 use sqlx::SqliteConnection;
 use std::{
@@ -64,7 +64,7 @@ impl Drop for Instance {
 /// or written is left for the next attempt.
 pub(super) async fn recover_dead_instances(
     connection: &mut SqliteConnection,
-    recorder: &mut Recorder,
+    recorder: &mut AuditLogConnection,
     backlogs: &BacklogLocation,
     folder: &Path,
     own: &Instance,
@@ -108,7 +108,7 @@ pub(super) async fn recover_dead_instances(
 
 /// Writes the backlog of a dead process and puts its files away. The files are listed here, when the process can no
 /// longer create any. Returns `true` if there were records.
-fn write_rows(recorder: &mut Recorder, backlogs: &BacklogLocation, id: Uuid) -> Result<bool, Fault> {
+fn write_rows(recorder: &mut AuditLogConnection, backlogs: &BacklogLocation, id: Uuid) -> Result<bool, Fault> {
     let mut wrote = false;
     for (_, path) in backlogs.files().map_err(Fault::Files)?.into_iter().filter(|(owner, _)| *owner == id) {
         let read = backlog::records_in(&path).map_err(Fault::Files)?;

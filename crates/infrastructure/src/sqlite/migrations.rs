@@ -134,7 +134,7 @@ mod tests {
         database_options::DatabaseOptions,
         execution_row::{self, select_executions},
         pending_record::PendingRecord,
-        recorder::Recorder,
+        recorder::AuditLogConnection,
     };
     use serde_json::json;
     use std::path::Path;
@@ -149,8 +149,8 @@ mod tests {
     }
 
     impl FormerDatabase {
-        fn recorder(&self) -> Recorder {
-            Recorder::open(&self.options.path, &self.options).unwrap()
+        fn recorder(&self) -> AuditLogConnection {
+            AuditLogConnection::open(&self.options.path, &self.options).unwrap()
         }
     }
 

@@ -1,6 +1,8 @@
 //! A new database with the newest schema, for tests.
 
-use super::{connection::connect_writer, database_options::DatabaseOptions, migrations::migrate, recorder::Recorder};
+use super::{
+    connection::connect_writer, database_options::DatabaseOptions, migrations::migrate, recorder::AuditLogConnection,
+};
 use sqlx::SqliteConnection;
 use tempfile::TempDir;
 
@@ -8,7 +10,7 @@ pub(super) struct TestDatabase {
     pub(super) folder: TempDir,
     pub(super) options: DatabaseOptions,
     pub(super) connection: SqliteConnection,
-    pub(super) recorder: Recorder,
+    pub(super) recorder: AuditLogConnection,
 }
 
 pub(super) async fn new_database() -> TestDatabase {
@@ -17,6 +19,6 @@ pub(super) async fn new_database() -> TestDatabase {
     std::fs::write(&options.path, "").unwrap();
     let mut connection = connect_writer(&options.path, &options).await.unwrap();
     migrate(&mut connection).await.unwrap();
-    let recorder = Recorder::open(&options.path, &options).unwrap();
+    let recorder = AuditLogConnection::open(&options.path, &options).unwrap();
     TestDatabase { folder, options, connection, recorder }
 }

@@ -1,7 +1,7 @@
 //! Store of large outputs: rows in the database, contents in files.
 
 use super::{
-    blobs::{Blobs, PreparedBlob},
+    blobs::{BlobFileDraft, BlobFolder},
     contents,
     fault::{Fault, store_error},
     writer::Writer,
@@ -23,7 +23,7 @@ use toolstead_domain::{
 pub(super) struct SqliteOutputStore {
     writer: Writer,
     readers: SqlitePool,
-    blobs: Arc<Blobs>,
+    blobs: Arc<BlobFolder>,
     clock: Arc<dyn Clock>,
     workspace: PathBuf,
 }
@@ -43,7 +43,7 @@ impl SqliteOutputStore {
     pub(super) fn new(
         writer: Writer,
         readers: SqlitePool,
-        blobs: Arc<Blobs>,
+        blobs: Arc<BlobFolder>,
         clock: Arc<dyn Clock>,
         workspace: PathBuf,
     ) -> Self {
@@ -139,9 +139,9 @@ impl OutputStore for SqliteOutputStore {
 /// Inserts the output in one transaction. Returns `None` if the content must be prepared again.
 async fn insert(
     connection: &mut SqliteConnection,
-    blobs: Arc<Blobs>,
+    blobs: Arc<BlobFolder>,
     output: NewOutput,
-    content: PreparedBlob,
+    content: BlobFileDraft,
 ) -> Result<Option<StoredOutput>, Fault> {
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     let (digest, bytes) = (content.digest(), content.bytes());

@@ -18,7 +18,7 @@ const CHECKPOINT_ROWS: usize = 4096;
 
 /// Writer of audit records. Its methods block while SQLite does.
 #[derive(Debug)]
-pub(super) struct Recorder {
+pub(super) struct AuditLogConnection {
     connection: Connection,
     /// For each of [`STATEMENT_ROWS`], the number of rows and the statement that inserts them.
     statements: [(usize, String); STATEMENT_ROWS.len()],
@@ -26,7 +26,7 @@ pub(super) struct Recorder {
     rows: usize,
 }
 
-impl Recorder {
+impl AuditLogConnection {
     /// Opens the connection to a database whose schema is up to date.
     pub(super) fn open(path: &Path, options: &DatabaseOptions) -> Result<Self, Fault> {
         let statements = STATEMENT_ROWS.map(|rows| (rows, record_statement(rows)));

@@ -1,7 +1,7 @@
 //! Deletion of expired data: audit records, large outputs, and contents of changed files.
 
 use super::{
-    blobs::Blobs,
+    blobs::BlobFolder,
     contents,
     database_options::{AuditRetention, ContentRetention},
     fault::Fault,
@@ -12,14 +12,14 @@ use toolstead_domain::Timestamp;
 
 /// Limits of the audit log at a point in time.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Expiry {
+pub(super) struct AuditLogCutoff {
     /// Time before which calls of expired records started.
     pub(super) older_than: Timestamp,
     /// Maximum number of records.
     pub(super) max_rows: u64,
 }
 
-impl Expiry {
+impl AuditLogCutoff {
     /// Returns the limits at this time.
     pub(super) fn at(now: Timestamp, retention: AuditRetention) -> Self {
         Self { older_than: before(now, retention.max_age), max_rows: retention.max_rows }
@@ -38,7 +38,7 @@ const STEP: i64 = 500;
 ///
 /// Reads only the rows that were recorded first, so that an audit log without expired rows costs one short read at any
 /// length.
-pub(super) async fn delete_some(connection: &mut SqliteConnection, expiry: Expiry) -> Result<u64, Fault> {
+pub(super) async fn delete_some(connection: &mut SqliteConnection, expiry: AuditLogCutoff) -> Result<u64, Fault> {
     let deleted = sqlx::query(
         "DELETE FROM tool_executions WHERE seq IN (
              SELECT seq FROM (SELECT seq, started, instance FROM tool_executions ORDER BY seq LIMIT $3)
@@ -60,7 +60,7 @@ const CONTENT_STEP: u64 = 50;
 /// the number of outputs and entries, which is 0 when none is left.
 pub(super) async fn forget_some(
     connection: &mut SqliteConnection,
-    blobs: &Blobs,
+    blobs: &BlobFolder,
     retention: ContentRetention,
     now: Timestamp,
 ) -> Result<u64, Fault> {
@@ -132,7 +132,7 @@ mod tests {
     use uuid::Uuid;
 
     /// Records the rows, deletes the expired ones, and compares the rest.
-    async fn check(rows: &[ToolExecution], expiry: Expiry, left: &[u32]) {
+    async fn check(rows: &[ToolExecution], expiry: AuditLogCutoff, left: &[u32]) {
         let TestDatabase { folder: _folder, mut connection, mut recorder, .. } = new_database().await;
         let recorded: Vec<PendingRecord> =
             rows.iter().map(|execution| PendingRecord::new(execution, Uuid::max())).collect();
@@ -158,7 +158,7 @@ mod tests {
     async fn rows_go_by_age_and_by_number_and_running_ones_stay() {
         let mut rows: Vec<ToolExecution> = (0..8).map(samples::execution).collect();
         rows[1] = samples::running_execution(1);
-        let by = |older_than, max_rows| Expiry { older_than, max_rows };
+        let by = |older_than, max_rows| AuditLogCutoff { older_than, max_rows };
         check(&rows, by(started(0), 100), &[0, 1, 2, 3, 4, 5, 6, 7]).await;
         check(&rows, by(started(4), 100), &[1, 4, 5, 6, 7]).await;
         check(&rows, by(started(0), 3), &[1, 5, 6, 7]).await;
@@ -171,12 +171,12 @@ mod tests {
     #[tokio::test]
     async fn more_rows_than_one_step_takes_go_as_well() {
         let rows: Vec<ToolExecution> = (0..1300).map(samples::execution).collect();
-        check(&rows, Expiry { older_than: started(1298), max_rows: 1 << 40 }, &[1298, 1299]).await;
+        check(&rows, AuditLogCutoff { older_than: started(1298), max_rows: 1 << 40 }, &[1298, 1299]).await;
     }
 
     #[test]
     fn an_age_beyond_all_times_keeps_everything() {
         let retention = AuditRetention { max_age: Duration::MAX, max_rows: 1 };
-        assert_eq!(Expiry::at(samples::START, retention).older_than, Timestamp(samples::START.0 - i64::MAX));
+        assert_eq!(AuditLogCutoff::at(samples::START, retention).older_than, Timestamp(samples::START.0 - i64::MAX));
     }
 }

@@ -1,12 +1,12 @@
 //! Background cleanup of expired data and of leftovers of killed processes.
 
 use super::{
-    blobs::Blobs,
+    blobs::BlobFolder,
     contents,
     database_options::{AuditRetention, ContentRetention},
     fault::Fault,
     instance,
-    retention::{self, Expiry},
+    retention::{self, AuditLogCutoff},
     retention_clock,
     writer::Writer,
 };
@@ -25,7 +25,7 @@ const TIDIES_EVERY: Duration = Duration::from_secs(600);
 /// Background cleanup. It works in short steps between the writes of calls.
 pub(super) struct Tidying {
     pub(super) writer: Writer,
-    pub(super) blobs: Arc<Blobs>,
+    pub(super) blobs: Arc<BlobFolder>,
     pub(super) clock: Arc<dyn Clock>,
     /// Folder of the lock files.
     pub(super) instances: PathBuf,
@@ -50,7 +50,7 @@ impl Tidying {
                 tokio::time::sleep(TIDIES_EVERY).await;
                 continue;
             };
-            let expiry = Expiry::at(now, audit);
+            let expiry = AuditLogCutoff::at(now, audit);
             all("audit records", || self.writer.delete_expired(expiry)).await;
             match self.sweep(contents.max_bytes).await {
                 Ok(()) => {}
@@ -96,7 +96,7 @@ const SWEPT_FILES: usize = 200;
 
 /// Removes unreferenced contents and files without rows. Handles the contents by the first byte of their digests, in
 /// short steps between other writes.
-async fn sweep(writer: &Writer, blobs: &Arc<Blobs>) -> Result<(), Arc<Fault>> {
+async fn sweep(writer: &Writer, blobs: &Arc<BlobFolder>) -> Result<(), Arc<Fault>> {
     for first in 0..=u8::MAX {
         let known = writer.apply(move |connection| contents::forget_unneeded(connection, first).boxed()).await?;
         let listed = blobs.clone();

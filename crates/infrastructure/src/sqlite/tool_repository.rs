@@ -2,7 +2,7 @@
 
 use super::{
     fault::{Fault, store_error},
-    tool_row::{self, CatalogueRows},
+    tool_row::{self, CatalogueStatementParameters},
     writer::Writer,
 };
 use async_trait::async_trait;
@@ -40,7 +40,7 @@ impl ToolRepository for SqliteToolRepository {
         catalogue: &Catalogue,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let saved = self.writer.save_catalogue(CatalogueRows::new(provider, catalogue, now)).await;
+        let saved = self.writer.save_catalogue(CatalogueStatementParameters::new(provider, catalogue, now)).await;
         saved.map_err(|fault| store_error(format!("save the tools of `{}`", provider.name), fault))
     }
 

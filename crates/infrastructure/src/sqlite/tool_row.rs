@@ -63,7 +63,7 @@ pub(super) const CATALOGUE: &str = "
 
 /// Catalogue as parameters of the statements.
 #[derive(Debug)]
-pub(super) struct CatalogueRows {
+pub(super) struct CatalogueStatementParameters {
     provider: ProviderIdentity,
     /// JSON array of texts.
     names: String,
@@ -72,7 +72,7 @@ pub(super) struct CatalogueRows {
     now: Timestamp,
 }
 
-impl CatalogueRows {
+impl CatalogueStatementParameters {
     /// Encodes the current catalogue of a provider.
     pub(super) fn new(provider: &ProviderIdentity, catalogue: &Catalogue, now: Timestamp) -> Self {
         let Catalogue { tools, changes } = catalogue;
@@ -225,7 +225,7 @@ mod tests {
         let changes = "SELECT total_changes()";
         let before: i64 = sqlx::query_scalar(changes).fetch_one(&mut *connection).await.unwrap();
         let catalogue = Catalogue { tools: tools.to_vec(), changes: Vec::new() };
-        let rows = CatalogueRows::new(&ProviderIdentity::of_program("p"), &catalogue, Timestamp(now));
+        let rows = CatalogueStatementParameters::new(&ProviderIdentity::of_program("p"), &catalogue, Timestamp(now));
         rows.save(connection).await.unwrap();
         let after: i64 = sqlx::query_scalar(changes).fetch_one(&mut *connection).await.unwrap();
         let seen =
@@ -255,7 +255,10 @@ mod tests {
         for number in 0..KEPT_STARTS + 3 {
             let mut provider = ProviderIdentity::of_program("p");
             provider.start = number.to_string();
-            CatalogueRows::new(&provider, &catalogue, Timestamp(number)).save(&mut connection).await.unwrap();
+            CatalogueStatementParameters::new(&provider, &catalogue, Timestamp(number))
+                .save(&mut connection)
+                .await
+                .unwrap();
         }
         let kept: Vec<i64> = sqlx::query_scalar(
             "SELECT CAST(start AS INTEGER) FROM catalogues JOIN tools ON tools.catalogue = id ORDER BY last_seen",
@@ -268,7 +271,7 @@ mod tests {
         assert_eq!(tools, KEPT_STARTS, "the tools of a forgotten catalogue go with it");
         // After the clock was set back, a new catalogue appears to be the oldest.
         let provider = ProviderIdentity { start: "new".into(), ..ProviderIdentity::of_program("p") };
-        CatalogueRows::new(&provider, &catalogue, Timestamp(-1)).save(&mut connection).await.unwrap();
+        CatalogueStatementParameters::new(&provider, &catalogue, Timestamp(-1)).save(&mut connection).await.unwrap();
         let new = "SELECT count(*) FROM catalogues JOIN tools ON tools.catalogue = id WHERE start = 'new'";
         assert_eq!(sqlx::query_scalar::<_, i64>(new).fetch_one(&mut connection).await.unwrap(), 1);
     }

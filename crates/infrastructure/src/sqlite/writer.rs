@@ -10,9 +10,9 @@ use super::{
     fault::Fault,
     instance::Instance,
     pending_record::PendingRecord,
-    recorder::Recorder,
-    retention::{self, Expiry},
-    tool_row::{self, CatalogueRows},
+    recorder::AuditLogConnection,
+    retention::{self, AuditLogCutoff},
+    tool_row::{self, CatalogueStatementParameters},
 };
 use futures::{FutureExt, future::BoxFuture};
 use sqlx::{Connection, SqliteConnection};
@@ -59,13 +59,13 @@ type Work = Box<dyn for<'c> FnOnce(&'c mut SqliteConnection) -> BoxFuture<'c, ()
 enum Write {
     /// Audit record that the backlog did not accept.
     Record(Box<PendingRecord>, ResultSender<()>),
-    SaveCatalogue(CatalogueRows, ResultSender<()>),
+    SaveCatalogue(CatalogueStatementParameters, ResultSender<()>),
     SetEnabled {
         tool: String,
         enabled: bool,
         done: ResultSender<()>,
     },
-    DeleteExpired(Expiry, ResultSender<u64>),
+    DeleteExpired(AuditLogCutoff, ResultSender<u64>),
     Check(ResultSender<()>),
     Apply(Work),
     Close(oneshot::Sender<()>),
@@ -78,7 +78,7 @@ impl Writer {
     /// # Errors
     /// An error of the operating system, if it cannot start a thread.
     pub(super) fn spawn(
-        recorder: Recorder,
+        recorder: AuditLogConnection,
         connection: SqliteConnection,
         instance: Instance,
         backlog: Backlog,
@@ -119,7 +119,7 @@ impl Writer {
         self.write(Write::Check).await
     }
 
-    pub(super) async fn save_catalogue(&self, catalogue: CatalogueRows) -> Result<(), Arc<Fault>> {
+    pub(super) async fn save_catalogue(&self, catalogue: CatalogueStatementParameters) -> Result<(), Arc<Fault>> {
         self.write(|done| Write::SaveCatalogue(catalogue, done)).await
     }
 
@@ -129,7 +129,7 @@ impl Writer {
     }
 
     /// Deletes some expired rows. Returns their number, which is 0 when none is left.
-    pub(super) async fn delete_expired(&self, expiry: Expiry) -> Result<u64, Arc<Fault>> {
+    pub(super) async fn delete_expired(&self, expiry: AuditLogCutoff) -> Result<u64, Arc<Fault>> {
         self.write(|done| Write::DeleteExpired(expiry, done)).await
     }
 
@@ -162,7 +162,7 @@ impl Writer {
 }
 
 async fn run(
-    mut recorder: Recorder,
+    mut recorder: AuditLogConnection,
     mut connection: SqliteConnection,
     instance: Instance,
     backlog: &Backlog,
@@ -268,7 +268,7 @@ struct Batch {
 
 impl Batch {
     /// Commits the records and sends the results. Records of the backlog return to it if the commit fails.
-    fn commit(self, recorder: &mut Recorder, backlog: &Backlog) {
+    fn commit(self, recorder: &mut AuditLogConnection, backlog: &Backlog) {
         let Self { taken, rows, .. } = self;
         if taken.is_empty() && rows.is_empty() {
             return;
@@ -493,9 +493,9 @@ mod tests {
         writer.close().await;
     }
 
-    fn impatient(options: &DatabaseOptions) -> Recorder {
+    fn impatient(options: &DatabaseOptions) -> AuditLogConnection {
         let options = DatabaseOptions { busy_timeout: Duration::from_millis(20), ..options.clone() };
-        Recorder::open(&options.path, &options).unwrap()
+        AuditLogConnection::open(&options.path, &options).unwrap()
     }
 
     #[tokio::test]

@@ -2,9 +2,9 @@
 
 use super::{
     authorization_server::{AuthorizationServer, DiscoveryPurpose, discover},
-    registration::{ClientRegistration, grants_for, token_key},
+    registration::{GrantClientAndEndpoints, grants_for, token_key},
     settings::SignInSettings,
-    stored_grants::{StoredGrants, UpstreamGrantSummary},
+    stored_grants::{ServerGrantStore, UpstreamGrantSummary},
     upstream_auth_error::UpstreamAuthError,
 };
 use crate::accounts::{
@@ -26,10 +26,10 @@ const OFFLINE_ACCESS: &str = "offline_access";
 
 /// Sign-in in progress: the user opens its page, which redirects the browser to this process with a code.
 pub struct UpstreamSignIn {
-    grants: StoredGrants,
+    grants: ServerGrantStore,
     principal: Principal,
     manager: AuthorizationManager,
-    registration: ClientRegistration,
+    registration: GrantClientAndEndpoints,
     issuer: String,
     scopes: Vec<String>,
     attempt: SignInAttempt,
@@ -43,15 +43,15 @@ pub struct UpstreamCode(AuthorizationCode);
 impl UpstreamSignIn {
     /// Finds the authorization server, registers the client there, and prepares the page.
     pub(super) async fn begin(
-        grants: &StoredGrants,
+        grants: &ServerGrantStore,
         settings: &SignInSettings,
         principal: &Principal,
     ) -> Result<Self, UpstreamAuthError> {
-        let StoredGrants { vault, traffic, uri, .. } = grants;
+        let ServerGrantStore { vault, traffic, uri, .. } = grants;
         let mut server = discover(traffic, settings.issuer.as_deref(), DiscoveryPurpose::SignIn).await?;
         // Scopes that the server required later are requested together with those of the current grant.
         let stored = vault.get(&token_key(principal, &server.issuer, uri)).await.ok().flatten();
-        let missing = stored.as_ref().and_then(|tokens| ClientRegistration::of(tokens).ok());
+        let missing = stored.as_ref().and_then(|tokens| GrantClientAndEndpoints::of(tokens).ok());
         let missing = missing.map(|registration| registration.missing_scopes).unwrap_or_default();
         let granted =
             if missing.is_empty() { Vec::new() } else { stored.map(|tokens| tokens.scopes).unwrap_or_default() };
@@ -66,7 +66,7 @@ impl UpstreamSignIn {
         let value = |name: &str| page.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned());
         let resource = value("resource").and_then(|resource| Url::parse(&resource).ok());
         let state = Secret::new(value("state").unwrap_or_default());
-        let registration = ClientRegistration::from_metadata(
+        let registration = GrantClientAndEndpoints::from_metadata(
             &server.metadata,
             resource.unwrap_or_else(|| traffic.server.clone()),
             client,
@@ -132,7 +132,7 @@ impl UpstreamSignIn {
         let body = serde_json::to_vec(&exchanged).map_err(|error| UpstreamAuthError::Refused(error.to_string()))?;
         let mut tokens = read_tokens(&body, None, scopes, grants.clock.now())?;
         tokens.registration = Some(registration.to_secret()?);
-        let StoredGrants { vault, uri, .. } = &grants;
+        let ServerGrantStore { vault, uri, .. } = &grants;
         let key = token_key(&principal, &issuer, uri);
         let grant = UpstreamGrantSummary::of(&key, &tokens);
         vault.put(&key, tokens).await?;

@@ -3,12 +3,12 @@
 use super::{
     authorization_server::manager_for,
     oauth_traffic::OAuthTraffic,
-    registration::{ClientRegistration, grants_for},
+    registration::{GrantClientAndEndpoints, grants_for},
     upstream_auth_error::UpstreamAuthError,
 };
 use crate::{
     accounts::{
-        credentials::{DeletedTokens, EARLY},
+        credentials::{EARLY, TokenRevocationReport},
         issuer::read_tokens,
         vault::{TokenLookupKey, Tokens, Vault, VaultError},
     },
@@ -42,7 +42,7 @@ pub struct UpstreamGrantSummary {
 
 /// Grants of all principals for one server. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct StoredGrants {
+pub(super) struct ServerGrantStore {
     pub(super) vault: Vault,
     pub(super) traffic: OAuthTraffic,
     pub(super) clock: Arc<dyn Clock>,
@@ -50,7 +50,7 @@ pub(super) struct StoredGrants {
     pub(super) uri: String,
 }
 
-impl StoredGrants {
+impl ServerGrantStore {
     /// Returns the grants of the principal.
     ///
     /// # Errors
@@ -72,7 +72,10 @@ impl StoredGrants {
     ///
     /// # Errors
     /// Returns [`UpstreamAuthError`] if a grant cannot be deleted.
-    pub(super) async fn sign_out(&self, principal: &Principal) -> Result<Vec<DeletedTokens>, UpstreamAuthError> {
+    pub(super) async fn sign_out(
+        &self,
+        principal: &Principal,
+    ) -> Result<Vec<TokenRevocationReport>, UpstreamAuthError> {
         let mut all = Vec::new();
         for key in grants_for(&self.vault, principal, &self.uri).await? {
             // Runs under the lock: a renewal in progress ends first, and its new tokens are revoked.
@@ -90,7 +93,7 @@ impl StoredGrants {
                 Ok(revoked) => revoked,
             };
             if let Some(revoked) = revoked {
-                all.push(DeletedTokens { issuer: key.issuer.clone(), origin: self.uri.clone(), revoked });
+                all.push(TokenRevocationReport { issuer: key.issuer.clone(), origin: self.uri.clone(), revoked });
             }
         }
         Ok(all)
@@ -112,7 +115,7 @@ impl StoredGrants {
             if !is_refused && self.lasts(tokens.expires_at, EARLY) {
                 return Ok((Some(tokens.clone()), Ok(tokens)));
             }
-            let registration = ClientRegistration::of(&tokens)?;
+            let registration = GrantClientAndEndpoints::of(&tokens)?;
             let Some(refresh) = &tokens.refresh_token else {
                 // It may still be valid for a short time.
                 return Ok(match !is_refused && self.lasts(tokens.expires_at, Duration::ZERO) {
@@ -135,7 +138,7 @@ impl StoredGrants {
     async fn renew(
         &self,
         key: &TokenLookupKey,
-        registration: &ClientRegistration,
+        registration: &GrantClientAndEndpoints,
         tokens: &Tokens,
         refresh: &Secret,
     ) -> Result<Tokens, UpstreamAuthError> {
@@ -170,7 +173,7 @@ impl StoredGrants {
 
     /// Asks the issuer to revoke tokens (RFC 7009).
     async fn revoke(&self, tokens: &Tokens) -> Result<(), String> {
-        let registration = ClientRegistration::of(tokens).map_err(|error| error.to_string())?;
+        let registration = GrantClientAndEndpoints::of(tokens).map_err(|error| error.to_string())?;
         let Some(url) = &registration.revocation_endpoint else {
             return Err("its authorization server has no endpoint that revokes tokens".into());
         };
@@ -219,7 +222,7 @@ impl StoredGrants {
                 };
                 return Ok((Some(tokens), Err(UpstreamAuthError::Unavailable(reason))));
             }
-            let mut registration = ClientRegistration::of(&tokens)?;
+            let mut registration = GrantClientAndEndpoints::of(&tokens)?;
             if registration.require(&missing) {
                 tokens.registration = Some(registration.to_secret()?);
             }
@@ -237,7 +240,7 @@ impl StoredGrants {
 impl UpstreamGrantSummary {
     pub(super) fn of(key: &TokenLookupKey, tokens: &Tokens) -> Self {
         let missing =
-            ClientRegistration::of(tokens).map(|registration| registration.missing_scopes).unwrap_or_default();
+            GrantClientAndEndpoints::of(tokens).map(|registration| registration.missing_scopes).unwrap_or_default();
         Self {
             issuer: key.issuer.clone(),
             resource: key.origin().to_owned(),

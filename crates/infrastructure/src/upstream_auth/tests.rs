@@ -8,7 +8,7 @@ mod signing_in;
 use super::{
     settings::{SignInSettings, UpstreamAuth},
     sign_in::UpstreamSignIn,
-    upstream_accounts::{UpstreamAccountParts, UpstreamAccounts},
+    upstream_accounts::{UpstreamAccountParts, UpstreamPrincipalAccounts},
 };
 use crate::{
     accounts::vault::Vault,
@@ -53,7 +53,7 @@ struct Bench {
     folder: TempDir,
     clock: Arc<SetClock>,
     behavior: Shared,
-    accounts: UpstreamAccounts,
+    accounts: UpstreamPrincipalAccounts,
 }
 
 impl Bench {
@@ -71,7 +71,7 @@ impl Bench {
     }
 
     /// Returns the accounts of another process with the same files.
-    fn of_another_process(&self) -> UpstreamAccounts {
+    fn of_another_process(&self) -> UpstreamPrincipalAccounts {
         accounts(&self.server, &self.folder, self.clock.clone(), UpstreamAuth::OAuth(SignInSettings::default()))
     }
 
@@ -95,9 +95,14 @@ impl Bench {
     }
 }
 
-fn accounts(server: &TestServer, folder: &TempDir, clock: Arc<SetClock>, auth: UpstreamAuth) -> UpstreamAccounts {
+fn accounts(
+    server: &TestServer,
+    folder: &TempDir,
+    clock: Arc<SetClock>,
+    auth: UpstreamAuth,
+) -> UpstreamPrincipalAccounts {
     let vault = Vault::open(folder.path().join("accounts"), folder.path().join("secrets.key"));
-    UpstreamAccounts::new(UpstreamAccountParts {
+    UpstreamPrincipalAccounts::new(UpstreamAccountParts {
         server: server.url("/mcp"),
         auth,
         vault: vault.map_err(|error| error.to_string()),

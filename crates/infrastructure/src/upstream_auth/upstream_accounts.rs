@@ -6,14 +6,14 @@ use super::{
     registration::resource_uri,
     settings::UpstreamAuth,
     sign_in::UpstreamSignIn,
-    stored_grants::{StoredGrants, UpstreamGrantSummary},
+    stored_grants::{ServerGrantStore, UpstreamGrantSummary},
     token_exchange,
     upstream_auth_error::UpstreamAuthError,
 };
 use crate::{
     accounts::{
         bearer::{bearer_headers, bearer_token},
-        credentials::{DeletedTokens, EARLY},
+        credentials::{EARLY, TokenRevocationReport},
         vault::{Tokens, Vault},
     },
     web::web_client::WebClient,
@@ -64,11 +64,11 @@ const RENEWAL_PAUSE: Duration = Duration::from_secs(60);
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct UpstreamAccounts {
+pub struct UpstreamPrincipalAccounts {
     inner: Arc<Inner>,
 }
 
-/// Dependencies of [`UpstreamAccounts`].
+/// Dependencies of [`UpstreamPrincipalAccounts`].
 pub struct UpstreamAccountParts {
     /// Address of the server.
     pub server: Url,
@@ -85,7 +85,7 @@ pub struct UpstreamAccountParts {
 struct Inner {
     auth: UpstreamAuth,
     uri: String,
-    grants: Result<StoredGrants, String>,
+    grants: Result<ServerGrantStore, String>,
     traffic: OAuthTraffic,
     clock: Arc<dyn Clock>,
     cache: Mutex<HashMap<Principal, Arc<AsyncMutex<PrincipalTokenCache>>>>,
@@ -107,14 +107,15 @@ struct CachedToken {
     replaced_at: Option<Timestamp>,
 }
 
-impl UpstreamAccounts {
+impl UpstreamPrincipalAccounts {
     /// Creates the credentials. Sends and reads nothing yet.
     pub fn new(parts: UpstreamAccountParts) -> Self {
         let UpstreamAccountParts { server, auth, vault, web, clock } = parts;
         let uri = resource_uri(&server);
         let traffic = OAuthTraffic { web, server, named: auth.named_urls() };
         let (own_uri, own_traffic, own_clock) = (uri.clone(), traffic.clone(), clock.clone());
-        let grants = vault.map(|vault| StoredGrants { vault, uri: own_uri, traffic: own_traffic, clock: own_clock });
+        let grants =
+            vault.map(|vault| ServerGrantStore { vault, uri: own_uri, traffic: own_traffic, clock: own_clock });
         Self { inner: Arc::new(Inner { auth, uri, grants, traffic, clock, cache: Mutex::default() }) }
     }
 
@@ -152,7 +153,7 @@ impl UpstreamAccounts {
     ///
     /// # Errors
     /// Returns [`UpstreamAuthError`] if the tokens cannot be deleted.
-    pub async fn sign_out(&self, principal: &Principal) -> Result<Vec<DeletedTokens>, UpstreamAuthError> {
+    pub async fn sign_out(&self, principal: &Principal) -> Result<Vec<TokenRevocationReport>, UpstreamAuthError> {
         let signed_out = self.inner.grants()?.sign_out(principal).await?;
         self.inner.lock().remove(principal);
         Ok(signed_out)
@@ -186,7 +187,7 @@ impl Inner {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn grants(&self) -> Result<&StoredGrants, UpstreamAuthError> {
+    fn grants(&self) -> Result<&ServerGrantStore, UpstreamAuthError> {
         self.grants.as_ref().map_err(|why| UpstreamAuthError::Unavailable(why.clone()))
     }
 
@@ -261,7 +262,7 @@ impl Inner {
 }
 
 #[async_trait]
-impl Credentials for UpstreamAccounts {
+impl Credentials for UpstreamPrincipalAccounts {
     fn unavailable(&self, _: &ProtectedResource) -> Option<String> {
         self.inner.check().and_then(|()| self.inner.grants().map(drop)).err().map(|error| error.to_string())
     }
@@ -348,7 +349,7 @@ impl Credentials for UpstreamAccounts {
     }
 }
 
-impl UpstreamAccounts {
+impl UpstreamPrincipalAccounts {
     /// Refuses credentials for another server.
     fn check_resource(&self, resource: &ProtectedResource) -> Result<(), CredentialsError> {
         match *resource.origin == *self.inner.uri {
@@ -366,7 +367,7 @@ impl fmt::Debug for UpstreamAccountParts {
     }
 }
 
-impl fmt::Debug for UpstreamAccounts {
+impl fmt::Debug for UpstreamPrincipalAccounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("UpstreamAccounts").field("uri", &self.inner.uri).finish_non_exhaustive()
     }

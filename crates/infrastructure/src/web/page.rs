@@ -14,7 +14,7 @@ pub mod tree;
 
 pub use crate::web::page::{
     plain::{LinkStyle, text_below},
-    reading::{HtmlPage, read},
+    reading::{HtmlPageInput, read},
 };
 
 use crate::web::page::{
@@ -164,7 +164,7 @@ fn page(html: &[u8], order: &PageRenderRequest) -> Page {
 
 /// Facts of the page beside its text.
 #[derive(Default)]
-struct PageMetadata {
+struct PageTitleAndScripts {
     title: Option<String>,
     scripts: usize,
     /// `true` if there is an element in which applications are mounted.
@@ -172,10 +172,10 @@ struct PageMetadata {
     asks_for_scripts: bool,
 }
 
-fn read_metadata(tree: &PageTree) -> PageMetadata {
+fn read_metadata(tree: &PageTree) -> PageTitleAndScripts {
     const MOUNTS: [&str; 9] =
         ["root", "app", "__next", "__nuxt", "app-root", "react-root", "svelte", "main-app", "application"];
-    let mut metadata = PageMetadata::default();
+    let mut metadata = PageTitleAndScripts::default();
     let mut walk = tree.walk(tree.root());
     while let Some(step) = walk.next() {
         let WalkEvent::Enter(node) = step else { continue };

@@ -6,7 +6,7 @@ use std::{
     time::Instant,
 };
 use toolstead_domain::{
-    Caller, Category, ClientProfile, CommandAccess, Decision, Effect, PendingDefinition, PermissionPolicy,
+    Caller, Category, ClientProfile, CommandAccess, Decision, Effect, PendingDefinitionChange, PermissionPolicy,
     PermissionRule, Principal, ServerName, SilentCaller, Tool, ToolCall, ToolName, permission::rule::RuleOrigin,
     testing::samples,
 };
@@ -94,7 +94,7 @@ pub(crate) fn asked_about_definition(lines: usize) -> Asked {
     let shown: String = (1..=lines).map(|number| format!("+line {number}\n")).collect();
     let diff = format!("--- search (approved)\n+++ search (offered)\n@@ description @@\n{shown}");
     let reason = "its definition changed since it was approved (text, schema widened)".to_owned();
-    let pending = PendingDefinition { reason: reason.clone(), diff: diff.clone(), number: 2, is_withheld: false };
+    let pending = PendingDefinitionChange { reason: reason.clone(), diff: diff.clone(), number: 2, is_withheld: false };
     tool.pending = Some(Arc::new(pending));
     let mut asked = Asked::about(json!({"query": "q".repeat(60)}), Vec::new());
     asked.call.tool = Arc::new(tool);
@@ -105,7 +105,7 @@ pub(crate) fn asked_about_definition(lines: usize) -> Asked {
 }
 
 pub(crate) fn write(path: &str) -> Access {
-    Access::WritePath(PathAccess::plain(path))
+    Access::WritePath(AccessPath::plain(path))
 }
 
 fn question(asked: &Asked) -> ApprovalQuestion {
@@ -259,7 +259,7 @@ fn a_question_about_a_nested_call_names_the_tool_that_makes_it() {
 fn a_question_says_what_why_and_how_far_a_yes_goes() {
     let mut asked = Asked::about(
         json!({"path": "a", "description": "store the notes"}),
-        vec![write("/w/a"), Access::Send("a@b.c".into()), Access::ReadPath(PathAccess::plain("/w/b").whole_tree())],
+        vec![write("/w/a"), Access::Send("a@b.c".into()), Access::ReadPath(AccessPath::plain("/w/b").whole_tree())],
     );
     asked.parts.truncate(2);
     asked.parts[1].scopes.truncate(2);

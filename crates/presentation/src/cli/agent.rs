@@ -8,7 +8,7 @@ use super::{
     message_printer::MessagePrinter,
     narration::{figures, opened},
     output::note,
-    screen::Screen,
+    screen::RunDisplay,
     terminal::Terminal,
     terminal_questions::TerminalQuestions,
 };
@@ -31,7 +31,7 @@ use tokio::{
     sync::MutexGuard,
     time::{MissedTickBehavior, interval, sleep_until},
 };
-use toolstead_application::{AgentRun, CancelSignal, ExecuteToolError, OfferedTools, RunAgentCommand};
+use toolstead_application::{AgentRunHandle, CancelSignal, ExecuteToolError, OfferedTools, RunAgentCommand};
 use toolstead_domain::{
     AgentEvent, AgentOutcome, Block, Budgets, Caller, CancelReason, ClientProfile, Conversation, ConversationId,
     InputRequest, InputResponse, LogLevel, LogMessage, ModelProvider, NotAnswered, Principal, Progress, Scope,
@@ -308,7 +308,7 @@ impl PreparedAgent {
             TerminalQuestions::new(terminal, patience).opening(auth::browser(&self.composition.config))
         });
         let messages = MessagePrinter::for_terminal(self.terminal.clone());
-        Arc::new(AgentRunCaller { questions, messages, wants_progress: self.shows_progress })
+        Arc::new(TerminalCaller { questions, messages, wants_progress: self.shows_progress })
     }
 
     /// Returns the tools that are offered to the model.
@@ -373,7 +373,7 @@ impl PreparedAgent {
         &self,
         conversation: ConversationId,
         prompt: Vec<Block>,
-        screen: &mut Screen<'_>,
+        screen: &mut RunDisplay<'_>,
         shutdown: &mut ShutdownListener,
     ) -> Result<TurnOutcome, CommandError> {
         let cancel = CancelSignal::new();
@@ -391,22 +391,22 @@ impl PreparedAgent {
 }
 
 /// Holds the terminal's turn while the user types, so that no question receives keys that are meant for the input line.
-struct TypingGuard<'t> {
+struct TerminalTurnGuard<'t> {
     turn: MutexGuard<'t, ()>,
     until: Instant,
 }
 
 /// Shows the events of a run until it has ended, except while a question is open. Escape cancels the run, like Ctrl-C.
 async fn watch(
-    mut run: AgentRun,
+    mut run: AgentRunHandle,
     cancel: &CancelSignal,
     terminal: Option<&Terminal>,
-    screen: &mut Screen<'_>,
+    screen: &mut RunDisplay<'_>,
     shutdown: &mut ShutdownListener,
 ) -> Result<TurnOutcome, CommandError> {
     let mut pending_events: VecDeque<AgentEvent> = VecDeque::new();
     let (mut turned, mut is_over) = (TurnOutcome { end: None, should_exit: false }, false);
-    let mut typing: Option<TypingGuard<'_>> = None;
+    let mut typing: Option<TerminalTurnGuard<'_>> = None;
     let mut ticks = interval(BETWEEN_TICKS);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while !(is_over && pending_events.is_empty()) {
@@ -456,7 +456,7 @@ async fn watch(
                 }
                 let turn = turn.or_else(|| typing.take().map(|typing| typing.turn));
                 let until = Instant::now() + PAUSE;
-                typing = turn.filter(|_| screen.has_draft()).map(|turn| TypingGuard { turn, until });
+                typing = turn.filter(|_| screen.has_draft()).map(|turn| TerminalTurnGuard { turn, until });
             }
             () = paused => typing = None,
             _ = ticks.tick() => {
@@ -501,14 +501,14 @@ pub(super) fn summary(end: &AgentEvent, conversation: ConversationId) -> Option<
 
 /// The user who watches a run: sees warnings of tools and answers their questions. Progress is shown from the events of
 /// the run.
-struct AgentRunCaller {
+struct TerminalCaller {
     questions: Option<TerminalQuestions>,
     messages: MessagePrinter,
     wants_progress: bool,
 }
 
 #[async_trait]
-impl Caller for AgentRunCaller {
+impl Caller for TerminalCaller {
     fn wants_progress(&self) -> bool {
         self.wants_progress
     }
@@ -540,7 +540,7 @@ impl Caller for AgentRunCaller {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toolstead_domain::Budget;
+    use toolstead_domain::BudgetKind;
 
     #[test]
     fn the_exit_code_says_how_a_run_ended() {
@@ -548,7 +548,7 @@ mod tests {
         for (outcome, code) in [
             (AgentOutcome::Finished, 0),
             (AgentOutcome::Cancelled, 5),
-            (AgentOutcome::BudgetExhausted(Budget::Cost), 6),
+            (AgentOutcome::BudgetExhausted(BudgetKind::Cost), 6),
             (AgentOutcome::Stopped("x".into()), 3),
             (AgentOutcome::Looping("x".into()), 1),
             (AgentOutcome::Waiting("q3".into()), 7),

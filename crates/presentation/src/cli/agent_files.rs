@@ -10,7 +10,7 @@ use super::{
 use crate::config::agent_files::{AgentFileKind, AgentFileListing, ListedItem};
 use clap::Args;
 use serde_json::{Map, Value, json};
-use toolstead_domain::{AgentDefinition, PromptCommand, Skill, tool_input_schema::nearest_name};
+use toolstead_domain::{AgentDefinition, Skill, UserPromptTemplate, tool_input_schema::nearest_name};
 
 /// Lists Markdown files of agents, skills or commands, files that need trust, and problems.
 #[derive(Debug, Args)]
@@ -85,7 +85,7 @@ fn skill(listed: &ListedItem<Skill>) -> AgentFileEntry {
     entry(listed, &skill.name, &skill.description, &skill.body, rest)
 }
 
-fn command(listed: &ListedItem<PromptCommand>) -> AgentFileEntry {
+fn command(listed: &ListedItem<UserPromptTemplate>) -> AgentFileEntry {
     let command = &listed.item;
     let arguments: Vec<&str> = command.arguments.iter().map(|argument| argument.name.as_str()).collect();
     let arguments = if arguments.is_empty() { Value::Null } else { json!(arguments) };

@@ -22,10 +22,10 @@ use std::path::PathBuf;
 use toolstead_domain::Principal;
 use toolstead_infrastructure::{
     accounts::{
-        credentials::{Accounts, DeletedTokens, GrantStatus, PrincipalAccounts, UnreadableTokens},
+        credentials::{Accounts, GrantStatus, PrincipalAccounts, TokenRevocationReport, UnreadableTokens},
         grant::{GRANTS, GrantDefinition},
     },
-    sandbox::browser::BrowserProgram,
+    sandbox::browser::UserBrowserProgram,
 };
 
 /// Name of the service with accounts.
@@ -143,10 +143,10 @@ impl Auth {
 }
 
 /// Returns the browser of the user on this machine. Programs in locations that tools can write to are ignored.
-pub(super) fn browser(config: &Config) -> Option<BrowserProgram> {
+pub(super) fn browser(config: &Config) -> Option<UserBrowserProgram> {
     let environment = &config.environment;
     let of_program = out_of_reach_of_tools(&config.mcp_servers, &config.roots, environment);
-    BrowserProgram::find(of_program, |name| environment.get(name).map(str::to_owned))
+    UserBrowserProgram::find(of_program, |name| environment.get(name).map(str::to_owned))
 }
 
 async fn login(
@@ -237,7 +237,7 @@ async fn logout(
         } else if signed_out.is_empty() {
             output.line(&format!("{name}: was not signed in."))?;
         }
-        for DeletedTokens { issuer, origin, revoked } in &signed_out {
+        for TokenRevocationReport { issuer, origin, revoked } in &signed_out {
             is_kept_there |= revoked.is_err();
             if as_json {
                 all.push(json!({

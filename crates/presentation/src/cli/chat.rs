@@ -13,7 +13,7 @@ use super::{
     global::GlobalFlags,
     narration::figures,
     output::StdoutWriter,
-    screen::Screen,
+    screen::RunDisplay,
     servers,
     terminal::Terminal,
     typed_command,
@@ -29,7 +29,7 @@ use std::{
 };
 use tokio::task::spawn_blocking;
 use toolstead_application::{
-    CancelSignal, CompactConversationCommand, CompactionTokenCounts, ListToolsQuery, OfferedTools, PageSize,
+    CancelSignal, CompactConversationCommand, CompactionTokenCounts, ListToolsQuery, OfferedTools, PageLimit,
     UndoConversationCommand,
 };
 use toolstead_domain::{AgentEvent, Block, CancelReason, Conversation, ConversationId, Principal, Usage};
@@ -66,8 +66,8 @@ impl Chat {
         let mut shutdown = ShutdownListener::listen()?;
         let agent = PreparedAgent::build(&self.agent, global, &mut shutdown).await?;
         let screen = match agent.terminal.clone() {
-            Some(terminal) => Screen::new(output, global).with_input(terminal),
-            None => Screen::new(output, global),
+            Some(terminal) => RunDisplay::new(output, global).with_input(terminal),
+            None => RunDisplay::new(output, global),
         };
         let mut talk =
             ChatSession { agent, conversation: ConversationId(Uuid::now_v7()), spent: UsageTotals::default(), screen };
@@ -127,7 +127,7 @@ struct ChatSession<'a> {
     agent: PreparedAgent,
     conversation: ConversationId,
     spent: UsageTotals,
-    screen: Screen<'a>,
+    screen: RunDisplay<'a>,
 }
 
 /// Usage of the turns since the conversation was opened here.
@@ -291,7 +291,7 @@ impl ChatSession<'_> {
     fn tools(&mut self) {
         let offered = self.agent.offered();
         let scope = self.agent.scope(self.conversation);
-        let query = ListToolsQuery { scope, page: PageSize::Tools(usize::MAX), ..ListToolsQuery::default() };
+        let query = ListToolsQuery { scope, page: PageLimit::Tools(usize::MAX), ..ListToolsQuery::default() };
         // Only an invalid cursor causes an error, and none is given.
         let tools = self.agent.composition.app.list_tools.handle(&query).map(|page| page.tools).unwrap_or_default();
         let is_offered = |tool| match &offered {

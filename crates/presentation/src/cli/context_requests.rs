@@ -5,7 +5,7 @@ use crate::{app::App, composition_root::RunningApp};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use toolstead_application::{
-    ContextList, ExecuteToolCommand, ExecuteToolError, ForwardOutcome, ForwardRequestCommand, ListContextQuery,
+    ContextList, ExecuteToolCommand, ExecuteToolError, ForwardContextRequestCommand, ForwardOutcome, ListContextQuery,
 };
 use toolstead_domain::{
     ClientProfile, ContextRequest, Principal, Scope, ToolFailure, error_kind::ErrorKind, tool::BUILT_IN,
@@ -46,10 +46,10 @@ pub(super) async fn answered(
 ) -> Result<Map<String, Value>, CommandError> {
     let session = session_of(&Principal::local(), composition.config.workspace());
     let client = ClientProfile::without_protocol(concat!("toolstead-cli ", env!("CARGO_PKG_VERSION")));
-    let command = ForwardRequestCommand::new(request);
+    let command = ForwardContextRequestCommand::new(request);
     let call = ExecuteToolCommand { client: Arc::new(client), ..command.call };
     let call = call.within(Scope::of(Principal::local(), session));
-    match composition.app.forward_request.handle(ForwardRequestCommand { call, ..command }).await {
+    match composition.app.forward_request.handle(ForwardContextRequestCommand { call, ..command }).await {
         Ok(ForwardOutcome::Answer(members)) => Ok(members),
         Ok(ForwardOutcome::InputRequired(_)) => Err(CommandError::Call(ExecuteToolError::Failed(ToolFailure::new(
             ErrorKind::Unavailable,

@@ -22,8 +22,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use toolstead_application::{
-    CancelSignal, ChangingCall, ExecuteToolError, ForkConversationCommand, ForkConversationError,
-    UndoConversationCommand, UndoConversationError, UndoneConversation,
+    CancelSignal, ChangingCall, ConversationUndoReport, ExecuteToolError, ForkConversationCommand,
+    ForkConversationError, UndoConversationCommand, UndoConversationError,
 };
 use toolstead_domain::{
     AppendError, CancelReason, ClientProfile, Conversation, Principal, Scope, SilentCaller, ToolFailure,
@@ -220,7 +220,7 @@ async fn undo(
     conversation: &Conversation,
     to: u64,
     force: bool,
-) -> Result<UndoneConversation, CommandError> {
+) -> Result<ConversationUndoReport, CommandError> {
     let (mut shutdown, cancel) = (ShutdownListener::listen()?, CancelSignal::new());
     let undoing = composition.app.undo_conversation.handle(UndoConversationCommand {
         conversation: conversation.id,
@@ -263,7 +263,7 @@ async fn undo(
     })
 }
 
-fn undone_lines(conversation: &Conversation, to: u64, undone: &UndoneConversation) -> Vec<String> {
+fn undone_lines(conversation: &Conversation, to: u64, undone: &ConversationUndoReport) -> Vec<String> {
     let files = |call: &ChangingCall| {
         let files: Vec<String> = call.files.iter().map(|path| format!("`{}`", path.display())).collect();
         files.join(", ")
@@ -278,7 +278,7 @@ fn undone_lines(conversation: &Conversation, to: u64, undone: &UndoneConversatio
     lines
 }
 
-fn undone_json(conversation: &Conversation, to: u64, undone: &UndoneConversation) -> Value {
+fn undone_json(conversation: &Conversation, to: u64, undone: &ConversationUndoReport) -> Value {
     let call = |call: &ChangingCall| {
         let files: Vec<String> = call.files.iter().map(|path| path.display().to_string()).collect();
         json!({"call": call.call.to_string(), "tool": call.tool, "files": files})

@@ -70,12 +70,12 @@ enum Command {
 }
 
 /// The audit log, and the application that must be closed after use.
-struct AuditLog {
+struct AuditLogReader {
     executions: Arc<ListExecutionsHandler>,
     composition: Option<RunningApp>,
 }
 
-impl AuditLog {
+impl AuditLogReader {
     /// Opens the audit log of the database, or read-only if the database cannot be written.
     async fn open(global: &GlobalFlags) -> Result<Self, CommandError> {
         let why = match global.compose(ServerSelection::None).await {
@@ -139,7 +139,7 @@ impl AuditLog {
 
 impl Executions {
     pub(super) async fn run(self, global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
-        let audit_log = AuditLog::open(global).await?;
+        let audit_log = AuditLogReader::open(global).await?;
         let outcome = self.command.run(&audit_log, global.json, output).await;
         audit_log.close().await;
         outcome.map(|()| Exit::Done)
@@ -147,7 +147,12 @@ impl Executions {
 }
 
 impl Command {
-    async fn run(self, audit_log: &AuditLog, as_json: bool, output: &mut StdoutWriter) -> Result<(), CommandError> {
+    async fn run(
+        self,
+        audit_log: &AuditLogReader,
+        as_json: bool,
+        output: &mut StdoutWriter,
+    ) -> Result<(), CommandError> {
         match self {
             Self::List { tool, kind, client, label, parent, since, outcome, limit, before } => {
                 let outcome =

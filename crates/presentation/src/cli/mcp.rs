@@ -17,7 +17,7 @@ use crate::{
     suggestions::McpSuggestions,
 };
 use clap::Args;
-use rootless::RootlessAppLauncher;
+use rootless::ClientRootsAppLauncher;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -73,7 +73,7 @@ impl Mcp {
         } else {
             let patience = config.permissions.approval_timeout;
             let (client, input) = first_message::read_capabilities(streams.input, &stop).await;
-            let workplace = RootlessAppLauncher::new(global.clone(), config, client);
+            let workplace = ClientRootsAppLauncher::new(global.clone(), config, client);
             let served = serve_stdio_in(&workplace, settings, patience, input, streams.output, stop).await;
             workplace.close().await.and(served.map_err(CommandError::from))
         };

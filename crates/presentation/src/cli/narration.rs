@@ -5,7 +5,7 @@ mod call_line;
 use call_line::{call_line, changed_lines, diffs, name, one_line};
 use serde_json::Value;
 use std::time::{Duration, Instant};
-use toolstead_domain::{AgentEvent, AgentOutcome, Budget, Usage};
+use toolstead_domain::{AgentEvent, AgentOutcome, BudgetKind, Usage};
 
 /// Maximum number of lines, and of characters, of the text of a failure, and of a diff.
 const SHOWN_LINES: usize = 30;
@@ -267,11 +267,11 @@ pub(super) fn ending(outcome: &AgentOutcome) -> Option<String> {
         AgentOutcome::Cancelled => "cancelled".into(),
         AgentOutcome::BudgetExhausted(budget) => {
             let what = match budget {
-                Budget::Calls => "calls of tools",
-                Budget::Turns => "answers of the model",
-                Budget::Tokens => "tokens",
-                Budget::Cost => "money",
-                Budget::Time => "time",
+                BudgetKind::Calls => "calls of tools",
+                BudgetKind::Turns => "answers of the model",
+                BudgetKind::Tokens => "tokens",
+                BudgetKind::Cost => "money",
+                BudgetKind::Time => "time",
             };
             format!("stopped: the budget of {what} is used up; `--max-{budget}` or `[agent] max_{budget}` sets it")
         }

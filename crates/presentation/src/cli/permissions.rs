@@ -23,7 +23,7 @@ use crate::{
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
-use toolstead_application::{ExecuteToolError, ExplainCallQuery, ExplainedCall, ForwardRequestCommand};
+use toolstead_application::{ExecuteToolError, ExplainCallQuery, ExplainedCall, ForwardContextRequestCommand};
 use toolstead_domain::{
     Cause, ContextRequest, Effect, Principal, RequestKind, SuggestionFormatter, ToolFailure, Verdict,
     context::{self, server_uri},
@@ -98,9 +98,9 @@ async fn explain(composition: &RunningApp, name: &str, arguments: Value) -> Resu
     if !is_tool()
         && let Some(request) = requested(composition, name, &arguments).await
     {
-        let command = ForwardRequestCommand::new(request.map_err(ExecuteToolError::NotCallable)?);
+        let command = ForwardContextRequestCommand::new(request.map_err(ExecuteToolError::NotCallable)?);
         let call = command.call.within(scope);
-        return composition.app.forward_request.explain(ForwardRequestCommand { call, ..command }).await;
+        return composition.app.forward_request.explain(ForwardContextRequestCommand { call, ..command }).await;
     }
     composition.app.execute_tool.explain(ExplainCallQuery { tool: name.into(), arguments, scope }).await
 }

@@ -8,7 +8,7 @@ use super::{
     exit::{CommandError, Exit},
     global::GlobalFlags,
     output::StdoutWriter,
-    screen::Screen,
+    screen::RunDisplay,
     typed_command,
 };
 use crate::shutdown::ShutdownListener;
@@ -69,7 +69,7 @@ impl Query {
             }
             None => ConversationId(Uuid::now_v7()),
         };
-        let mut screen = Screen::new(output, global);
+        let mut screen = RunDisplay::new(output, global);
         if let Some(line) = agent.unbounded_cost() {
             screen.note(&line);
         }

@@ -30,7 +30,7 @@ const OPEN_BYTES: usize = 4 << 10;
 const TIME_TO_CLOSE: Duration = Duration::from_secs(1);
 
 /// Display of runs.
-pub(super) struct Screen<'a> {
+pub(super) struct RunDisplay<'a> {
     output: &'a mut StdoutWriter,
     narration: RunRenderer,
     as_json: bool,
@@ -53,7 +53,7 @@ struct ScreenFooter {
     keyboard: Option<Keyboard>,
 }
 
-impl<'a> Screen<'a> {
+impl<'a> RunDisplay<'a> {
     /// Shows answers on standard output and everything else on standard error.
     pub(super) fn new(output: &'a mut StdoutWriter, global: &GlobalFlags) -> Self {
         let is_verbose = matches!(global.verbosity(), Verbosity::Verbose | Verbosity::Debug);

@@ -88,7 +88,7 @@ impl TerminalApprover {
     /// Asks, and after a denial with `d` asks for a message. If there is none in time, the denial has no message.
     async fn answer(
         &self,
-        put: impl FnOnce(&File, &AtomicBool) -> io::Result<KeyAnswer> + Send + 'static,
+        put: impl FnOnce(&File, &AtomicBool) -> io::Result<ApprovalKeysAnswer> + Send + 'static,
     ) -> Result<ApprovalAnswer, TerminalQuestionError> {
         let deadline = Instant::now() + self.patience;
         let by_keys = async {
@@ -98,10 +98,10 @@ impl TerminalApprover {
         };
         let (turn, answer) = timeout_at(deadline, by_keys).await.unwrap_or(Err(TerminalQuestionError::Late))?;
         Ok(match answer {
-            KeyAnswer::Granted(grants) => ApprovalAnswer::Granted(grants),
-            KeyAnswer::Denied => ApprovalAnswer::Denied(None),
-            KeyAnswer::Interrupted => ApprovalAnswer::Interrupted,
-            KeyAnswer::DeniedWithMessage => {
+            ApprovalKeysAnswer::Granted(grants) => ApprovalAnswer::Granted(grants),
+            ApprovalKeysAnswer::Denied => ApprovalAnswer::Denied(None),
+            ApprovalKeysAnswer::Interrupted => ApprovalAnswer::Interrupted,
+            ApprovalKeysAnswer::DeniedWithMessage => {
                 let message = self.terminal.ask_in(&turn, InputMode::Lines, denial_message);
                 match timeout_at(deadline, message).await {
                     Ok(Ok(TypedLine::Text(message))) => ApprovalAnswer::Denied(Some(message)),
@@ -123,7 +123,7 @@ enum ApprovalAnswer {
 }
 
 /// Answer given by the keys of a question.
-enum KeyAnswer {
+enum ApprovalKeysAnswer {
     Granted(PartApprovals),
     Denied,
     DeniedWithMessage,
@@ -167,7 +167,7 @@ fn put(
     mut rules: Vec<Option<EditableRule>>,
     pager: &Pager,
     given_up: &AtomicBool,
-) -> io::Result<KeyAnswer> {
+) -> io::Result<ApprovalKeysAnswer> {
     loop {
         // `None` if the user wants to read the full text first.
         if let Some(answer) = ask_once(terminal, &question, &mut rules, given_up)? {
@@ -178,7 +178,7 @@ fn put(
         match pager.show(terminal, question.full_text.as_deref().unwrap_or_default(), given_up)? {
             ReadingOutcome::Complete => question = after_reading.take().unwrap_or(question),
             ReadingOutcome::Incomplete => {}
-            ReadingOutcome::Interrupted => return Ok(KeyAnswer::Interrupted),
+            ReadingOutcome::Interrupted => return Ok(ApprovalKeysAnswer::Interrupted),
         }
     }
 }
@@ -188,7 +188,7 @@ fn ask_once(
     question: &ApprovalQuestion,
     rules: &mut [Option<EditableRule>],
     given_up: &AtomicBool,
-) -> io::Result<Option<KeyAnswer>> {
+) -> io::Result<Option<ApprovalKeysAnswer>> {
     write_escaped(terminal, &fitted(terminal, &shown(question)))?;
     forget_typed(terminal)?;
     answers::read(terminal, question, rules, given_up)

@@ -6,7 +6,7 @@ use super::terminal::{
     CTRL_C, CTRL_D, InputMode, Terminal, TerminalQuestionError, bell, fitted, forget_typed, key, line, wrapped,
 };
 use crate::{cli::output::visible, escaping_writer::EscapingWriter};
-use form::{Form, FormField};
+use form::{FormField, QuestionFormSchema};
 use serde_json::{Map, Value, json};
 use std::{
     fs::File,
@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 use toolstead_domain::{ClientCapability, InputRequest, InputResponse, NotAnswered};
-use toolstead_infrastructure::{builtin::question_form::INTRODUCTION, sandbox::browser::BrowserProgram};
+use toolstead_infrastructure::{builtin::question_form::INTRODUCTION, sandbox::browser::UserBrowserProgram};
 
 /// Maximum number of characters shown of any text in a question.
 const SHOWN: usize = 4_000;
@@ -29,12 +29,12 @@ pub(super) struct TerminalQuestions {
     terminal: Arc<Terminal>,
     patience: Duration,
     /// Browser that opens the pages of built-in tools.
-    browser: Option<Arc<BrowserProgram>>,
+    browser: Option<Arc<UserBrowserProgram>>,
 }
 
 /// Response of the user to a question (MCP's `ElicitResult`).
 #[derive(Debug, PartialEq)]
-enum Answer {
+enum ElicitationAnswer {
     Accept(Map<String, Value>),
     Opened,
     Decline,
@@ -48,7 +48,7 @@ impl TerminalQuestions {
     }
 
     /// Sets the browser in which pages that are not from a server may be opened, after confirmation.
-    pub(super) fn opening(self, browser: Option<BrowserProgram>) -> Self {
+    pub(super) fn opening(self, browser: Option<UserBrowserProgram>) -> Self {
         Self { browser: browser.map(Arc::new), ..self }
     }
 
@@ -74,7 +74,7 @@ impl TerminalQuestions {
                 self.terminal.ask(InputMode::Keys, self.patience, put).await
             }
             Some(ClientCapability::Elicitation) => {
-                let form = Form::read(&request.params["requestedSchema"]).map_err(NotAnswered::Unfit)?;
+                let form = QuestionFormSchema::read(&request.params["requestedSchema"]).map_err(NotAnswered::Unfit)?;
                 let input = if form.fields.is_empty() { InputMode::Keys } else { InputMode::Lines };
                 let put = move |terminal: &File, given_up: &AtomicBool| match form.fields.is_empty() {
                     true => plain(terminal, &lines, given_up),
@@ -87,10 +87,12 @@ impl TerminalQuestions {
             }
         };
         match answer {
-            Ok(Answer::Accept(content)) => Ok(InputResponse(json!({"action": "accept", "content": content}))),
-            Ok(Answer::Opened) => Ok(InputResponse(json!({"action": "accept"}))),
-            Ok(Answer::Decline) => Ok(InputResponse(json!({"action": "decline"}))),
-            Ok(Answer::Cancel) => Ok(InputResponse(json!({"action": "cancel"}))),
+            Ok(ElicitationAnswer::Accept(content)) => {
+                Ok(InputResponse(json!({"action": "accept", "content": content})))
+            }
+            Ok(ElicitationAnswer::Opened) => Ok(InputResponse(json!({"action": "accept"}))),
+            Ok(ElicitationAnswer::Decline) => Ok(InputResponse(json!({"action": "decline"}))),
+            Ok(ElicitationAnswer::Cancel) => Ok(InputResponse(json!({"action": "cancel"}))),
             Err(TerminalQuestionError::Unavailable) => Err(NotAnswered::Unsupported),
             Err(TerminalQuestionError::Late) => Err(NotAnswered::TimedOut),
         }
@@ -130,44 +132,51 @@ fn page(
     terminal: &File,
     lines: &str,
     url: &str,
-    browser: Option<&BrowserProgram>,
+    browser: Option<&UserBrowserProgram>,
     given_up: &AtomicBool,
-) -> io::Result<Answer> {
+) -> io::Result<ElicitationAnswer> {
     let mut output = EscapingWriter(terminal);
     // On a line of its own and in full, so that it can be copied.
     output.write_all(fitted(terminal, lines).as_bytes())?;
     write!(output, "Open this page in your browser, if you trust it:\n\n{}\n\n", visible(url))?;
     forget_typed(terminal)?;
     if let Some((browser, page)) = browser.zip(url::Url::parse(url).ok()) {
-        match chosen(terminal, "Open it here? [y]es [d]ecline [c]ancel? ", Answer::Opened, "yes", given_up)? {
-            Answer::Opened => match browser.open(&page) {
-                Ok(()) => return Ok(Answer::Opened),
+        match chosen(terminal, "Open it here? [y]es [d]ecline [c]ancel? ", ElicitationAnswer::Opened, "yes", given_up)?
+        {
+            ElicitationAnswer::Opened => match browser.open(&page) {
+                Ok(()) => return Ok(ElicitationAnswer::Opened),
                 Err(why) => writeln!(output, "{}", visible(&format!("The page was not opened: {why}.")))?,
             },
             other => return Ok(other),
         }
     }
-    chosen(terminal, "Was it opened? [y]es [d]ecline [c]ancel? ", Answer::Opened, "yes", given_up)
+    chosen(terminal, "Was it opened? [y]es [d]ecline [c]ancel? ", ElicitationAnswer::Opened, "yes", given_up)
 }
 
 /// Asks a question without fields.
-fn plain(terminal: &File, lines: &str, given_up: &AtomicBool) -> io::Result<Answer> {
+fn plain(terminal: &File, lines: &str, given_up: &AtomicBool) -> io::Result<ElicitationAnswer> {
     let mut output = EscapingWriter(terminal);
     output.write_all(fitted(terminal, lines).as_bytes())?;
     forget_typed(terminal)?;
-    chosen(terminal, "[y]es [d]ecline [c]ancel? ", Answer::Accept(Map::new()), "yes", given_up)
+    chosen(terminal, "[y]es [d]ecline [c]ancel? ", ElicitationAnswer::Accept(Map::new()), "yes", given_up)
 }
 
 /// Reads one key. Only `y` confirms.
-fn chosen(terminal: &File, prompt: &str, yes: Answer, word: &str, given_up: &AtomicBool) -> io::Result<Answer> {
+fn chosen(
+    terminal: &File,
+    prompt: &str,
+    yes: ElicitationAnswer,
+    word: &str,
+    given_up: &AtomicBool,
+) -> io::Result<ElicitationAnswer> {
     let mut output = EscapingWriter(terminal);
     output.write_all(prompt.as_bytes())?;
     output.flush()?;
     let (word, answer) = loop {
         match key(terminal, given_up)?.map(|key| key.to_ascii_lowercase()) {
             Some(b'y') => break (word, yes),
-            Some(b'd' | b'n') => break ("decline", Answer::Decline),
-            Some(b'c' | CTRL_C | CTRL_D) => break ("cancel", Answer::Cancel),
+            Some(b'd' | b'n') => break ("decline", ElicitationAnswer::Decline),
+            Some(b'c' | CTRL_C | CTRL_D) => break ("cancel", ElicitationAnswer::Cancel),
             _ => bell(terminal)?,
         }
     };
@@ -176,7 +185,12 @@ fn chosen(terminal: &File, prompt: &str, yes: Answer, word: &str, given_up: &Ato
 }
 
 /// Asks for the fields of a form, one line each. An invalid value is asked for again.
-fn fields(terminal: &File, lines: &str, form: &Form, given_up: &AtomicBool) -> io::Result<Answer> {
+fn fields(
+    terminal: &File,
+    lines: &str,
+    form: &QuestionFormSchema,
+    given_up: &AtomicBool,
+) -> io::Result<ElicitationAnswer> {
     let mut output = EscapingWriter(terminal);
     let mut text = lines.to_owned();
     wrapped(
@@ -194,11 +208,11 @@ fn fields(terminal: &File, lines: &str, form: &Form, given_up: &AtomicBool) -> i
             output.flush()?;
             let Some(typed) = line(terminal, given_up)? else {
                 writeln!(output)?;
-                return Ok(Answer::Cancel);
+                return Ok(ElicitationAnswer::Cancel);
             };
             match typed.trim() {
-                DECLINE => return Ok(Answer::Decline),
-                CANCEL => return Ok(Answer::Cancel),
+                DECLINE => return Ok(ElicitationAnswer::Decline),
+                CANCEL => return Ok(ElicitationAnswer::Cancel),
                 typed => match field.values(typed) {
                     Ok(values) => {
                         content.extend(values);
@@ -213,7 +227,7 @@ fn fields(terminal: &File, lines: &str, form: &Form, given_up: &AtomicBool) -> i
             }
         }
     }
-    Ok(Answer::Accept(content))
+    Ok(ElicitationAnswer::Accept(content))
 }
 
 /// Returns the description of a field, with its choices and its default.

@@ -11,7 +11,7 @@ use crate::composition_root::{RunningApp, ServerSelection};
 use clap::Args;
 use serde_json::{Value, json};
 use toolstead_application::{
-    AbsentServer, GetToolQuery, ListForm, ListToolsQuery, PageSize, ResolveError, SetToolEnabledCommand, SharedTool,
+    AbsentServer, GetToolQuery, ListForm, ListToolsQuery, PageLimit, ResolveError, SetToolEnabledCommand, SharedTool,
     ToolFilter, ToolView, run_agent::offered_tool,
 };
 use toolstead_domain::{Category, OfferedTool, Scope, Tool};
@@ -111,7 +111,7 @@ impl Tools {
         let filter = ToolFilter { category, tags: Vec::new(), text: self.text.clone(), with_uncallable: self.all };
         let scope = self.scope(composition)?;
         let mut query =
-            ListToolsQuery { scope, filter, cursor: None, page: PageSize::Tools(usize::MAX), form: ListForm::Whole };
+            ListToolsQuery { scope, filter, cursor: None, page: PageLimit::Tools(usize::MAX), form: ListForm::Whole };
         let mut tools = Vec::new();
         loop {
             let page =

@@ -23,7 +23,7 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use toolstead_application::{ListForm, ListToolsQuery, PageSize, SharedTool, ToolFilter};
+use toolstead_application::{ListForm, ListToolsQuery, PageLimit, SharedTool, ToolFilter};
 use toolstead_domain::{Principal, Scope, ToolSelection, context::RULE_NAMES};
 
 /// Lists, shows, exports and imports views.
@@ -159,7 +159,7 @@ fn show(name: &str, composition: &RunningApp, as_json: bool, output: &mut Stdout
 
 /// Returns the tools that clients of the scope receive.
 fn shown(composition: &RunningApp, scope: &Scope) -> Result<Vec<SharedTool>, CommandError> {
-    let (filter, page) = (ToolFilter::default(), PageSize::Tools(usize::MAX));
+    let (filter, page) = (ToolFilter::default(), PageLimit::Tools(usize::MAX));
     let query = ListToolsQuery { scope: scope.clone(), filter, form: ListForm::Whole, cursor: None, page };
     Ok(composition.app.list_tools.handle(&query).map_err(usage)?.tools)
 }

@@ -3,8 +3,8 @@
 use super::{
     SessionLifetime,
     added_providers::AddedProviders,
-    application::CallPathParts,
-    environment::EnvironmentParts,
+    application::CallPathOverrides,
+    environment::EnvironmentOverrides,
     stores::StoreReplacements,
     upstream::{ExpectedClients, ServerSelection, UpstreamOptions},
 };
@@ -38,9 +38,9 @@ use toolstead_infrastructure::{
 pub struct AppBuilder {
     /// Boxed because it is several kilobytes, which every future that builds an application would otherwise contain.
     pub(super) config: Box<Config>,
-    pub(super) environment: EnvironmentParts,
+    pub(super) environment: EnvironmentOverrides,
     pub(super) stores: StoreReplacements,
-    pub(super) call_path: CallPathParts,
+    pub(super) call_path: CallPathOverrides,
     pub(super) added: AddedProviders,
     pub(super) upstreams: UpstreamOptions,
 }
@@ -50,9 +50,9 @@ impl App {
     pub fn builder(config: Config) -> AppBuilder {
         AppBuilder {
             config: Box::new(config),
-            environment: EnvironmentParts::default(),
+            environment: EnvironmentOverrides::default(),
             stores: StoreReplacements::default(),
-            call_path: CallPathParts::default(),
+            call_path: CallPathOverrides::default(),
             added: AddedProviders::default(),
             upstreams: UpstreamOptions::default(),
         }

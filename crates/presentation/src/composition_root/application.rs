@@ -6,17 +6,17 @@ use crate::{
     app::{App, AppParts},
     config::Config,
     mcp_server::elicitation_approver::ElicitationApprover,
-    surroundings::{InstructionFiles, WorkspaceSurroundings},
+    surroundings::{InstructionFiles, SurroundingsDescriber},
 };
 use std::sync::Arc;
-use toolstead_application::{ExecuteToolPorts, RuledApprover};
+use toolstead_application::{ApprovalRuleApprover, ExecuteToolPorts};
 use toolstead_domain::{
     AgentHook, ApprovalRule, Approver, DefaultSuggestions, RuleStore, SuggestionFormatter, ToolHook,
 };
 use toolstead_infrastructure::{hooks::command_hooks::CommandHooks, sandbox::schema_validation::HelperSchemaValidator};
 
 /// Parts of the call path that an embedding application replaces or adds.
-pub(super) struct CallPathParts {
+pub(super) struct CallPathOverrides {
     pub(super) approver: Option<Arc<dyn Approver>>,
     pub(super) approval_rules: Vec<Arc<dyn ApprovalRule>>,
     pub(super) suggestions: Arc<dyn SuggestionFormatter>,
@@ -27,7 +27,7 @@ pub(super) struct CallPathParts {
     pub(super) agent_hooks: Vec<Arc<dyn AgentHook>>,
 }
 
-impl Default for CallPathParts {
+impl Default for CallPathOverrides {
     fn default() -> Self {
         let (approver, approval_rules, rule_store, hooks, agent_hooks) = Default::default();
         let suggestions = Arc::new(DefaultSuggestions);
@@ -49,13 +49,13 @@ impl ApplicationStage {
         config: &Config,
         environment: &EnvironmentStage,
         stores: &StoreStage,
-        mut parts: CallPathParts,
+        mut parts: CallPathOverrides,
     ) -> Result<Self, StartupError> {
         let hooks = hooks::start(config)?;
         parts.hooks.extend(hooks.clone().map(|hooks| hooks as Arc<dyn ToolHook>));
         parts.agent_hooks.extend(hooks.clone().map(|hooks| hooks as Arc<dyn AgentHook>));
         let instruction_files = Arc::new(InstructionFiles::new(config, environment.workspace.clone()));
-        let surroundings = WorkspaceSurroundings::new(instruction_files.clone(), environment.clock.clone());
+        let surroundings = SurroundingsDescriber::new(instruction_files.clone(), environment.clock.clone());
         let agents = AgentParts {
             models: environment.models.clone(),
             hooks: parts.agent_hooks,
@@ -110,7 +110,7 @@ fn approver(
         replacement.unwrap_or_else(|| Arc::new(ElicitationApprover::new(config.permissions.approval_timeout)));
     let approver = match rules.is_empty() {
         true => approver,
-        false => Arc::new(RuledApprover::new(rules, approver)),
+        false => Arc::new(ApprovalRuleApprover::new(rules, approver)),
     };
     hooks::before(approver, hooks, config)
 }

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     agent_parts::AgentModels,
-    config::{Config, agent_files::AgentFiles, sections::services::NetworkToolSettings},
+    config::{Config, agent_files::AgentFileCatalogue, sections::services::NetworkToolSettings},
 };
 use std::sync::Arc;
 use toolstead_application::EventBus;
@@ -23,7 +23,7 @@ use toolstead_infrastructure::{
     egress::connector::{Network, SystemNetwork},
     sandbox::{
         helper::HelperLauncher,
-        workspace::{FolderAliases, Workspace},
+        workspace::{UserPathAliases, Workspace},
     },
     system_clock::SystemClock,
     web::{address::InvalidAddress, web_client::WebClient},
@@ -33,7 +33,7 @@ use toolstead_infrastructure::{
 pub(super) const VERSION: &str = concat!("Toolstead ", env!("CARGO_PKG_VERSION"));
 
 /// Parts of the environment that an embedding application replaces or adds.
-pub(super) struct EnvironmentParts {
+pub(super) struct EnvironmentOverrides {
     pub(super) models: Vec<Arc<dyn ModelProvider>>,
     pub(super) network: Arc<dyn Network>,
     pub(super) web_search: Option<Arc<dyn WebSearch>>,
@@ -41,7 +41,7 @@ pub(super) struct EnvironmentParts {
     pub(super) session_lifetime: Option<SessionLifetime>,
 }
 
-impl Default for EnvironmentParts {
+impl Default for EnvironmentOverrides {
     fn default() -> Self {
         let network = Arc::new(SystemNetwork::default());
         Self { models: Vec::new(), network, web_search: None, session_lifetime: None }
@@ -60,13 +60,13 @@ pub(super) struct EnvironmentStage {
     /// Client for untrusted addresses, and for sign-in at services and servers.
     pub(super) web: WebClient,
     pub(super) models: AgentModels,
-    pub(super) agent_files: Arc<AgentFiles>,
+    pub(super) agent_files: Arc<AgentFileCatalogue>,
 }
 
 impl EnvironmentStage {
     /// Creates the environment. Opens the workspace; starts no process except launchers.
-    pub(super) fn new(config: &Config, parts: EnvironmentParts) -> Result<Self, StartupError> {
-        let EnvironmentParts { models: added_models, network, web_search, session_lifetime } = parts;
+    pub(super) fn new(config: &Config, parts: EnvironmentOverrides) -> Result<Self, StartupError> {
+        let EnvironmentOverrides { models: added_models, network, web_search, session_lifetime } = parts;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let workspace = Arc::new(open_workspace(config)?);
         let events = EventBus::new(clock.clone());
@@ -98,7 +98,7 @@ impl EnvironmentStage {
 }
 
 fn open_workspace(config: &Config) -> Result<Workspace, StartupError> {
-    let names = || FolderAliases { home: config.folders.home.clone(), aliases: Vec::new() };
+    let names = || UserPathAliases { home: config.folders.home.clone(), aliases: Vec::new() };
     Ok(match config.roots.start() {
         Some(_) => Workspace::open(&config.roots, names())?,
         None => Workspace::closed(),

@@ -3,7 +3,7 @@
 use crate::app::App;
 use std::sync::Arc;
 use toolstead_application::{ExampleArguments, OrchestrationTools, SubagentPorts, ToolSearch};
-use toolstead_domain::{AgentDefinition, Tasks, ToolSelection};
+use toolstead_domain::{AgentDefinition, TaskStarter, ToolSelection};
 use toolstead_infrastructure::builtin::aliases_of;
 
 const EXAMPLES: ExampleArguments = ExampleArguments {
@@ -41,7 +41,7 @@ pub fn orchestration() -> OrchestrationTools {
 }
 
 /// Returns the provider of these tools.
-pub(super) fn orchestration_of(app: &App, tasks: Arc<dyn Tasks>, search: ToolSearch) -> OrchestrationTools {
+pub(super) fn orchestration_of(app: &App, tasks: Arc<dyn TaskStarter>, search: ToolSearch) -> OrchestrationTools {
     let agents = SubagentPorts {
         run_agent: app.run_agent.clone(),
         models: Arc::new(app.models.clone()),

@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 use toolstead_domain::Principal;
-use toolstead_infrastructure::{builtin::commands::tasks::Tasks, sandbox::detached::DetachedTaskFolder};
+use toolstead_infrastructure::{builtin::commands::tasks::Tasks, sandbox::detached::DetachedTaskStore};
 
 /// Lifetime of tasks in sessions that continue in other processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub enum SessionLifetime {
 pub(super) fn tasks(lifetime: Option<SessionLifetime>, config: &Config) -> Tasks {
     match lifetime {
         Some(lifetime @ (SessionLifetime::EndsWithCall | SessionLifetime::OutlivesCall)) => {
-            let place = DetachedTaskFolder::of(&config.database.local_folder, &Principal::local(), config.workspace());
+            let place = DetachedTaskStore::of(&config.database.local_folder, &Principal::local(), config.workspace());
             Tasks::for_continuing_session(place, lifetime == SessionLifetime::OutlivesCall)
         }
         Some(SessionLifetime::EndsWithConversation) | None => Tasks::default(),

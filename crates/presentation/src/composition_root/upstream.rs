@@ -16,7 +16,7 @@ use toolstead_infrastructure::{
         Upstream,
         config::{
             CredentialsOwner, LaunchCheck, McpTimeouts, ServerConfinement, UpstreamConfig, UpstreamCredentials,
-            UpstreamLimits,
+            UpstreamSizeLimits,
         },
         connection::{UpstreamDeps, question_kind::ServedClients},
         transport::stdio::StdioLauncher,
@@ -164,7 +164,7 @@ impl UpstreamStage {
             },
             ends_unused_after: server.ends_unused_after,
             stateful: server.stateful,
-            limits: UpstreamLimits { tools: server.max_tools, ..UpstreamLimits::default() },
+            limits: UpstreamSizeLimits { tools: server.max_tools, ..UpstreamSizeLimits::default() },
             confinement: ServerConfinement {
                 profile: server.profile,
                 roots: server.roots.clone(),

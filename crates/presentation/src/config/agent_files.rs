@@ -21,7 +21,7 @@ use crate::config::{
     trust::{self, TrustList},
 };
 use async_trait::async_trait;
-use reading::ParsedAgentFile;
+use reading::AgentSkillOrCommand;
 use search::{AgentFileSearchResult, FileStamp, search};
 use search_folders::{SearchFolder, search_folders};
 use std::{
@@ -31,7 +31,7 @@ use std::{
 };
 use tokio::sync::watch;
 use toolstead_domain::{
-    AgentCatalogue, AgentDefinition, PromptCommand, RootPermission, Skill, WorkspaceRoots,
+    AgentCatalogue, AgentDefinition, RootPermission, Skill, UserPromptTemplate, WorkspaceRoots,
     permission::decision::in_shell,
 };
 
@@ -43,7 +43,7 @@ const MOST_BYTES_OF_ALL: usize = 16 << 20;
 
 /// Agents, skills and commands defined in files, which are read on demand.
 #[derive(Debug)]
-pub struct AgentFiles {
+pub struct AgentFileCatalogue {
     search_folders: Vec<SearchFolder>,
     folders: StandardFolders,
     roots: WorkspaceRoots,
@@ -67,7 +67,7 @@ pub struct AgentFileListing {
     /// Skills, sorted by name.
     pub skills: Vec<ListedItem<Skill>>,
     /// Commands, sorted by name.
-    pub commands: Vec<ListedItem<PromptCommand>>,
+    pub commands: Vec<ListedItem<UserPromptTemplate>>,
     /// Files that take effect once the user trusts them.
     pub waiting: Vec<UntrustedAgentFile>,
     /// Files hidden by another file of the same name.
@@ -116,7 +116,7 @@ pub struct ShadowedFile {
     pub by: Arc<Path>,
 }
 
-impl AgentFiles {
+impl AgentFileCatalogue {
     /// Creates the reader for the folders of this configuration. There are none if `--config` named the only file.
     pub(super) fn of(folders: &StandardFolders, roots: &WorkspaceRoots, is_alone: bool) -> Self {
         Self {
@@ -243,7 +243,7 @@ impl AgentFiles {
             match reading::read(one, place, &file.path, &file.text, &mut listing.notes) {
                 Ok(mut written) => {
                     // Tools may not read a skill's folder if its path is forbidden.
-                    if let ParsedAgentFile::Skill(skill) = &mut written
+                    if let AgentSkillOrCommand::Skill(skill) = &mut written
                         && self.roots.is_forbidden(&file.path)
                     {
                         skill.folder = None;
@@ -270,12 +270,12 @@ impl AgentFiles {
 }
 
 impl AgentFileListing {
-    fn add(&mut self, written: ParsedAgentFile, path: Arc<Path>, place: &SearchFolder) {
+    fn add(&mut self, written: AgentSkillOrCommand, path: Arc<Path>, place: &SearchFolder) {
         let owner = reading::owner(place);
         let hidden = match written {
-            ParsedAgentFile::Agent(item) => put(&mut self.agents, item, path, owner, |item| &item.name),
-            ParsedAgentFile::Skill(item) => put(&mut self.skills, item, path, owner, |item| &item.name),
-            ParsedAgentFile::Command(item) => put(&mut self.commands, item, path, owner, |item| &item.name),
+            AgentSkillOrCommand::Agent(item) => put(&mut self.agents, item, path, owner, |item| &item.name),
+            AgentSkillOrCommand::Skill(item) => put(&mut self.skills, item, path, owner, |item| &item.name),
+            AgentSkillOrCommand::Command(item) => put(&mut self.commands, item, path, owner, |item| &item.name),
         };
         self.hidden.extend(hidden.map(|(name, path, by)| ShadowedFile { kind: place.kind, name, path, by }));
     }
@@ -303,7 +303,7 @@ fn put<T>(
 }
 
 #[async_trait]
-impl AgentCatalogue for AgentFiles {
+impl AgentCatalogue for AgentFileCatalogue {
     fn agents(&self) -> Vec<Arc<AgentDefinition>> {
         self.listing().agents.iter().map(|listed| listed.item.clone()).collect()
     }
@@ -312,7 +312,7 @@ impl AgentCatalogue for AgentFiles {
         self.listing().skills.iter().map(|listed| listed.item.clone()).collect()
     }
 
-    fn commands(&self) -> Vec<Arc<PromptCommand>> {
+    fn commands(&self) -> Vec<Arc<UserPromptTemplate>> {
         self.listing().commands.iter().map(|listed| listed.item.clone()).collect()
     }
 

@@ -8,7 +8,9 @@ mod settings_file;
 
 use crate::config::{
     ConfigFile, FileTrust,
-    layers::{LayerKind, ResolvedSettings, Setting, environment::EnvironmentVariables, folders::StandardFolders},
+    layers::{
+        LayerKind, ResolvedSettings, Setting, environment::EnvironmentVariableSnapshot, folders::StandardFolders,
+    },
     sections::section,
     tree::{
         check::PathBase, expansion::expand, origin::Origin, problem::Problem, source_file::project_of,
@@ -16,7 +18,7 @@ use crate::config::{
     },
     trust::{self, TrustList},
 };
-use choosing::{HookSelectors, MatcherWithOrigin};
+use choosing::{HookSelectorCheckInputs, MatcherWithOrigin};
 use gates::GateFiles;
 use serde::Deserialize;
 use std::{
@@ -48,7 +50,7 @@ pub struct ConfiguredHooks {
     /// Files that decide what hooks do. No tool may change them.
     guarded: Vec<(PathBuf, Origin)>,
     /// Matchers and filters, for checks. Boxed because configurations are passed by value and this is rarely read.
-    choices: Box<HookSelectors>,
+    choices: Box<HookSelectorCheckInputs>,
     /// Files that define gates.
     gates: Box<GateFiles>,
 }
@@ -69,7 +71,7 @@ pub struct InactiveHook {
 /// Inputs for reading hooks.
 pub(super) struct HookInputs<'a> {
     pub(super) folders: &'a StandardFolders,
-    pub(super) environment: &'a EnvironmentVariables,
+    pub(super) environment: &'a EnvironmentVariableSnapshot,
     pub(super) roots: &'a WorkspaceRoots,
     pub(super) trusted: &'a TrustList,
 }

@@ -15,7 +15,7 @@ mod translation;
 use crate::config::{
     config_file::is_trusted,
     layers::{
-        Layer, Layers, ResolvedSettings,
+        ContributionsByKey, Layer, ResolvedSettings,
         folders::{StandardFolders, real},
     },
     tree::{
@@ -36,12 +36,12 @@ use std::{
 use translation::{TranslatedFile, TranslationInputs, translate};
 
 /// Keys that name files to import, and the purpose of each.
-const KEYS: [(&str, ImportTarget); 2] =
-    [("permissions.import", ImportTarget::Rules), ("profiles.import", ImportTarget::Profile)];
+const KEYS: [(&str, ImportPurpose); 2] =
+    [("permissions.import", ImportPurpose::Rules), ("profiles.import", ImportPurpose::Profile)];
 
 /// Purpose of an import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum ImportTarget {
+enum ImportPurpose {
     Rules,
     Profile,
 }
@@ -60,7 +60,7 @@ pub(super) struct ImportedFiles {
 
 /// Reads all files that trusted layers import.
 pub(super) fn load(
-    layers: &Layers,
+    layers: &ContributionsByKey,
     folders: &StandardFolders,
     trusted: &TrustList,
     notes: &mut Vec<Problem>,
@@ -116,7 +116,7 @@ pub(super) fn load(
                 let path = file.path.clone();
                 let folder = path.parent().unwrap_or(Path::new("/"));
                 let base = PathBase { folder, home: folders.home.as_deref() };
-                if purpose == ImportTarget::Profile {
+                if purpose == ImportPurpose::Profile {
                     let mut entries = Vec::new();
                     for root in profile::translate(root, &path, base, notes, problems) {
                         let (found, wrong) = check(&root, base);

@@ -8,7 +8,7 @@ use crate::config::tree::{
     check::{LayerEntry, written},
     expansion,
     origin::Origin,
-    schema::{self, KEY_GROUPS, KeyDefinition, KeyGroup, Merging, StrictnessOrder, UntrustedEffect},
+    schema::{self, KEY_GROUPS, KeyDefinition, KeyReplacementGroup, Merging, StrictnessOrder, UntrustedEffect},
     value::{ConfigValue, TextItem},
 };
 use std::collections::BTreeMap;
@@ -90,7 +90,7 @@ impl Contribution {
 
 /// Values of all layers for every key, the highest precedence first.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct Layers {
+pub(super) struct ContributionsByKey {
     settings: BTreeMap<Vec<String>, (&'static KeyDefinition, Vec<Contribution>)>,
 }
 
@@ -118,7 +118,7 @@ pub struct UntrustedValue {
     pub origin: Origin,
 }
 
-impl Layers {
+impl ContributionsByKey {
     pub(super) fn of(layer: Layer) -> Self {
         let mut layers = Self::default();
         let Layer { kind, trusted, entries } = layer;
@@ -178,7 +178,7 @@ impl Layers {
     }
 
     /// Removes the values of other layers for keys that belong together.
-    fn keep_together(&mut self, whole: &KeyGroup) {
+    fn keep_together(&mut self, whole: &KeyReplacementGroup) {
         let deciding = self.deciding_layers(whole);
         for (path, (key, contributions)) in &mut self.settings {
             let Some((section, table, last)) = in_table(path) else { continue };
@@ -196,7 +196,7 @@ impl Layers {
     }
 
     /// Returns, for each table of the section, the layer that sets the keys of this group.
-    fn deciding_layers(&self, whole: &KeyGroup) -> BTreeMap<String, LayerKind> {
+    fn deciding_layers(&self, whole: &KeyReplacementGroup) -> BTreeMap<String, LayerKind> {
         let mut deciding = BTreeMap::new();
         for (path, (_, contributions)) in &self.settings {
             if let Some((section, table, key)) = in_table(path)

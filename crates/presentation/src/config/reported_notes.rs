@@ -3,7 +3,7 @@
 
 use crate::config::{
     Config,
-    layers::folders::{ExistingFile, write_private},
+    layers::folders::{ExistingFileTreatment, write_private},
     tree::{origin::Origin, problem::Problem, source_file::read_bounded},
     trust::digest_of,
 };
@@ -43,7 +43,7 @@ pub fn unreported(config: &Config, notes: Vec<Problem>) -> Vec<Problem> {
     }
     if let (true, Some(list), Ok(content)) = (reported != before, list, serde_json::to_vec(&reported)) {
         // If writing fails, the notes are reported again, which is harmless.
-        let _ = config.folders.prepare_data().map(|_| write_private(&list, &content, ExistingFile::Replaced));
+        let _ = config.folders.prepare_data().map(|_| write_private(&list, &content, ExistingFileTreatment::Replaced));
     }
     unreported
 }

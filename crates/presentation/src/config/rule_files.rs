@@ -6,7 +6,7 @@ use crate::config::{
     Config, ConfigFile,
     layers::{
         LayerKind,
-        folders::{ExistingFile, StandardFolders, real, write_private, write_with_mode},
+        folders::{ExistingFileTreatment, StandardFolders, real, write_private, write_with_mode},
     },
     sections::policy::{is_known_tool, nameable, no_such_tool},
     tree::{
@@ -152,15 +152,18 @@ fn linked(target: &Path) -> String {
 /// Replaces the content of the file atomically. A new file is readable only by its owner.
 fn replace(path: &Path, text: &str, owner: RuleFileOwner) -> io::Result<()> {
     match fs::metadata(path) {
-        Ok(metadata) => {
-            write_with_mode(path, text.as_bytes(), ExistingFile::Replaced, metadata.permissions().mode() & 0o777)
-        }
+        Ok(metadata) => write_with_mode(
+            path,
+            text.as_bytes(),
+            ExistingFileTreatment::Replaced,
+            metadata.permissions().mode() & 0o777,
+        ),
         Err(_) => {
             // The folder of a project already exists.
             if let (RuleFileOwner::User, Some(folder)) = (owner, path.parent()) {
                 fs::create_dir_all(folder)?;
             }
-            write_private(path, text.as_bytes(), ExistingFile::Replaced)
+            write_private(path, text.as_bytes(), ExistingFileTreatment::Replaced)
         }
     }
 }
@@ -168,13 +171,13 @@ fn replace(path: &Path, text: &str, owner: RuleFileOwner) -> io::Result<()> {
 /// Files to which approved rules are written, if they are TOML or do not exist yet. Files in other formats are left to
 /// the user.
 #[derive(Debug, Clone)]
-pub(super) struct RuleFiles {
+pub(super) struct RuleFileStore {
     folders: StandardFolders,
     project: Option<PathBuf>,
     user: Option<PathBuf>,
 }
 
-impl RuleFiles {
+impl RuleFileStore {
     /// Returns the rule files for the configuration files that were read. With `--config` there are none, since no
     /// other file is read.
     pub(super) fn of(folders: &StandardFolders, files: &[ConfigFile]) -> Self {
@@ -212,7 +215,7 @@ impl RuleFiles {
 }
 
 #[async_trait]
-impl RuleStore for RuleFiles {
+impl RuleStore for RuleFileStore {
     fn keeps(&self, scope: ApprovalScope) -> bool {
         self.file(scope).is_some()
     }
@@ -228,14 +231,14 @@ impl RuleStore for RuleFiles {
 mod tests {
     use super::*;
     use crate::config::layers::{
-        environment::EnvironmentVariables,
+        environment::EnvironmentVariableSnapshot,
         request::{ConfigFlags, ConfigRequest},
     };
     use toolstead_domain::testing::rule_store_contract::rule_store_contract;
 
     fn load(home: &Path, project: &Path) -> Config {
         let at = |path: &Path| path.to_str().unwrap().to_owned();
-        let environment = EnvironmentVariables::new([
+        let environment = EnvironmentVariableSnapshot::new([
             ("HOME", at(home)),
             ("XDG_CONFIG_HOME", at(&home.join("config"))),
             ("XDG_DATA_HOME", at(&home.join("data"))),

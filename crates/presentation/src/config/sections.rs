@@ -89,7 +89,7 @@ pub struct AuditSettings {
 /// `[outputs]`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct OutputSettings {
+pub struct OutputStoreSettings {
     /// Age in days after which outputs and file changes are deleted.
     pub retention_days: u64,
     /// Maximum total size in bytes, beyond which the oldest outputs and file changes are deleted.
@@ -157,7 +157,7 @@ impl LimitSettings {
     }
 }
 
-impl OutputSettings {
+impl OutputStoreSettings {
     /// Returns the settings. One output is at most as large as all outputs together, and a note reports a larger limit.
     pub(super) fn of(resolved: &ResolvedSettings, notes: &mut Vec<Problem>) -> Result<Self, Problem> {
         let mut outputs: Self = section(resolved, "outputs")?;
@@ -191,12 +191,12 @@ pub(super) fn section<T: DeserializeOwned>(resolved: &ResolvedSettings, name: &s
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::layers::Layers;
+    use crate::config::layers::ContributionsByKey;
     use toolstead_infrastructure::builtin::files::file_limits::FileLimits;
 
     #[test]
     fn file_tools_have_the_same_limits_with_and_without_a_configuration() {
-        let resolved = Layers::default().resolve();
+        let resolved = ContributionsByKey::default().resolve();
         assert_eq!(section::<FileLimits>(&resolved, "files").unwrap(), FileLimits::default());
     }
 }

@@ -3,7 +3,9 @@
 use crate::config::{
     config_file::{ConfigFile, is_trusted},
     imports,
-    layers::{Layer, LayerKind, Layers, ResolvedSettings, folders::StandardFolders, request::ConfigRequest},
+    layers::{
+        ContributionsByKey, Layer, LayerKind, ResolvedSettings, folders::StandardFolders, request::ConfigRequest,
+    },
     sections::models,
     servers::foreign_servers,
     tree::{
@@ -49,7 +51,7 @@ impl MergedSources {
         notes.extend(note);
         change(&mut trusted);
 
-        let mut layers = Layers::default();
+        let mut layers = ContributionsByKey::default();
         for file in &own {
             let mut wrong = Vec::new();
             let layer = file_layer(file, &folders, &trusted, &mut wrong);
@@ -58,17 +60,17 @@ impl MergedSources {
                 continue;
             }
             problems.extend(wrong);
-            layers = layers.merge(Layers::of(layer));
+            layers = layers.merge(ContributionsByKey::of(layer));
         }
         for file in &foreign {
-            layers = layers.merge(Layers::of(foreign_servers::layer(file, &folders, &trusted, &mut notes)));
+            layers = layers.merge(ContributionsByKey::of(foreign_servers::layer(file, &folders, &trusted, &mut notes)));
         }
         for layer in typed_layers(request, &folders, &mut problems) {
-            layers = layers.merge(Layers::of(layer));
+            layers = layers.merge(ContributionsByKey::of(layer));
         }
         let imported = imports::load(&layers, &folders, &trusted, &mut notes, &mut problems);
         for (_, layer) in &imported.layers {
-            layers = layers.merge(Layers::of(layer.clone()));
+            layers = layers.merge(ContributionsByKey::of(layer.clone()));
         }
         ConfigError::unless_none(problems)?;
 

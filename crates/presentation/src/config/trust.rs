@@ -6,7 +6,7 @@ pub mod programs;
 
 use crate::config::{
     Config, ConfigFile,
-    layers::folders::{self, ExistingFile, StandardFolders, write_private},
+    layers::folders::{self, ExistingFileTreatment, StandardFolders, write_private},
     tree::{
         origin::Origin,
         ownership::{WRITABLE_BY_OTHERS, user},
@@ -303,7 +303,7 @@ fn change(folders: &StandardFolders, change: impl FnOnce(&mut TrustList)) -> Res
     trusted.version = VERSION;
     change(&mut trusted);
     let content = serde_json::to_vec_pretty(&trusted).map_err(|error| failed(error.into()))?;
-    write_private(&list(data), &content, ExistingFile::Replaced).map_err(failed)
+    write_private(&list(data), &content, ExistingFileTreatment::Replaced).map_err(failed)
 }
 
 /// Returns the path of the trust list.

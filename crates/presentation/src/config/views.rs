@@ -9,7 +9,7 @@ pub use overlays::check_overlays;
 
 use crate::config::{
     layers::{Contribution, LayerKind, ResolvedSettings, Setting, folders::StandardFolders},
-    sections::{policy, profiles::Profile},
+    sections::{policy, profiles::AgentProfile},
     tree::{
         origin::Origin,
         problem::Problem,
@@ -264,7 +264,7 @@ impl ViewKeys<'_> {
 }
 
 /// Checks that every view that a profile names exists.
-pub(super) fn check_profiles(profiles: &[Profile], views: &[ConfiguredView], problems: &mut Vec<Problem>) {
+pub(super) fn check_profiles(profiles: &[AgentProfile], views: &[ConfiguredView], problems: &mut Vec<Problem>) {
     for profile in profiles {
         let Some(view) = &profile.view else { continue };
         if !views.iter().any(|one| one.name == *view) {

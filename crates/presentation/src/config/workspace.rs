@@ -8,7 +8,7 @@ use crate::config::{
     },
     sections::{
         database::DatabaseSettings,
-        tool_block::{self, PathSubject},
+        tool_block::{self, PathRuleScope},
     },
     servers::mcp_server::ConfiguredServer,
     tree::{
@@ -64,8 +64,8 @@ pub(super) fn roots(
         let Some(value) = keys.get("allowed_paths").and_then(|setting| setting.value.as_ref()) else { continue };
         let folders = value.items().iter().map(|item| real(Path::new(&item.text))).filter(|path| path.is_dir());
         match tool_block::path_subject(&name) {
-            PathSubject::Writes => roots.write.extend(folders),
-            PathSubject::Other => {
+            PathRuleScope::Writes => roots.write.extend(folders),
+            PathRuleScope::Other => {
                 roots.read_only.extend(folders.filter(|path| roots.write.iter().all(|root| !path.starts_with(root))))
             }
         }

@@ -16,13 +16,13 @@ use toolstead_infrastructure::mcp::wire::message::{RequestId, RpcError};
 
 /// A parsed request.
 #[derive(Debug)]
-pub(super) enum CallRequest {
+pub(super) enum ClientRequest {
     Tool(ToolCallRequest),
     Forwarded(ClientContextRequest),
     Task(ClientTaskRequest),
 }
 
-impl CallRequest {
+impl ClientRequest {
     /// Parses the parameters of the method.
     ///
     /// # Errors
@@ -45,16 +45,18 @@ impl McpServer {
     pub(super) fn call<'a>(
         &'a self,
         id: &'a RequestId,
-        request: CallRequest,
+        request: ClientRequest,
         client: Client,
         caller: Arc<dyn Caller>,
         cancel: CancelSignal,
     ) -> impl Future<Output = Option<SerializedResponse>> + Send + 'a {
         // Boxed because these futures are larger than that of a tool call, and rare.
         match request {
-            CallRequest::Tool(request) => Either::Left(self.call_tool(id, request, client, caller, cancel)),
-            CallRequest::Task(request) => Either::Right(self.task(id, request, client, caller, cancel).boxed()),
-            CallRequest::Forwarded(request) => Either::Right(self.forward(id, request, client, caller, cancel).boxed()),
+            ClientRequest::Tool(request) => Either::Left(self.call_tool(id, request, client, caller, cancel)),
+            ClientRequest::Task(request) => Either::Right(self.task(id, request, client, caller, cancel).boxed()),
+            ClientRequest::Forwarded(request) => {
+                Either::Right(self.forward(id, request, client, caller, cancel).boxed())
+            }
         }
     }
 }

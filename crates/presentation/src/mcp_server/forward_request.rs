@@ -10,7 +10,7 @@ use super::{
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use toolstead_application::{
-    CancelSignal, ExecuteToolCommand, ExecuteToolError, ForwardOutcome, ForwardRequestCommand,
+    CancelSignal, ExecuteToolCommand, ExecuteToolError, ForwardContextRequestCommand, ForwardOutcome,
 };
 use toolstead_domain::{
     Caller, CancelReason, ContextRequest, DefaultSuggestions, InputResponses, ProtocolGeneration, RequestKind,
@@ -66,7 +66,7 @@ impl McpServer {
     ) -> Option<SerializedResponse> {
         let generation = client.generation();
         let (kind, subject) = (request.request.kind(), request.request.subject().to_owned());
-        let command = ForwardRequestCommand::new(request.request);
+        let command = ForwardContextRequestCommand::new(request.request);
         let is_retry = request.answers.is_some() || request.state.is_some();
         let call = ExecuteToolCommand {
             labels: trace_context::labels(&request.meta),
@@ -80,7 +80,7 @@ impl McpServer {
             cancel,
             ..command.call
         };
-        let command = ForwardRequestCommand { call, ..command };
+        let command = ForwardContextRequestCommand { call, ..command };
         let suggestions = self.app.execute_tool.suggestions();
         let failed = |failure: &ToolFailure| failed(id, kind, &subject, failure, generation, suggestions);
         Some(match self.app.forward_request.handle(command).await {

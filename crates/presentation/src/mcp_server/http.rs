@@ -28,7 +28,7 @@ mod stateless_sessions;
 use super::McpServer;
 use crate::{app::App, cores::RuntimePool, telemetry::SERVER};
 use connections::{CloseTiming, Connections};
-use endpoint::{ConnectionEndpoint, Endpoint};
+use endpoint::{ConnectionEndpoint, EndpointState};
 use head_deadline::HeadDeadline;
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
@@ -64,7 +64,7 @@ const AFTER_FAILED_ACCEPT: Duration = Duration::from_millis(100);
 pub struct HttpServer {
     address: SocketAddr,
     app: App,
-    endpoint: Arc<Endpoint>,
+    endpoint: Arc<EndpointState>,
     connections: Arc<Connections>,
     /// Closes the listener.
     listener_end: CancellationToken,
@@ -92,7 +92,7 @@ impl HttpServer {
         let address = listener.local_addr()?;
         let server = McpServer::new(app.clone(), settings.identity.clone(), FIRST_LIST_WAITS);
         let (head_timeout, connections) = (settings.head_timeout, Connections::new(settings.max_connections));
-        let endpoint = Arc::new(Endpoint::new(server, settings, Some(address.port())));
+        let endpoint = Arc::new(EndpointState::new(server, settings, Some(address.port())));
         let (listener_end, open) = (CancellationToken::new(), TaskTracker::new());
         let front = Acceptor {
             endpoint: endpoint.clone(),
@@ -152,7 +152,7 @@ impl Drop for HttpServer {
 
 /// Accepts connections.
 struct Acceptor {
-    endpoint: Arc<Endpoint>,
+    endpoint: Arc<EndpointState>,
     connections: Arc<Connections>,
     head_timeout: Duration,
     end: CancellationToken,

@@ -9,7 +9,7 @@ use super::{
 use serde::Serialize;
 use serde_json::{Map, Value, value::RawValue};
 use std::sync::Arc;
-use toolstead_application::{ListForm, ListToolsQuery, PageSize, SharedTool, ToolFilter};
+use toolstead_application::{ListForm, ListToolsQuery, PageLimit, SharedTool, ToolFilter};
 use toolstead_domain::{ProtocolGeneration, error_kind::ErrorKind};
 use toolstead_infrastructure::mcp::wire::message::{RequestId, RpcError};
 
@@ -62,7 +62,7 @@ impl McpServer {
         }
         let (scope, filter) = (self.in_dialect(scope), ToolFilter::default());
         let form = if profile.is_self_deferring() { ListForm::Whole } else { ListForm::Deferred };
-        let query = ListToolsQuery { scope, filter, cursor, page: PageSize::Bytes(PAGE_BYTES), form };
+        let query = ListToolsQuery { scope, filter, cursor, page: PageLimit::Bytes(PAGE_BYTES), form };
         let page = match self.app.list_tools.handle(&query) {
             Ok(page) => page,
             Err(error) => {

@@ -20,7 +20,7 @@ use tokio::{
     },
     time::Instant,
 };
-use toolstead_application::{ContextChangeCounts, ContextEvent, LogListener};
+use toolstead_application::{ContextEvent, ContextListVersions, LogListenerRegistration};
 use toolstead_domain::{ContextNotice, LogLevel};
 
 /// Minimum time between two batches of change notifications. The first one is sent immediately.
@@ -58,7 +58,7 @@ pub(super) struct NotificationFeed {
     sources: NotificationSources,
     wanted: BTreeSet<ListKind>,
     watches: Arc<Watches>,
-    logs: Option<(LogListener, watch::Receiver<Option<LogLevel>>)>,
+    logs: Option<(LogListenerRegistration, watch::Receiver<Option<LogLevel>>)>,
     /// Changed lists that were not reported yet.
     changed: BTreeSet<ListKind>,
     updated: BTreeSet<String>,
@@ -71,8 +71,8 @@ pub(super) struct NotificationFeed {
 #[derive(Debug)]
 struct NotificationSources {
     tools: watch::Receiver<u64>,
-    context: watch::Receiver<ContextChangeCounts>,
-    known: ContextChangeCounts,
+    context: watch::Receiver<ContextListVersions>,
+    known: ContextListVersions,
     notices: Option<broadcast::Receiver<Arc<ContextEvent>>>,
 }
 
@@ -88,7 +88,7 @@ enum Event {
 impl NotificationSources {
     fn new(
         mut tools: watch::Receiver<u64>,
-        mut context: watch::Receiver<ContextChangeCounts>,
+        mut context: watch::Receiver<ContextListVersions>,
         heard: broadcast::Receiver<Arc<ContextEvent>>,
     ) -> Self {
         tools.mark_unchanged();
@@ -215,7 +215,7 @@ async fn next_notice(source: &mut Option<broadcast::Receiver<Arc<ContextEvent>>>
 }
 
 /// Applies the level that the client sets. Returns after each change.
-async fn follow(logs: &mut Option<(LogListener, watch::Receiver<Option<LogLevel>>)>) {
+async fn follow(logs: &mut Option<(LogListenerRegistration, watch::Receiver<Option<LogLevel>>)>) {
     match logs {
         Some((listener, level)) => {
             changed(level).await;
@@ -239,14 +239,14 @@ mod tests {
 
     struct Registries {
         tools: watch::Sender<u64>,
-        context: watch::Sender<ContextChangeCounts>,
+        context: watch::Sender<ContextListVersions>,
         heard: broadcast::Sender<Arc<ContextEvent>>,
     }
 
     fn feed(lists: &[ListKind]) -> (Registries, NotificationFeed) {
         let registries = Registries {
             tools: watch::Sender::new(0),
-            context: watch::Sender::new(ContextChangeCounts::default()),
+            context: watch::Sender::new(ContextListVersions::default()),
             heard: broadcast::Sender::new(8),
         };
         let sources = NotificationSources::new(

@@ -20,7 +20,7 @@ use toolstead_infrastructure::mcp::wire::{
 
 /// A subscription. Its id is that of the request that opened it.
 #[derive(Debug)]
-pub(super) struct Subscription {
+pub(super) struct ChangeSubscription {
     id: RequestId,
     /// Lists whose changes are reported.
     lists: BTreeSet<ListKind>,
@@ -28,7 +28,7 @@ pub(super) struct Subscription {
     resources: BTreeSet<String>,
 }
 
-impl Subscription {
+impl ChangeSubscription {
     /// Parses the filter of the client. Unknown kinds are omitted from the acknowledgement.
     ///
     /// # Errors
@@ -118,8 +118,8 @@ mod tests {
         serde_json::from_slice(bytes).unwrap()
     }
 
-    fn parse(notifications: Value) -> Result<Subscription, RpcError> {
-        Subscription::parse(RequestId::Number(4), json!({"notifications": notifications}).as_object().unwrap())
+    fn parse(notifications: Value) -> Result<ChangeSubscription, RpcError> {
+        ChangeSubscription::parse(RequestId::Number(4), json!({"notifications": notifications}).as_object().unwrap())
     }
 
     #[test]
@@ -144,12 +144,12 @@ mod tests {
         assert_eq!(parse(json!({"resourceSubscriptions": uris(MAX_WATCHED)})).unwrap().resources.len(), MAX_WATCHED);
         let error = parse(json!({"resourceSubscriptions": uris(MAX_WATCHED + 1)})).unwrap_err();
         assert_eq!((error.code, &error.data.unwrap()["kind"]), (-32602, &json!("too_large")));
-        assert_eq!(Subscription::parse(RequestId::Number(4), &Map::new()).unwrap_err().code, -32602);
+        assert_eq!(ChangeSubscription::parse(RequestId::Number(4), &Map::new()).unwrap_err().code, -32602);
     }
 
     #[test]
     fn every_message_bears_the_subscriptions_id() {
-        let subscription = Subscription { id: RequestId::Text("s".into()), ..parse(json!({})).unwrap() };
+        let subscription = ChangeSubscription { id: RequestId::Text("s".into()), ..parse(json!({})).unwrap() };
         let news = [ServerNotification::ListChanged(ListKind::Prompts), ServerNotification::Updated("a://b".into())];
         let outcome = news.map(|news| subscription.encode(news));
         for message in [subscription.acknowledgement(), subscription.cancelled()].iter().chain(&outcome) {

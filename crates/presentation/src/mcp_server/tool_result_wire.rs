@@ -2,7 +2,7 @@
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
-use toolstead_domain::{ProtocolGeneration, TextBlock, ToolResult, error_kind::ErrorKind, tool_result::text_block};
+use toolstead_domain::{ProtocolGeneration, TextBlockRef, ToolResult, error_kind::ErrorKind, tool_result::text_block};
 use toolstead_infrastructure::mcp::wire::message::RESULT_BYTES;
 
 /// The key in `_meta` under which a result with `isError` names the kind of its error
@@ -13,12 +13,12 @@ pub(super) const ERROR_KIND: &str = "toolstead/errorKind";
 /// know.
 #[derive(Debug)]
 pub(super) struct ToolResultWire<'a> {
-    members: ResultMembers<'a>,
+    members: ResultTextOrObject<'a>,
     generation: ProtocolGeneration,
 }
 
 #[derive(Debug)]
-enum ResultMembers<'a> {
+enum ResultTextOrObject<'a> {
     OnlyText(&'a str),
     Object(&'a Map<String, Value>),
 }
@@ -26,20 +26,20 @@ enum ResultMembers<'a> {
 impl<'a> ToolResultWire<'a> {
     pub(super) fn new(result: &'a ToolResult, generation: ProtocolGeneration) -> Self {
         match result.only_text() {
-            Some(text) => Self { members: ResultMembers::OnlyText(text), generation },
+            Some(text) => Self { members: ResultTextOrObject::OnlyText(text), generation },
             None => Self::of_object(result.as_object(), generation),
         }
     }
 
     pub(super) fn of_object(object: &'a Map<String, Value>, generation: ProtocolGeneration) -> Self {
-        Self { members: ResultMembers::Object(object), generation }
+        Self { members: ResultTextOrObject::Object(object), generation }
     }
 
     /// Returns the length of its texts in bytes, and some more for the rest.
     pub(super) fn estimated_bytes(&self) -> usize {
         let object = match self.members {
-            ResultMembers::OnlyText(text) => return RESULT_BYTES + text.len(),
-            ResultMembers::Object(object) => object,
+            ResultTextOrObject::OnlyText(text) => return RESULT_BYTES + text.len(),
+            ResultTextOrObject::Object(object) => object,
         };
         let blocks = object.get("content").and_then(Value::as_array).into_iter().flatten();
         let texts = blocks.filter_map(|block| block.get("text")?.as_str());
@@ -54,9 +54,9 @@ impl Serialize for ToolResultWire<'_> {
             map.serialize_entry("resultType", "complete")?;
         }
         let object = match self.members {
-            ResultMembers::Object(object) => object,
-            ResultMembers::OnlyText(text) => {
-                map.serialize_entry("content", &[TextBlock::new(text)])?;
+            ResultTextOrObject::Object(object) => object,
+            ResultTextOrObject::OnlyText(text) => {
+                map.serialize_entry("content", &[TextBlockRef::new(text)])?;
                 return map.end();
             }
         };

@@ -6,7 +6,7 @@ use std::{
     collections::BTreeMap,
     sync::{Mutex, MutexGuard, PoisonError},
 };
-use toolstead_application::{ResourceWatch, WatchResourceCommand};
+use toolstead_application::{ResourceWatchGuard, WatchResourceCommand};
 use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 
 /// Maximum number of resources that a session or subscription watches.
@@ -15,7 +15,7 @@ pub(super) const MAX_WATCHED: usize = 256;
 /// Watched resources. Dropping an entry ends its watch.
 #[derive(Debug, Default)]
 pub(super) struct Watches {
-    by_uri: Mutex<BTreeMap<String, ResourceWatch>>,
+    by_uri: Mutex<BTreeMap<String, ResourceWatchGuard>>,
 }
 
 impl Watches {
@@ -81,7 +81,7 @@ impl Watches {
         Err(ToolFailure::new(ErrorKind::RateLimited, message).next("Watch one less first."))
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, ResourceWatch>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, ResourceWatchGuard>> {
         // Nothing panics while the lock is held.
         self.by_uri.lock().unwrap_or_else(PoisonError::into_inner)
     }

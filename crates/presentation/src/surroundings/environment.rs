@@ -6,7 +6,7 @@ use toolstead_domain::{Timestamp, workspace_roots::lexical};
 use toolstead_infrastructure::sandbox::workspace::{
     facts::FileKind,
     granted_workspace::GrantedWorkspace,
-    walk::{Visit, Visitor, WalkEntry, WalkLimits, WalkOrder},
+    walk::{Visitor, WalkControl, WalkEntry, WalkLimits, WalkOrder},
 };
 
 /// Maximum number of named entries of the working folder.
@@ -100,10 +100,10 @@ impl Visitor for TopLevelVisitor {
         Vec::new()
     }
 
-    fn visit_entry(&self, names: &mut Vec<String>, entry: &WalkEntry<'_>, (): &()) -> Visit {
+    fn visit_entry(&self, names: &mut Vec<String>, entry: &WalkEntry<'_>, (): &()) -> WalkControl {
         let name = entry.name().to_string_lossy();
         if name == ".git" {
-            return Visit::Skip;
+            return WalkControl::Skip;
         }
         let mut shown = shown_name(&name.chars().take(LONGEST_NAME).collect::<String>());
         if name.chars().nth(LONGEST_NAME).is_some() {
@@ -111,6 +111,6 @@ impl Visitor for TopLevelVisitor {
         }
         let slash = if entry.kind() == FileKind::Folder { "/" } else { "" };
         names.push(format!("`{shown}{slash}`"));
-        Visit::Skip
+        WalkControl::Skip
     }
 }

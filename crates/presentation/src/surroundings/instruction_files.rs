@@ -19,11 +19,11 @@ use toolstead_domain::{
     CallGrant, Category, DeliveredInstructions, PermissionPolicy, Tool, ToolName, ToolSource, WorkspaceRoots,
 };
 use toolstead_infrastructure::sandbox::workspace::{
-    FolderAliases, OpenWorkspaceError, Workspace,
+    OpenWorkspaceError, UserPathAliases, Workspace,
     facts::FileKind,
     granted_workspace::GrantedWorkspace,
     stop::StopCondition,
-    walk::{Visit, Visitor, WalkEntry, WalkLimits, WalkOrder},
+    walk::{Visitor, WalkControl, WalkEntry, WalkLimits, WalkOrder},
 };
 
 /// Maximum time to read all files.
@@ -56,12 +56,12 @@ pub struct ListedInstructionFile {
     /// Real path.
     pub path: PathBuf,
     /// State of the file.
-    pub state: InstructionState,
+    pub state: InstructionFileDelivery,
 }
 
 /// State of an instruction file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum InstructionState {
+pub enum InstructionFileDelivery {
     /// The system prompt contains it.
     InSystemPrompt,
     /// Agents receive it once a call touches a file in its folder or below.
@@ -166,7 +166,7 @@ impl InstructionFiles {
         for own in self.folders.own() {
             let before = listed.len();
             self.with_own(&own, &trusted, |source| {
-                list_folder(source, &own.path, own.names, &InstructionState::InSystemPrompt, &mut listed);
+                list_folder(source, &own.path, own.names, &InstructionFileDelivery::InSystemPrompt, &mut listed);
             });
             if listed.len() > before {
                 break;
@@ -174,11 +174,11 @@ impl InstructionFiles {
         }
         let Some(start) = self.workspace.start() else { return listed };
         self.with_workspace(&trusted, |source| {
-            list_folder(source, start, &INSTRUCTION_FILES, &InstructionState::InSystemPrompt, &mut listed);
+            list_folder(source, start, &INSTRUCTION_FILES, &InstructionFileDelivery::InSystemPrompt, &mut listed);
             let roots = self.policy.workspace().all();
             let folders: BTreeSet<PathBuf> = roots.flat_map(|root| folders_with_files(source, root)).collect();
             for folder in folders.iter().filter(|folder| folder.as_path() != start) {
-                list_folder(source, folder, &INSTRUCTION_FILES, &InstructionState::OnTouch, &mut listed);
+                list_folder(source, folder, &INSTRUCTION_FILES, &InstructionFileDelivery::OnTouch, &mut listed);
             }
         });
         listed
@@ -227,12 +227,12 @@ impl ListedInstructionFile {
     /// Returns the file and its state on one line.
     pub fn describe(&self) -> String {
         let state = match &self.state {
-            InstructionState::InSystemPrompt => "in the system prompt".to_owned(),
-            InstructionState::OnTouch => "sent once a call touches a file in its folder or below".to_owned(),
-            InstructionState::Untrusted(folder) => {
+            InstructionFileDelivery::InSystemPrompt => "in the system prompt".to_owned(),
+            InstructionFileDelivery::OnTouch => "sent once a call touches a file in its folder or below".to_owned(),
+            InstructionFileDelivery::Untrusted(folder) => {
                 format!("not read: its folder is not trusted; to trust it, run `{}`", trusting(folder))
             }
-            InstructionState::Refused(reason) => format!("not read: {reason}"),
+            InstructionFileDelivery::Refused(reason) => format!("not read: {reason}"),
         };
         format!("{}: {state}", self.file)
     }
@@ -243,20 +243,20 @@ fn list_folder(
     source: &InstructionRoots<'_>,
     folder: &Path,
     names: &[&str],
-    state: &InstructionState,
+    state: &InstructionFileDelivery,
     listed: &mut Vec<ListedInstructionFile>,
 ) {
     let (found, refused) = source.find_in(folder, names);
     listed.extend(refused.into_iter().map(|(path, reason)| ListedInstructionFile {
         file: (source.shown)(&path),
         path,
-        state: InstructionState::Refused(reason),
+        state: InstructionFileDelivery::Refused(reason),
     }));
     listed.extend(found.map(|found| {
         let path = found.path().real.clone();
         let state = match (source.is_trusted)(&path) {
             true => state.clone(),
-            false => InstructionState::Untrusted(folder.to_path_buf()),
+            false => InstructionFileDelivery::Untrusted(folder.to_path_buf()),
         };
         ListedInstructionFile { file: (source.shown)(&path), path, state }
     }));
@@ -266,13 +266,13 @@ fn list_folder(
 fn folders_with_files(source: &InstructionRoots<'_>, root: &Path) -> Vec<PathBuf> {
     let limits = WalkLimits { entries: MOST_ENTRIES, depth: MOST_DEPTH, order: WalkOrder::ShallowFirst };
     let Ok(found) = source.granted.find_lexical(root) else { return Vec::new() };
-    let walked = source.granted.walk(&found, limits, (), &InstructionFileSearch);
+    let walked = source.granted.walk(&found, limits, (), &InstructionFolderVisitor);
     walked.map(|(_, folders)| folders.concat()).unwrap_or_default()
 }
 
-struct InstructionFileSearch;
+struct InstructionFolderVisitor;
 
-impl Visitor for InstructionFileSearch {
+impl Visitor for InstructionFolderVisitor {
     type Context = ();
     type Worker = Vec<PathBuf>;
 
@@ -280,14 +280,18 @@ impl Visitor for InstructionFileSearch {
         Vec::new()
     }
 
-    fn visit_entry(&self, folders: &mut Vec<PathBuf>, entry: &WalkEntry<'_>, (): &()) -> Visit {
+    fn visit_entry(&self, folders: &mut Vec<PathBuf>, entry: &WalkEntry<'_>, (): &()) -> WalkControl {
         if entry.kind() == FileKind::Folder {
-            return if NOT_EXAMINED.iter().any(|name| entry.name() == *name) { Visit::Skip } else { Visit::Continue };
+            return if NOT_EXAMINED.iter().any(|name| entry.name() == *name) {
+                WalkControl::Skip
+            } else {
+                WalkControl::Continue
+            };
         }
         if INSTRUCTION_FILES.iter().any(|name| entry.name() == *name) {
             folders.extend(entry.path().real.parent().map(Path::to_path_buf));
         }
-        Visit::Continue
+        WalkControl::Continue
     }
 }
 
@@ -297,7 +301,7 @@ fn opened(roots: &WorkspaceRoots, home: Option<PathBuf>) -> Result<Arc<Workspace
         return Ok(Arc::new(Workspace::closed()));
     }
     let roots = WorkspaceRoots { read_only: roots.all().map(Path::to_path_buf).collect(), ..WorkspaceRoots::default() };
-    Workspace::open(&roots, FolderAliases { home, aliases: Vec::new() }).map(Arc::new)
+    Workspace::open(&roots, UserPathAliases { home, aliases: Vec::new() }).map(Arc::new)
 }
 
 /// Returns the definition of the tool whose permissions decide what may be read.

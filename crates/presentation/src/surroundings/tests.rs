@@ -4,7 +4,7 @@ use super::*;
 use crate::config::{
     Config,
     layers::{
-        environment::EnvironmentVariables,
+        environment::EnvironmentVariableSnapshot,
         request::{ConfigFlags, ConfigRequest},
     },
 };
@@ -43,7 +43,7 @@ impl Machine {
     fn config(&self) -> Config {
         let home = self.path("home");
         let request = ConfigRequest {
-            environment: EnvironmentVariables::new([("HOME", home.to_str().unwrap())]),
+            environment: EnvironmentVariableSnapshot::new([("HOME", home.to_str().unwrap())]),
             start: self.path("work"),
             administrator: self.path("etc"),
             file: None,
@@ -57,14 +57,14 @@ impl Machine {
         self
     }
 
-    fn surroundings(&self) -> WorkspaceSurroundings {
+    fn surroundings(&self) -> SurroundingsDescriber {
         let clock = Arc::new(FixedClock::at(Timestamp(1_764_288_000_000_000)));
         let files = InstructionFiles::open(&self.config()).unwrap();
         let facts = MachineFacts {
             system: "linux, x86_64".into(),
             date: |at| chrono::DateTime::from_timestamp_micros(at.0).unwrap().format("%Y-%m-%d (%A)").to_string(),
         };
-        WorkspaceSurroundings { facts, ..WorkspaceSurroundings::new(Arc::new(files), clock) }
+        SurroundingsDescriber { facts, ..SurroundingsDescriber::new(Arc::new(files), clock) }
     }
 
     /// The text without the folder of this test.

@@ -47,7 +47,7 @@ fn is_known(block: &Value) -> bool {
 
 /// Returns the number of characters of a block without its content and its type.
 fn extra_length(block: &Value) -> usize {
-    let content = ContentMember::of(block);
+    let content = BlockContentMember::of(block);
     let of = |object: &Value, content: Option<&str>| {
         let members = object.as_object().into_iter().flatten();
         let beside = members.filter(|(name, value)| !belongs(name, value, content));
@@ -64,12 +64,12 @@ fn extra_length(block: &Value) -> usize {
 
 /// Member of a block that is its content and has limits of its own: in the block itself, or in its embedded resource.
 #[derive(Clone, Copy)]
-struct ContentMember {
+struct BlockContentMember {
     member: &'static str,
     is_inner: bool,
 }
 
-impl ContentMember {
+impl BlockContentMember {
     /// Finds the member in the same way as [`block_text`] and [`media::data`].
     fn of(block: &Value) -> Self {
         let (top, inner) = if block_text(block).is_some() { ("text", "text") } else { ("data", "blob") };
@@ -97,7 +97,7 @@ fn belongs(name: &str, value: &Value, content: Option<&str>) -> bool {
 
 /// Removes and returns the members beside the content. Addresses remain while `addresses` allows it.
 fn strip(block: &mut Value, addresses: &mut usize) -> Map<String, Value> {
-    let content = ContentMember::of(block);
+    let content = BlockContentMember::of(block);
     let mut resource = block.get_mut("resource").filter(|resource| resource.is_object()).map(Value::take);
     let inner = resource.as_mut().map(|resource| strip_object(resource, content.inner(), addresses));
     let mut off = strip_object(block, content.top(), addresses);

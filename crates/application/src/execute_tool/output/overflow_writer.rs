@@ -95,7 +95,7 @@ impl<'a> OverflowWriter<'a> {
         // Serializing JSON values never fails, and the writer accepts every byte.
         let _ = serde_json::to_writer(&mut line, value);
         let mut lines = PrefixWriter::of(self.max_bytes.min(line.in_all.saturating_mul(MAX_GROWTH)));
-        let is_written = serde_json::to_writer_pretty(LimitedWriter(&mut lines), value).is_ok();
+        let is_written = serde_json::to_writer_pretty(LimitErrorWriter(&mut lines), value).is_ok();
         let text = if is_written { lines } else { line };
         self.store_beginning(of, "application/json", &text.bytes, text.in_all).await
     }
@@ -152,9 +152,9 @@ impl io::Write for PrefixWriter {
 }
 
 /// Writer that fails if the content exceeds the limit.
-struct LimitedWriter<'a>(&'a mut PrefixWriter);
+struct LimitErrorWriter<'a>(&'a mut PrefixWriter);
 
-impl io::Write for LimitedWriter<'_> {
+impl io::Write for LimitErrorWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self.0.in_all + bytes.len() > self.0.most {
             true => Err(io::ErrorKind::FileTooLarge.into()),

@@ -2,14 +2,14 @@ use super::*;
 use serde_json::json;
 use std::io::Read;
 use toolstead_domain::{
-    FormatValidation, NoOutputs, NoSchemaValidator, OutputReadParameters, OutputStore, Principal,
+    FormatValidation, NoOutputs, NoSchemaValidator, OutputReaderParameters, OutputStore, Principal,
     testing::{in_memory_output_store::InMemoryOutputStore, samples},
 };
 
 async fn bounded_in(outputs: &dyn OutputStore, result: ToolResult, schema: Option<Value>, budget: usize) -> ToolResult {
     let owner = Principal::local();
     let mut show = samples::tool("show");
-    show.reads_outputs = Some(OutputReadParameters::lines("of", "from"));
+    show.reads_outputs = Some(OutputReaderParameters::lines("of", "from"));
     let readers = OutputReaders::of([&show].into_iter());
     let mut keeper = OverflowWriter::new(outputs, &owner, samples::call_id(1), 64 << 20, &readers);
     let schema = schema.map(|schema| ToolInputSchema::compile(&schema, FormatValidation::Annotations).unwrap());

@@ -2,7 +2,7 @@
 
 use super::{
     sealed_state::{Digest, RequestStateContent, Seal},
-    waiting_room::WaitingRoom,
+    waiting_room::ParkedCallTable,
 };
 use crate::{
     cancel_signal::CancelSignal,
@@ -57,7 +57,7 @@ pub(super) struct CallProperties {
     /// Maximum time to wait for a round.
     pub(super) retry_timeout: Duration,
     pub(super) seal: Arc<Seal>,
-    pub(super) room: Arc<WaitingRoom<ParkedCall>>,
+    pub(super) room: Arc<ParkedCallTable<ParkedCall>>,
     pub(super) open_calls: Arc<OpenCalls>,
 }
 
@@ -411,7 +411,7 @@ mod tests {
             cancel: CancelSignal::new(),
             retry_timeout: Duration::from_secs(60),
             seal: Arc::new(Seal::new()),
-            room: Arc::new(WaitingRoom::new()),
+            room: Arc::new(ParkedCallTable::new()),
             open_calls: OpenCalls::new(1),
         };
         ParkedCall::new(terms, Arc::new(SilentCaller))

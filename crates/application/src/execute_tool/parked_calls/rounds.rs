@@ -43,14 +43,14 @@ impl Future for CallFuture {
 
 /// First round of a call. A call without questions runs to its end here and stays on its thread. Dropping the round
 /// cancels the call.
-pub(in crate::execute_tool) struct FirstRound {
+pub(in crate::execute_tool) struct FirstRoundFuture {
     path: Option<CallFuture>,
     call: Arc<ParkedCall>,
     grace: Duration,
     runtime: Handle,
 }
 
-impl FirstRound {
+impl FirstRoundFuture {
     /// Creates the first round. Requires a tokio runtime.
     pub(in crate::execute_tool) fn new(
         work: BoxFuture<'static, CallResult>,
@@ -68,7 +68,7 @@ impl FirstRound {
     }
 }
 
-impl Future for FirstRound {
+impl Future for FirstRoundFuture {
     type Output = CallResult;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<CallResult> {
@@ -87,7 +87,7 @@ impl Future for FirstRound {
     }
 }
 
-impl Drop for FirstRound {
+impl Drop for FirstRoundFuture {
     fn drop(&mut self) {
         if self.path.is_some() {
             self.call.cancel();

@@ -14,13 +14,13 @@ const MAX: usize = 1024;
 /// Parked calls by id. They have a limit apart from that of running calls: a parked call does no work, and a client
 /// that asks and never answers must not block the calls of others.
 #[derive(Debug)]
-pub(super) struct WaitingRoom<C>(Mutex<HashMap<CallId, (Principal, Arc<C>)>>);
+pub(super) struct ParkedCallTable<C>(Mutex<HashMap<CallId, (Principal, Arc<C>)>>);
 
 /// Error: no place is free, and the principal has no waiting call that could be cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct WaitingRoomFull;
 
-impl<C> WaitingRoom<C> {
+impl<C> ParkedCallTable<C> {
     pub(super) fn new() -> Self {
         Self(Mutex::default())
     }
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn the_one_that_waits_longest_makes_room_and_no_stranger_does() {
-        let room = WaitingRoom::new();
+        let room = ParkedCallTable::new();
         let (one, other) = (Principal::local(), Principal::token("other"));
         let enter = |number: u32, owner| room.enter(call_id(number), owner, &Arc::new(number), |call| *call != 0);
         assert_eq!(enter(1000, &other), Ok(None));
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn all_together_are_bounded() {
-        let room = WaitingRoom::new();
+        let room = ParkedCallTable::new();
         let enter = |number: u32| {
             let owner = Principal::token(&format!("p{}", number / 32));
             room.enter(call_id(number), &owner, &Arc::new(()), |()| true)

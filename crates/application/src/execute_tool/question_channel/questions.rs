@@ -9,7 +9,7 @@ use crate::execute_tool::{
     record::{CallRecord, each_piece},
 };
 pub(crate) use client_adaptation::adapt_for_client;
-pub(super) use question_records::QuestionRecorder;
+pub(super) use question_records::QuestionAuditWriter;
 use question_records::{OpenQuestionRecord, QuestionEnd};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use toolstead_domain::{CallGrant, InputRequest, InputResponse, NotAnswered, ToolCall};
@@ -29,7 +29,7 @@ pub(in crate::execute_tool) struct QuestionRelay<'a> {
     in_own_words: bool,
     budget: Mutex<QuestionBudget>,
     /// Created with the first question.
-    rows: OnceLock<Arc<QuestionRecorder>>,
+    rows: OnceLock<Arc<QuestionAuditWriter>>,
 }
 
 /// Remaining budget of the call for questions.
@@ -53,12 +53,12 @@ impl<'a> QuestionRelay<'a> {
     }
 
     /// Returns the audit records of the questions.
-    pub(super) fn rows(&self) -> &Arc<QuestionRecorder> {
-        self.rows.get_or_init(|| Arc::new(QuestionRecorder::new(self.ports)))
+    pub(super) fn rows(&self) -> &Arc<QuestionAuditWriter> {
+        self.rows.get_or_init(|| Arc::new(QuestionAuditWriter::new(self.ports)))
     }
 
     /// Returns the audit records of the questions; `None` before the first question.
-    pub(super) fn open_rows(&self) -> Option<&Arc<QuestionRecorder>> {
+    pub(super) fn open_rows(&self) -> Option<&Arc<QuestionAuditWriter>> {
         self.rows.get()
     }
 

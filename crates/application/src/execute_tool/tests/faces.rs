@@ -2,11 +2,11 @@
 
 use super::*;
 use toolstead_domain::{
-    AdaptedResult, AdapterDefinitions, AdapterInput, AdditionalContext, DialectAdapter,
+    AdaptedResult, AdapterInput, AdditionalContext, DialectAdapter, DialectToolDefinitions,
     testing::scripted_hook::ScriptedHook,
 };
 
-static DEFINITIONS: AdapterDefinitions = AdapterDefinitions::new(
+static DEFINITIONS: DialectToolDefinitions = DialectToolDefinitions::new(
     r#"{
         "Peek": {
             "description": "Peeks.",
@@ -113,13 +113,13 @@ async fn lists_of_a_dialect_show_faces_and_leave_out_those_whose_names_lead_else
         (Some("theirs"), Some("peeks"), &["Peek"]),
         (Some("theirs"), Some("look"), &[]),
     ] {
-        let tools = list(dialect, text, None, PageSize::Tools(9)).unwrap().tools;
+        let tools = list(dialect, text, None, PageLimit::Tools(9)).unwrap().tools;
         let names: Vec<&str> = tools.iter().map(|one| one.tool.name().as_str()).collect();
         assert_eq!(names, expected, "{dialect:?} {text:?}");
     }
-    let first = list(Some("theirs"), None, None, PageSize::Tools(1)).unwrap();
+    let first = list(Some("theirs"), None, None, PageLimit::Tools(1)).unwrap();
     assert_eq!(first.tools[0].tool.input_schema()["properties"]["at"]["type"], "string");
-    let elsewhere = list(None, None, first.next_cursor, PageSize::Tools(1));
+    let elsewhere = list(None, None, first.next_cursor, PageLimit::Tools(1));
     assert_eq!(elsewhere.unwrap_err(), InvalidCursor::Foreign);
 }
 

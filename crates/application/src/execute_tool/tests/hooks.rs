@@ -146,7 +146,7 @@ impl ToolHook for Witness {
 #[tokio::test]
 async fn hooks_know_what_a_call_touches_with_the_arguments_that_it_has_by_then() {
     let by_path = |call: &ToolCall| match call.arguments.get("path").and_then(Value::as_str) {
-        Some(path) => Ok(vec![Access::ReadPath(PathAccess::plain(path))]),
+        Some(path) => Ok(vec![Access::ReadPath(AccessPath::plain(path))]),
         None => Err(ToolFailure::new(ErrorKind::InvalidInput, "no path")),
     };
     let (first, second) = (Arc::new(Witness { rewrites: true, ..Default::default() }), Arc::new(Witness::default()));

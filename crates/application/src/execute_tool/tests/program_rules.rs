@@ -1,7 +1,7 @@
 //! Approval rules and labels of an embedding application.
 
 use super::{hooks::Guard, *};
-use crate::{bounded_approver::DeadlineApprover, ruled_approver::RuledApprover};
+use crate::{bounded_approver::DeadlineApprover, ruled_approver::ApprovalRuleApprover};
 use toolstead_domain::{ApprovalRule, ApprovalRuleAnswer, Labels};
 
 /// Approval rule with a constant answer, which counts its calls.
@@ -33,7 +33,7 @@ impl Ruled {
         let rule = Arc::new(Nightly(says, AtomicUsize::new(0)));
         let person = Arc::new(ScriptedApprover::answering([Approval::once("ada")]));
         let kept = Arc::new(InMemoryRuleStore::new());
-        let approver = Arc::new(RuledApprover::new(vec![rule.clone() as Arc<dyn ApprovalRule>], person.clone()));
+        let approver = Arc::new(ApprovalRuleApprover::new(vec![rule.clone() as Arc<dyn ApprovalRule>], person.clone()));
         let plan = Plan { approver, rules: rules.to_vec(), hooks, store: kept.clone(), ..Default::default() };
         let house = plan.house(provider().with(send())).await;
         Self { house, rule, person, kept }
@@ -136,7 +136,7 @@ async fn a_rule_or_approver_that_panics_denies_and_one_that_is_late_is_not_waite
     let approver = |panics| Arc::new(DeadlineApprover::new(Arc::new(Faulty { panics }))) as Arc<dyn Approver>;
     let rule = |panics| {
         let rules = vec![Arc::new(Faulty { panics }) as Arc<dyn ApprovalRule>];
-        Arc::new(RuledApprover::new(rules, Arc::new(ScriptedApprover::granting(1)))) as Arc<dyn Approver>
+        Arc::new(ApprovalRuleApprover::new(rules, Arc::new(ScriptedApprover::granting(1)))) as Arc<dyn Approver>
     };
     let late = "No approver answered in time.";
     for (approver, kind, words, approved_by) in [

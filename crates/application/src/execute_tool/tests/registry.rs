@@ -189,7 +189,7 @@ async fn pages_follow_a_cursor_that_belongs_to_one_list() {
     let list = ListToolsHandler::new(house.registry.clone(), house.permissions.clone());
     let ask = |cursor: Option<String>, text: Option<&str>| {
         let filter = ToolFilter { text: text.map(str::to_owned), ..Default::default() };
-        list.handle(&ListToolsQuery { filter, cursor, page: PageSize::Tools(3), ..Default::default() })
+        list.handle(&ListToolsQuery { filter, cursor, page: PageLimit::Tools(3), ..Default::default() })
     };
     let (mut seen, mut cursor) = (Vec::new(), None);
     let mut first_cursor = None;

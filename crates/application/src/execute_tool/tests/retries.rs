@@ -338,8 +338,8 @@ async fn a_no_is_heard_also_where_somebody_said_yes_to_the_same_meanwhile() {
 
 #[tokio::test]
 async fn a_yes_to_one_part_of_a_call_answers_no_rule_about_another() {
-    let secret = || Access::ReadPath(PathAccess::plain("/w/secret"));
-    let everything = Access::ReadPath(PathAccess::plain("/w").whole_tree());
+    let secret = || Access::ReadPath(AccessPath::plain("/w/secret"));
+    let everything = Access::ReadPath(AccessPath::plain("/w").whole_tree());
     let copying = ScriptedTool::named("copying").touches([vec![everything], write("/w/a")].concat());
     let copying = copying.ends_by(move |moment| {
         let grant = moment.context.grant;

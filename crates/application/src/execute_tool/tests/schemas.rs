@@ -146,13 +146,13 @@ async fn hooks_hear_what_was_given_and_all_that_the_call_touches_with_its_defaul
     let schema = json!({"type": "object", "properties": {"path": {"type": "string", "default": "/w/usual"}}});
     let tool = ScriptedTool::of(tool_with_schema("t", schema)).touches_by(|call| {
         let path = call.arguments.get("path").and_then(Value::as_str).unwrap_or("/w/none");
-        Ok(vec![Access::ReadPath(PathAccess::plain(path))])
+        Ok(vec![Access::ReadPath(AccessPath::plain(path))])
     });
     let listener = Arc::new(Listener::default());
     let house =
         Plan { hooks: vec![listener.clone()], ..Plan::default() }.house(ScriptedProvider::new("p").with(tool)).await;
     house.call("t", json!({})).await;
-    let touched = vec![Access::ReadPath(PathAccess::plain("/w/usual"))];
+    let touched = vec![Access::ReadPath(AccessPath::plain("/w/usual"))];
     assert_eq!(*listener.0.lock().unwrap(), [(json!({}), touched)]);
     assert_eq!(house.only_row().accesses, ["read /w/usual"]);
 }

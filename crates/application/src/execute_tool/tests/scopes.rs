@@ -26,7 +26,7 @@ async fn what_a_view_denies_is_neither_listed_nor_called_and_other_scopes_keep_i
     let get = GetToolHandler::new(house.registry.clone(), house.permissions.clone());
     let reading = here().through(view("reading", &[(Effect::Deny, "write"), (Effect::Allow, "Write")]));
     let names = |scope: &Scope, cursor: Option<String>| {
-        let query = ListToolsQuery { scope: scope.clone(), cursor, page: PageSize::Tools(2), ..Default::default() };
+        let query = ListToolsQuery { scope: scope.clone(), cursor, page: PageLimit::Tools(2), ..Default::default() };
         let page = list.handle(&query)?;
         let names: Vec<String> = page.tools.iter().map(|one| one.tool.name().to_string()).collect();
         Ok::<_, InvalidCursor>((names, page.next_cursor))

@@ -7,7 +7,7 @@ use std::{
 };
 use tokio::task::yield_now;
 use toolstead_domain::{
-    Access, CallGrant, CallOutcome, Calls, ClientProfile, FormatValidation, NoCalls, NoOutputs, PathAccess, Principal,
+    Access, AccessPath, CallGrant, CallOutcome, Calls, ClientProfile, FormatValidation, NoCalls, NoOutputs, Principal,
     SilentCaller, ToolInputSchema, ToolProvider, ToolSelection, View, testing::samples,
 };
 
@@ -58,8 +58,8 @@ impl Calls for Tools {
 
     async fn preview(&self, call: NestedCall) -> Result<CallPreview, ToolFailure> {
         let access = match call.tool.split_once(' ') {
-            Some(("read", path)) => Access::ReadPath(PathAccess::plain(path)),
-            Some(("write" | "fail", path)) => Access::WritePath(PathAccess::plain(path)),
+            Some(("read", path)) => Access::ReadPath(AccessPath::plain(path)),
+            Some(("write" | "fail", path)) => Access::WritePath(AccessPath::plain(path)),
             _ if call.tool == "alone" => {
                 let mut tool = samples::tool("alone");
                 tool.stands_alone = true;

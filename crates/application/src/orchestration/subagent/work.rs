@@ -14,8 +14,8 @@ use std::{
 };
 use tokio::{runtime::Handle, time::sleep_until};
 use toolstead_domain::{
-    AgentEvent, AgentOutcome, CallContext, Caller, Calls, CancelReason, ConversationId, Delegation, Principal, TaskEnd,
-    TaskOutputSink, TaskWork, ToolFailure, ToolResult, ToolSelection, Usage, error_kind::ErrorKind,
+    AgentEvent, AgentOutcome, CallContext, Caller, Calls, CancelReason, ConversationId, Delegation, Principal,
+    TaskOutputSink, TaskWork, TaskWorkOutcome, ToolFailure, ToolResult, ToolSelection, Usage, error_kind::ErrorKind,
 };
 
 /// Delegated work before it starts.
@@ -78,8 +78,12 @@ impl DelegatedWork {
         let (principal, conversation, begun) = (command.scope.principal.clone(), command.conversation, Instant::now());
         let mut watched =
             SubagentPublisher { above, delegation: handed_over.clone(), conversation, end_published: false };
-        let session =
-            SubagentSession { agents: &agents, principal: &principal, session: conversation.session(), is_over: false };
+        let session = SubagentSessionGuard {
+            agents: &agents,
+            principal: &principal,
+            session: conversation.session(),
+            is_over: false,
+        };
         let child = DelegationContext { calls, handed_over, above: watched.above.clone() };
         let (run, mut events) = agents.run_agent.child(command, child);
         let mut run = pin!(run);
@@ -122,14 +126,14 @@ impl DelegatedWork {
 
 #[async_trait]
 impl TaskWork for DetachedWork {
-    async fn run(self: Box<Self>, output: Arc<dyn TaskOutputSink>) -> TaskEnd {
+    async fn run(self: Box<Self>, output: Arc<dyn TaskOutputSink>) -> TaskWorkOutcome {
         let Self { work, calls } = *self;
         let (agent, conversation) = (work.delegation.agent.clone(), work.command.conversation);
         let ended = work.done(calls.as_ref(), |text| output.write(text)).await;
         output.write(&format!("{}\n", ended.summary_line(conversation)));
         match ended.report(conversation, &agent, false) {
-            Ok(_) => TaskEnd::Succeeded,
-            Err(_) => TaskEnd::Failed,
+            Ok(_) => TaskWorkOutcome::Succeeded,
+            Err(_) => TaskWorkOutcome::Failed,
         }
     }
 }
@@ -271,21 +275,21 @@ impl Drop for SubagentPublisher {
 
 /// The session of the work. It ends with the work, together with the processes that it left running and the approvals
 /// that it received.
-struct SubagentSession<'a> {
+struct SubagentSessionGuard<'a> {
     agents: &'a SubagentPorts,
     principal: &'a Principal,
     session: Arc<str>,
     is_over: bool,
 }
 
-impl SubagentSession<'_> {
+impl SubagentSessionGuard<'_> {
     async fn end(mut self) {
         self.is_over = true;
         self.agents.run_agent.session_ended(self.principal, &self.session).await;
     }
 }
 
-impl Drop for SubagentSession<'_> {
+impl Drop for SubagentSessionGuard<'_> {
     fn drop(&mut self) {
         if let (false, Ok(runtime)) = (self.is_over, Handle::try_current()) {
             let (handler, principal, session) =

@@ -67,7 +67,7 @@ impl Tree {
 fn any_access() -> impl Strategy<Value = Access> {
     prop_oneof![
         "/w/(a|b)(/c)?".prop_map(|path| write(&path)),
-        Just(Access::ReadPath(PathAccess::plain("/w/a"))),
+        Just(Access::ReadPath(AccessPath::plain("/w/a"))),
         Just(write("/else/a")),
         "(ls|git)".prop_map(|program| Access::RunCommand(CommandAccess::program([program]))),
         Just(Access::RunCommand(CommandAccess::opaque("$(x)", "a substitution"))),
@@ -158,7 +158,7 @@ proptest! {
         }
         let after: Vec<Arc<PermissionPolicy>> = tree.scopes.iter().map(|scope| book.policy_of(scope)).collect();
         let accesses = ["/w/a", "/w/a/c", "/w/b", "/else/a"].map(write).into_iter().chain([
-            Access::ReadPath(PathAccess::plain("/w/a")),
+            Access::ReadPath(AccessPath::plain("/w/a")),
             Access::RunCommand(CommandAccess::program(["git"])),
             Access::RunCommand(CommandAccess::opaque("$(x)", "a substitution")),
             Access::ReachHost("a.org".into()),

@@ -129,7 +129,7 @@ async fn the_time_of_a_run_ends_its_call_or_its_answer() {
         let mut command = house.command(&model, "go");
         command.budgets.time = Some(Duration::from_secs(60));
         let ran = house.ran(command).await;
-        assert_eq!(ran.outcome(), &AgentOutcome::BudgetExhausted(Budget::Time));
+        assert_eq!(ran.outcome(), &AgentOutcome::BudgetExhausted(BudgetKind::Time));
         assert_eq!(house.history().await.last().unwrap(), "end: seconds");
     }
 }

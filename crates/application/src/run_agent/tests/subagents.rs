@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use std::{collections::BTreeMap, sync::Mutex};
 use toolstead_domain::{
     AgentDefinition, AgentHookEvent, AgentHookResponse, Budgets, Conversation, ExecutionOutcome, Models, NewTask,
-    NoAgents, TaskOutputSink, TaskWork, Tasks, TokenPrices, ToolExecution, ToolFailure,
+    NoAgents, TaskOutputSink, TaskStarter, TaskWork, TokenPrices, ToolExecution, ToolFailure,
     testing::scripted_approver::ScriptedApprover,
 };
 
@@ -41,7 +41,7 @@ impl TaskOutputSink for Deaf {
 }
 
 #[async_trait]
-impl Tasks for AtOnce {
+impl TaskStarter for AtOnce {
     async fn begin(&self, _: NewTask, work: Box<dyn TaskWork>) -> Result<String, ToolFailure> {
         work.run(Arc::new(Deaf)).await;
         Ok("task_1".into())

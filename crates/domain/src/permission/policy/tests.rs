@@ -38,8 +38,8 @@ fn tool(name: &str) -> Tool {
 /// Accesses as texts: `read /w/a`, `write /w/a`, `run ls -l`, `run rm x naming /w/x freely /tmp/x`, `opaque $x`, `host x`, `up`, `send x`, `agent x`, `offer x`, `resource x`, `prompt x`, or nothing.
 fn accesses(text: &str) -> Vec<Access> {
     let path = |path: &str| match path.split_once("->") {
-        Some((lexical, real)) => PathAccess { lexical: lexical.into(), real: real.into(), tree: false },
-        None => PathAccess::plain(path),
+        Some((lexical, real)) => AccessPath { lexical: lexical.into(), real: real.into(), tree: false },
+        None => AccessPath::plain(path),
     };
     let one = |text: &str| match text.split_once(' ') {
         Some(("read", rest)) => Access::ReadPath(path(rest)),
@@ -502,7 +502,7 @@ fn what_is_asked_about_names_the_allow_rule_that_speaks_of_it_in_vain() {
     let expected = "; the allow rule `Bash(ls *)` in /w/it's.toml:3 would cover it, but its file is not trusted";
     assert!(said.ends_with(expected), "{said}");
 
-    let outside = || Access::WritePath(PathAccess::plain("/o/a"));
+    let outside = || Access::WritePath(AccessPath::plain("/o/a"));
     let said = reason(PermissionMode::Default, &[(A, "Write"), (A, "Edit(//o/**)")], &[], outside());
     let expected = "; the allow rule `Edit(//o/**)` in the command line does not allow it, because rules apply only \
                     inside the roots";
@@ -528,7 +528,7 @@ fn a_waiting_rule_decides_nothing() {
 
 #[test]
 fn what_nobody_is_asked_about_names_the_mode() {
-    let write = || Access::WritePath(PathAccess::plain("/w/a"));
+    let write = || Access::WritePath(AccessPath::plain("/w/a"));
     let said = "; the mode `dont_ask` denies what would need approval";
     for rules in [&[][..], &[(Q, "Write")]] {
         assert!(reason(PermissionMode::DontAsk, rules, &[], write()).ends_with(said), "{rules:?}");
@@ -579,7 +579,7 @@ fn any_access() -> impl Strategy<Value = Access> {
     let path = prop::collection::vec(name(), 1..3).prop_map(|names| format!("/w/{}", names.join("/")));
     let path = (path.clone(), path, any::<bool>(), any::<bool>()).prop_map(|(lexical, other, linked, tree)| {
         let real = if linked { other } else { lexical.clone() };
-        PathAccess { lexical: lexical.into(), real: real.into(), tree }
+        AccessPath { lexical: lexical.into(), real: real.into(), tree }
     });
     let words = prop::collection::vec("[a-z*'\"\\\\$;|<> -]{1,5}", 1..4);
     let clarity = prop_oneof![
@@ -710,7 +710,7 @@ proptest! {
 
     #[test]
     fn ordinary_accesses_get_a_suggestion(names in prop::collection::vec("[a-z][a-z0-9 *?{},()'-]{0,6}[a-z]", 1..4)) {
-        let path = Access::WritePath(PathAccess::plain(format!("/w/{}", names.join("/"))));
+        let path = Access::WritePath(AccessPath::plain(format!("/w/{}", names.join("/"))));
         let command = Access::RunCommand(CommandAccess::program(names.iter().map(String::as_str)));
         for access in [path, command] {
             let decision = policy(PermissionMode::Default, &[]).decide(&tool("bash"), &Map::new(), std::slice::from_ref(&access));
@@ -739,7 +739,7 @@ fn a_built_in_rule_allows_what_no_rule_and_no_mode_forbids() {
     ] {
         assert_eq!(decided(mode, rules, &head).verdict, expected, "{mode:?} {rules:?}");
     }
-    let file = Access::WritePath(PathAccess::plain("/tmp/x"));
+    let file = Access::WritePath(AccessPath::plain("/tmp/x"));
     for not_proven in [
         command("head -5", None),
         CommandAccess { free: [file.clone()].into(), ..head.clone() },

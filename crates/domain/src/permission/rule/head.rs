@@ -2,7 +2,7 @@
 
 use super::{
     Effect,
-    kind::{AccessRuleHead, access_head},
+    kind::{AccessHeadDefinition, access_head},
 };
 use crate::{
     access::AccessKind,
@@ -14,7 +14,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub(super) enum RuleHead {
     /// Kind of access, of any tool.
-    Access(&'static AccessRuleHead),
+    Access(&'static AccessHeadDefinition),
     /// Name of a tool, or a pattern of names.
     Tool(String),
 }

@@ -10,7 +10,7 @@ mod request;
 
 use super::{Effect, RuleSubject};
 use crate::{
-    access::{Access, AccessKind, CommandAccess, PathAccess},
+    access::{Access, AccessKind, AccessPath, CommandAccess},
     permission::{command_pattern::PatternWords, path_pattern::PatternContext},
     tool::Tool,
     workspace_roots::WorkspaceRoots,
@@ -38,13 +38,13 @@ pub(super) trait RuleKind: fmt::Debug + Send + Sync {
     }
 
     /// Returns `true` if the rule catches reading a path.
-    fn catches_reading(&self, _path: &PathAccess, _roots: &WorkspaceRoots) -> bool {
+    fn catches_reading(&self, _path: &AccessPath, _roots: &WorkspaceRoots) -> bool {
         false
     }
 
     /// Returns `true` if the rule may catch an access to a path below the folder, as far as that can be determined
     /// without the names of its entries.
-    fn may_catch_below(&self, _folder: &PathAccess, _roots: &WorkspaceRoots) -> bool {
+    fn may_catch_below(&self, _folder: &AccessPath, _roots: &WorkspaceRoots) -> bool {
         false
     }
 
@@ -99,7 +99,7 @@ type RuleKindResult = Result<Arc<dyn RuleKind>, String>;
 
 /// Head that names a kind of access, of any tool.
 #[derive(Debug)]
-pub(super) struct AccessRuleHead {
+pub(super) struct AccessHeadDefinition {
     pub(super) name: &'static str,
     pub(super) access: AccessKind,
     /// Part of a call that a rule without parentheses is compared with.
@@ -107,22 +107,32 @@ pub(super) struct AccessRuleHead {
     pub(super) parse: fn(&str, Effect, &PatternContext) -> RuleKindResult,
 }
 
-const HEADS: &[AccessRuleHead] = &[
-    AccessRuleHead { name: "Read", access: AccessKind::Read, subject: RuleSubject::Path, parse: path::parse },
-    AccessRuleHead { name: "Write", access: AccessKind::Write, subject: RuleSubject::Path, parse: path::parse },
-    AccessRuleHead { name: "Edit", access: AccessKind::Write, subject: RuleSubject::Path, parse: path::parse },
-    AccessRuleHead { name: "Bash", access: AccessKind::Run, subject: RuleSubject::Command, parse: command::parse },
-    AccessRuleHead { name: "Agent", access: AccessKind::Agent, subject: RuleSubject::Name, parse: name::parse },
-    AccessRuleHead { name: "Task", access: AccessKind::Agent, subject: RuleSubject::Name, parse: name::parse },
-    AccessRuleHead { name: "Tools", access: AccessKind::Offer, subject: RuleSubject::Name, parse: name::parse },
-    AccessRuleHead { name: "WebFetch", access: AccessKind::Reach, subject: RuleSubject::Host, parse: host::parse },
-    AccessRuleHead {
+const HEADS: &[AccessHeadDefinition] = &[
+    AccessHeadDefinition { name: "Read", access: AccessKind::Read, subject: RuleSubject::Path, parse: path::parse },
+    AccessHeadDefinition { name: "Write", access: AccessKind::Write, subject: RuleSubject::Path, parse: path::parse },
+    AccessHeadDefinition { name: "Edit", access: AccessKind::Write, subject: RuleSubject::Path, parse: path::parse },
+    AccessHeadDefinition {
+        name: "Bash",
+        access: AccessKind::Run,
+        subject: RuleSubject::Command,
+        parse: command::parse,
+    },
+    AccessHeadDefinition { name: "Agent", access: AccessKind::Agent, subject: RuleSubject::Name, parse: name::parse },
+    AccessHeadDefinition { name: "Task", access: AccessKind::Agent, subject: RuleSubject::Name, parse: name::parse },
+    AccessHeadDefinition { name: "Tools", access: AccessKind::Offer, subject: RuleSubject::Name, parse: name::parse },
+    AccessHeadDefinition {
+        name: "WebFetch",
+        access: AccessKind::Reach,
+        subject: RuleSubject::Host,
+        parse: host::parse,
+    },
+    AccessHeadDefinition {
         name: "Resource",
         access: AccessKind::Resource,
         subject: RuleSubject::Resource,
         parse: request::parse_resource,
     },
-    AccessRuleHead {
+    AccessHeadDefinition {
         name: "Prompt",
         access: AccessKind::Prompt,
         subject: RuleSubject::Prompt,
@@ -135,7 +145,7 @@ const HEADS: &[AccessRuleHead] = &[
 const BEHIND_A_TOOL: &[fn(&str, Effect) -> Option<RuleKindResult>] = &[host::behind_a_tool, parameter::behind_a_tool];
 
 /// Returns the head with this name, if it names a kind of access.
-pub(super) fn access_head(name: &str) -> Option<&'static AccessRuleHead> {
+pub(super) fn access_head(name: &str) -> Option<&'static AccessHeadDefinition> {
     HEADS.iter().find(|head| head.name == name)
 }
 

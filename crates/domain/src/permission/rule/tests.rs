@@ -72,7 +72,7 @@ proptest! {
             for text in [format!("{head}({spec})"), raw.clone()] {
                 if let Ok(rule) = parse(effect, &text) {
                     let command = Access::RunCommand(CommandAccess::program([spec.as_str(), "x"]));
-                    let path = Access::ReadPath(PathAccess::plain(format!("/w/{spec}")));
+                    let path = Access::ReadPath(AccessPath::plain(format!("/w/{spec}")));
                     let server = ServerName::parse("up").unwrap();
                     let resource = Access::ReadResource { server, uri: spec.as_str().into() };
                     let _ = (rule.subject(), rule.meets(&[command, path, resource], &WorkspaceRoots::default()));

@@ -1,11 +1,13 @@
 //! Redirects from the page, and requests from anywhere else.
 
 use super::*;
-use crate::accounts::{credentials::SignInCode, sign_in_error::SignInError};
+use crate::accounts::{credentials::SignInRedirectCode, sign_in_error::SignInError};
 use proptest::prelude::*;
 
 /// Sends a redirect request. Returns the status, and the outcome once there is one.
-async fn sign_in(make: impl Fn(&SignIn, &str) -> String) -> (String, Option<Result<SignInCode, SignInError>>) {
+async fn sign_in(
+    make: impl Fn(&SignInFlow, &str) -> String,
+) -> (String, Option<Result<SignInRedirectCode, SignInError>>) {
     let bench = Bench::new(|_| refusal(500, "unused")).await;
     let sign_in = bench.accounts.begin(&Principal::local(), &GMAIL).unwrap();
     let address = parameter(sign_in.page(), "redirect_uri").replace("http://", "");
@@ -25,7 +27,7 @@ fn get(target: &str, host: &str) -> String {
     format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n")
 }
 
-fn target(sign_in: &SignIn, rest: &str) -> String {
+fn target(sign_in: &SignInFlow, rest: &str) -> String {
     format!("/?state={}&{rest}", parameter(sign_in.page(), "state"))
 }
 
@@ -81,7 +83,7 @@ async fn silent_connections_do_not_delay_the_answer() {
 #[tokio::test]
 async fn what_is_not_the_answer_is_refused_and_the_sign_in_goes_on() {
     let long = "x".repeat(20_000);
-    type Make<'a> = Box<dyn Fn(&SignIn, &str) -> String + 'a>;
+    type Make<'a> = Box<dyn Fn(&SignInFlow, &str) -> String + 'a>;
     let requests: Vec<(&str, Make<'_>, &str)> = vec![
         ("a wrong state", Box::new(|_, host| get("/?state=other&code=c", host)), "400"),
         ("no state", Box::new(|_, host| get("/?code=c", host)), "400"),
@@ -133,7 +135,7 @@ async fn the_answer_is_taken_whatever_else_comes_before_it() {
 }
 
 #[track_caller]
-fn check(sign_in: &SignIn, rest: &str, expected: &str) {
+fn check(sign_in: &SignInFlow, rest: &str, expected: &str) {
     let error = sign_in.pasted(&answer_of(sign_in, rest)).unwrap_err().to_string();
     assert!(error.contains(expected), "{rest}: {error}");
 }

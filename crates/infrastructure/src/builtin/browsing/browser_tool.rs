@@ -1,7 +1,7 @@
 //! The common code of the tools for the browser of a session: a tool defines only its arguments and its action.
 
 use crate::builtin::{
-    browsing::{PageFacts, access_to_element, access_to_page, availability, host_of},
+    browsing::{BrowserPageReport, access_to_element, access_to_page, availability, host_of},
     tool_kit::{
         built_in_tool::BuiltInTool, foreign_answer::foreign_output_schema, tool_context::ToolContext,
         tool_environment::ToolEnvironment,
@@ -46,7 +46,7 @@ pub trait BrowserTool: Send + Sync + 'static {
 
     /// Returns the schema of the result, if it differs from that of pages.
     fn output_schema(&self) -> Option<Value> {
-        Some(foreign_output_schema::<PageFacts>())
+        Some(foreign_output_schema::<BrowserPageReport>())
     }
 
     /// Runs a call.

@@ -8,9 +8,9 @@ use crate::{
         browsers::{BrowserOwner, BrowserSettings, Browsers},
         tests::{PAGES, server},
     },
-    builtin::tool_kit::testing::{TestRun, test_environment},
+    builtin::tool_kit::testing::{ToolTestHarness, test_environment},
     egress::testing::FakeNetwork,
-    sandbox::workspace::{FolderAliases, Workspace},
+    sandbox::workspace::{UserPathAliases, Workspace},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::json;
@@ -24,7 +24,7 @@ mod borders;
 mod broken;
 mod ways_out;
 
-async fn tools(folder: &Path, idle: Duration) -> (TestRun, Arc<Browsers>) {
+async fn tools(folder: &Path, idle: Duration) -> (ToolTestHarness, Arc<Browsers>) {
     tools_showing(PAGES, folder, idle).await
 }
 
@@ -33,7 +33,7 @@ async fn tools_showing(
     pages: &'static [(&'static str, &'static str)],
     folder: &Path,
     idle: Duration,
-) -> (TestRun, Arc<Browsers>) {
+) -> (ToolTestHarness, Arc<Browsers>) {
     let network = Arc::new(FakeNetwork::default());
     network.name("shop.example", &[&["93.184.216.34"]]);
     network.name("pay.example", &[&["93.184.216.34"]]);
@@ -41,21 +41,21 @@ async fn tools_showing(
     tools_on(network, folder, idle)
 }
 
-fn tools_on(network: Arc<FakeNetwork>, folder: &Path, idle: Duration) -> (TestRun, Arc<Browsers>) {
+fn tools_on(network: Arc<FakeNetwork>, folder: &Path, idle: Duration) -> (ToolTestHarness, Arc<Browsers>) {
     tools_under(BrowserSettings { idle, network, ..BrowserSettings::default() }, folder)
 }
 
-fn tools_under(settings: BrowserSettings, folder: &Path) -> (TestRun, Arc<Browsers>) {
+fn tools_under(settings: BrowserSettings, folder: &Path) -> (ToolTestHarness, Arc<Browsers>) {
     let browsers = Arc::new(Browsers::new(BrowserSettings { folder: folder.join("browsers"), ..settings }));
     let root = folder.join("work");
     fs::create_dir(&root).unwrap();
     let roots = WorkspaceRoots { write: vec![root.canonicalize().unwrap()], ..Default::default() };
     let journal = Arc::new(InMemoryChangeJournal::new());
-    let world = test_environment(Workspace::open(&roots, FolderAliases::default()).unwrap())
+    let world = test_environment(Workspace::open(&roots, UserPathAliases::default()).unwrap())
         .with_journal(journal.clone())
         .with_browsers(browsers.clone());
     let policy = PermissionPolicy { roots, ..Default::default() };
-    (TestRun::in_environment(crate::builtin::all(), world, policy, journal), browsers)
+    (ToolTestHarness::in_environment(crate::builtin::all(), world, policy, journal), browsers)
 }
 
 /// Returns the reference of the line with this text.

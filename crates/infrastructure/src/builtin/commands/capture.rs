@@ -1,6 +1,6 @@
 //! Captured output of a command.
 
-use crate::{builtin::text::plain_text::ControlSequenceFilter, sandbox::spool::Spool};
+use crate::{builtin::text::plain_text::ControlSequenceFilter, sandbox::spool::DiskRingBuffer};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::VecDeque,
@@ -46,7 +46,7 @@ struct OutputBuffer {
     /// Position of the first retained byte.
     base: u64,
     memory: Vec<u8>,
-    spool: Option<Spool>,
+    spool: Option<DiskRingBuffer>,
     /// Error of the disk after which output is lost.
     fault: Option<io::Error>,
     stdout: HeadAndTail,
@@ -114,7 +114,7 @@ impl Capture {
                 printed.memory.extend_from_slice(bytes);
                 return Ok(());
             }
-            let spool = Spool::create(&self.folder, self.capacity)?;
+            let spool = DiskRingBuffer::create(&self.folder, self.capacity)?;
             spool.write_at(&printed.memory, printed.base)?;
             printed.memory = Vec::new();
             printed.spool = Some(spool);

@@ -12,7 +12,7 @@ use crate::{
         facts::FileKind,
         granted_workspace::GrantedWorkspace,
         stop::StopCondition,
-        walk::{UnreadableReason, Visit, Visitor, WalkEnd, WalkEntry, WalkFolder, WalkLimits, WalkOrder},
+        walk::{UnreadableReason, Visitor, WalkControl, WalkEnd, WalkEntry, WalkFolder, WalkLimits, WalkOrder},
     },
 };
 use std::{
@@ -21,7 +21,7 @@ use std::{
     time::Duration,
 };
 use toolstead_domain::{
-    Access, AccessKind, CallContext, CallGrant, PathAccess, ToolFailure, Verdict, error_kind::ErrorKind,
+    Access, AccessKind, AccessPath, CallContext, CallGrant, ToolFailure, Verdict, error_kind::ErrorKind,
 };
 
 /// Maximum number of entries visited, in all roots together.
@@ -85,7 +85,7 @@ impl ClosedPaths {
 
 /// Returns the failure for a folder in which a rule may close unknown paths, so that nothing may be started.
 fn unknown_paths_failure(message: &str, folder: &Path, grant: &CallGrant) -> ToolFailure {
-    let path = PathAccess::plain(folder);
+    let path = AccessPath::plain(folder);
     let rule = [AccessKind::Read, AccessKind::Write].into_iter().find_map(|kind| grant.rule_below(&path, kind));
     let rule = rule.map_or("rules".into(), |rule| rule.to_string());
     let message = format!("{message}, so {rule} cannot be enforced for commands in `{}`", folder.display());
@@ -98,7 +98,7 @@ fn find_closed_paths(files: &GrantedWorkspace, mut closed: ClosedPaths) -> Resul
     let (grant, mut left) = (files.grant(), MAX_ENTRIES);
     let roots = grant.roots();
     for root in roots.write.iter().chain(&roots.read_only) {
-        let path = PathAccess { lexical: root.clone(), real: root.clone(), tree: false };
+        let path = AccessPath { lexical: root.clone(), real: root.clone(), tree: false };
         let reading = Access::ReadPath(path.clone());
         if !grant.permits(&reading) {
             closed.hidden.push(root.clone());
@@ -132,7 +132,7 @@ fn find_closed_paths(files: &GrantedWorkspace, mut closed: ClosedPaths) -> Resul
 /// Returns the objection of the rules to writing a path that the call may read: a rule that denies it, or one that
 /// requires approval, since approval is no longer possible. A folder is sealed if a rule closes everything in it,
 /// including files that do not exist yet.
-fn objection(grant: &CallGrant, path: &PathAccess, kind: FileKind) -> Verdict {
+fn objection(grant: &CallGrant, path: &AccessPath, kind: FileKind) -> Verdict {
     let is_folder = kind == FileKind::Folder;
     let path = if is_folder { path.clone().whole_tree() } else { path.clone() };
     let real = path.real.clone();
@@ -160,11 +160,11 @@ impl Visitor for ClosedPathsVisitor<'_> {
         objection(self.grant, folder.path(), FileKind::Folder).max(*above)
     }
 
-    fn visit_denied(&self, closed: &mut ClosedPaths, path: &PathAccess) {
+    fn visit_denied(&self, closed: &mut ClosedPaths, path: &AccessPath) {
         closed.hidden.push(path.real.clone());
     }
 
-    fn visit_unreadable(&self, closed: &mut ClosedPaths, folder: &PathAccess, why: UnreadableReason) {
+    fn visit_unreadable(&self, closed: &mut ClosedPaths, folder: &AccessPath, why: UnreadableReason) {
         let may_close = |kind| self.grant.rule_below(folder, kind).is_some();
         let real = || folder.real.clone();
         match why {
@@ -181,7 +181,7 @@ impl Visitor for ClosedPathsVisitor<'_> {
         }
     }
 
-    fn visit_entry(&self, closed: &mut ClosedPaths, entry: &WalkEntry<'_>, above: &Verdict) -> Visit {
+    fn visit_entry(&self, closed: &mut ClosedPaths, entry: &WalkEntry<'_>, above: &Verdict) -> WalkControl {
         // A read-only root is sealed anyway, and all writes in it are denied.
         let is_writable = self.grant.roots().write.iter().any(|root| entry.path().real.starts_with(root));
         let objection = objection(self.grant, entry.path(), entry.kind());
@@ -190,7 +190,7 @@ impl Visitor for ClosedPathsVisitor<'_> {
         if is_writable && !is_held {
             closed.mark_read_only(&entry.path().real, objection);
         }
-        Visit::Continue
+        WalkControl::Continue
     }
 }
 

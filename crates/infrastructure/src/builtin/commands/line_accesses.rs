@@ -4,7 +4,7 @@ use crate::{
     builtin::tool_kit::blocking::on_blocking_thread,
     sandbox::{
         is_device, is_shown_to_all,
-        search_path::{PRIVATE, SearchPath, finds_in_system},
+        search_path::{PRIVATE, ShellPathAndHome, finds_in_system},
         workspace::Workspace,
     },
     shell_analysis::{Analysis, FileAccessOrigin, analyse},
@@ -14,7 +14,7 @@ use std::{
     path::{Component, Path, PathBuf},
     sync::Arc,
 };
-use toolstead_domain::{Access, BuiltInCommandRule, CommandAccess, PathAccess, ToolFailure};
+use toolstead_domain::{Access, AccessPath, BuiltInCommandRule, CommandAccess, ToolFailure};
 
 /// Returns what a call that runs this text in that folder (absolute, without links) would touch. Resolves links;
 /// blocks. `search_path` is the `PATH` of the shell that runs it. Without it the text is not run by a shell, and no
@@ -26,7 +26,7 @@ pub(crate) fn accesses(
     workspace: &Workspace,
     text: &str,
     folder: &Path,
-    search_path: Option<&SearchPath>,
+    search_path: Option<&ShellPathAndHome>,
 ) -> Vec<Access> {
     let Analysis { mut commands, file_accesses } = analyse(text, folder);
     let mut found = HashMap::new();
@@ -42,14 +42,14 @@ pub(crate) fn accesses(
     }
     let whole: Arc<str> = text.into();
     let mut opened = Vec::new();
-    let mut files = vec![CommandFiles::default(); commands.len()];
-    let (mut nowhere, mut of_no_command) = (Vec::new(), CommandFiles::default());
+    let mut files = vec![CommandFileAccesses::default(); commands.len()];
+    let (mut nowhere, mut of_no_command) = (Vec::new(), CommandFileAccesses::default());
     for file_access in file_accesses {
         match judged_path(workspace, &file_access.path) {
             Some(path) => {
                 let private = names_of_private(workspace, &path);
                 let is_free = !private.is_empty() || is_of_the_system(workspace, &path, file_access.writes);
-                let access = |path: PathAccess| {
+                let access = |path: AccessPath| {
                     let path = if file_access.tree { path.whole_tree() } else { path };
                     if file_access.writes { Access::WritePath(path) } else { Access::ReadPath(path) }
                 };
@@ -69,7 +69,7 @@ pub(crate) fn accesses(
             }),
         }
     }
-    if of_no_command != CommandFiles::default() {
+    if of_no_command != CommandFileAccesses::default() {
         // The line opens files and runs nothing.
         let nothing = CommandAccess::program::<&str>([]);
         commands.push(CommandAccess { whole: whole.clone(), text: whole.clone(), ..nothing });
@@ -79,7 +79,7 @@ pub(crate) fn accesses(
         let mut known = HashSet::new();
         files.into_iter().filter(|file| known.insert(file.clone())).collect()
     };
-    for (command, CommandFiles { operands, free }) in commands.iter_mut().zip(files) {
+    for (command, CommandFileAccesses { operands, free }) in commands.iter_mut().zip(files) {
         (command.operands, command.free) = (once(operands), once(free));
     }
     let mut known = HashSet::new();
@@ -89,25 +89,25 @@ pub(crate) fn accesses(
 
 /// The files of one command.
 #[derive(Debug, Default, Clone, PartialEq)]
-struct CommandFiles {
+struct CommandFileAccesses {
     operands: Vec<Access>,
     free: Vec<Access>,
 }
 
 /// Returns all names of a path in the private `/tmp` of commands, so that a rule on one of them applies to each. Empty
 /// for other paths, and for a folder in `/tmp` that contains a root.
-fn names_of_private(workspace: &Workspace, path: &PathAccess) -> Vec<PathAccess> {
+fn names_of_private(workspace: &Workspace, path: &AccessPath) -> Vec<AccessPath> {
     let is_private = path.forms().all(|form| {
         let first = PRIVATE.iter().find_map(|folder| form.strip_prefix(folder).ok()?.iter().next());
         first.is_some_and(|first| !PRIVATE.iter().any(|folder| workspace.meets(&Path::new(folder).join(first))))
     });
     let rest = PRIVATE.iter().find_map(|folder| path.lexical.strip_prefix(folder).ok()).filter(|_| is_private);
-    rest.map(|rest| PRIVATE.iter().map(|folder| PathAccess::plain(Path::new(folder).join(rest))).collect())
+    rest.map(|rest| PRIVATE.iter().map(|folder| AccessPath::plain(Path::new(folder).join(rest))).collect())
         .unwrap_or_default()
 }
 
 /// Returns `true` if every run may access this file of the system, and it leads to no root.
-fn is_of_the_system(workspace: &Workspace, path: &PathAccess, writes: bool) -> bool {
+fn is_of_the_system(workspace: &Workspace, path: &AccessPath, writes: bool) -> bool {
     let is_free = if writes { is_device } else { is_shown_to_all };
     is_free(&path.lexical) && !path.forms().any(|form| workspace.meets(form))
 }
@@ -121,7 +121,7 @@ pub(crate) async fn accesses_in(
     workspace: Arc<Workspace>,
     text: String,
     folder: String,
-    search_path: Option<SearchPath>,
+    search_path: Option<ShellPathAndHome>,
 ) -> Result<Vec<Access>, ToolFailure> {
     on_blocking_thread(move || {
         let folder = workspace.access(&folder)?;
@@ -134,7 +134,7 @@ pub(crate) async fn accesses_in(
 
 /// Returns both forms of a path that the shell opens. The workspace resolves `..` in the text and the system does not,
 /// so no link may precede `..`.
-fn judged_path(workspace: &Workspace, path: &Path) -> Option<PathAccess> {
+fn judged_path(workspace: &Workspace, path: &Path) -> Option<AccessPath> {
     let mut walked = PathBuf::new();
     for part in path.components() {
         match part {

@@ -24,7 +24,7 @@ use toolstead_domain::{
 const ROOM_FOR_REMARKS: usize = 900;
 
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct ProgramOutput {
+pub(crate) struct ProgramRunSummary {
     /// The words that were run.
     pub(crate) command: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,7 +48,7 @@ pub(crate) fn running<'a>(program: &'a str, args: impl IntoIterator<Item = &'a s
 pub(crate) async fn run_to_end(
     program: ProgramSpec,
     run: &ToolContext<'_>,
-) -> Result<(Arc<CommandHandle>, ProgramOutput), ToolFailure> {
+) -> Result<(Arc<CommandHandle>, ProgramRunSummary), ToolFailure> {
     let programs = run.environment().processes().programs();
     let settings = programs.settings();
     let words = std::iter::once(program.name.to_string()).chain(program.args.iter().cloned()).collect();
@@ -56,7 +56,7 @@ pub(crate) async fn run_to_end(
     let started = programs.start(program, run.context(), run.environment().workspace()).await?;
     let command = Arc::new(CommandHandle::of(started, capture, Some(run.deadline()), ExcessPolicy::Ends, None, false));
     let end = wait_for_end(&command, run.context().caller).await;
-    let output = ProgramOutput { command: words, exit_code: end.code, truncated: false, output: None };
+    let output = ProgramRunSummary { command: words, exit_code: end.code, truncated: false, output: None };
     if end.cause == EndCause::TimedOut {
         let partial = answer(&command, output, run).await?;
         return Err(
@@ -73,7 +73,7 @@ pub(crate) async fn run_to_end(
 /// If the output cannot be read.
 pub(crate) async fn answer(
     command: &CommandHandle,
-    mut output: ProgramOutput,
+    mut output: ProgramRunSummary,
     run: &ToolContext<'_>,
 ) -> Result<ToolResult, ToolFailure> {
     let budget = run.context().output_characters.saturating_sub(ROOM_FOR_REMARKS);

@@ -287,7 +287,7 @@ fn not_started(error: LaunchError) -> ToolFailure {
 #[expect(clippy::disallowed_methods, reason = "a test plants a program")]
 mod tests {
     use super::*;
-    use crate::{builtin::tests::Bench, sandbox::workspace::FolderAliases};
+    use crate::{builtin::tests::Bench, sandbox::workspace::UserPathAliases};
     use serde_json::json;
     use std::{fs, os::unix::fs::PermissionsExt};
     use toolstead_domain::WorkspaceRoots;
@@ -329,7 +329,7 @@ mod tests {
         let programs = ProgramLauncher::new(settings);
         let open = |write| {
             let roots = WorkspaceRoots { write, read_only: Vec::new(), forbidden: Vec::new() };
-            Workspace::open(&roots, FolderAliases::default()).unwrap()
+            Workspace::open(&roots, UserPathAliases::default()).unwrap()
         };
         for (roots, is_available) in [(vec![real], false), (vec![], true)] {
             let workspace = open(roots);

@@ -14,7 +14,7 @@ use crate::{
         files::read_state::SessionKey,
         text::wording::rfc3339,
     },
-    sandbox::detached::DetachedTaskFolder,
+    sandbox::detached::DetachedTaskStore,
 };
 use futures::future::join_all;
 use schemars::JsonSchema;
@@ -131,7 +131,7 @@ pub(crate) enum TaskStatus {
 
 /// A task as lists show it.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct TaskFacts {
+pub(crate) struct TaskListEntry {
     /// Name for the other task tools.
     pub(crate) task_id: String,
     kind: TaskKind,
@@ -168,7 +168,7 @@ impl Default for Tasks {
 impl Tasks {
     /// Returns the tasks of a session that continues in other processes; detached tasks are recorded at `place`.
     /// `outlives` is `true` if this process may stay alive for the tasks that it starts.
-    pub fn for_continuing_session(place: DetachedTaskFolder, outlives: bool) -> Self {
+    pub fn for_continuing_session(place: DetachedTaskStore, outlives: bool) -> Self {
         Self { detached: Some(DetachedRegistry::new(place, outlives)), ..Self::default() }
     }
 
@@ -465,13 +465,13 @@ impl Task {
         }
     }
 
-    pub(crate) fn facts(&self) -> TaskFacts {
+    pub(crate) fn facts(&self) -> TaskListEntry {
         let end = self.command.end();
         let ended_at = end.as_ref().filter(|end| end.cause != EndCause::Lost).map(|end| {
             let micros = i64::try_from(end.after.as_micros()).unwrap_or(i64::MAX);
             rfc3339(Timestamp(self.started_at.0.saturating_add(micros)))
         });
-        TaskFacts {
+        TaskListEntry {
             task_id: self.id.to_string(),
             kind: self.kind,
             pid: (self.kind == TaskKind::Shell).then_some(self.command.process),

@@ -45,11 +45,11 @@ pub(crate) fn enter() {
     let words: Result<Vec<String>, _> = env::args_os().skip(1).map(|word| word.into_string()).collect();
     let done = match words {
         Ok(words) => run(&words, &mut io::stdin().lock(), &mut io::stdout().lock()),
-        Err(_) => Err(ToolProgramError::usage("an argument is not valid UTF-8")),
+        Err(_) => Err(ErrorExit::usage("an argument is not valid UTF-8")),
     };
     let code = match done {
         Ok(()) => 0,
-        Err(ToolProgramError { code, message }) => {
+        Err(ErrorExit { code, message }) => {
             // Standard error is closed as well: there is no way to report it.
             let _ = writeln!(io::stderr(), "tool: {message}");
             code
@@ -60,18 +60,18 @@ pub(crate) fn enter() {
 
 /// A message and an exit code other than 0.
 #[derive(Debug)]
-struct ToolProgramError {
+struct ErrorExit {
     code: u8,
     message: String,
 }
 
-impl ToolProgramError {
+impl ErrorExit {
     fn usage(message: impl Into<String>) -> Self {
         Self { code: USAGE_CODE, message: message.into() }
     }
 }
 
-fn run(words: &[String], stdin: &mut impl Read, stdout: &mut impl Write) -> Result<(), ToolProgramError> {
+fn run(words: &[String], stdin: &mut impl Read, stdout: &mut impl Write) -> Result<(), ErrorExit> {
     let text = match parse_command(words)? {
         ToolCommand::Usage => USAGE.to_owned(),
         ToolCommand::List => printing::list(&send_request(&json!({"list": true}))?),
@@ -96,22 +96,22 @@ fn run(words: &[String], stdin: &mut impl Read, stdout: &mut impl Write) -> Resu
     {
         // The reader has closed the pipe.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(ToolProgramError { code: 70, message: format!("the result could not be written: {error}") })
+            Err(ErrorExit { code: 70, message: format!("the result could not be written: {error}") })
         }
         _ => Ok(()),
     }
 }
 
-fn read(stdin: &mut impl Read) -> Result<String, ToolProgramError> {
+fn read(stdin: &mut impl Read) -> Result<String, ErrorExit> {
     let mut text = String::new();
     let read = stdin.read_to_string(&mut text);
-    read.map_err(|error| ToolProgramError::usage(format!("standard input could not be read: {error}")))?;
+    read.map_err(|error| ErrorExit::usage(format!("standard input could not be read: {error}")))?;
     Ok(text)
 }
 
 /// Sends one request, and returns its answer.
-fn send_request(request: &Value) -> Result<Value, ToolProgramError> {
-    let over = |code, what: &str| ToolProgramError {
+fn send_request(request: &Value) -> Result<Value, ErrorExit> {
+    let over = |code, what: &str| ErrorExit {
         code,
         message: format!("{what}: the call that this program belongs to has ended, and with it the access to tools"),
     };
@@ -126,7 +126,7 @@ fn send_request(request: &Value) -> Result<Value, ToolProgramError> {
         return Err(over(CANCELLED_CODE, &format!("there was no answer{reason}")));
     }
     let answer: Value = serde_json::from_slice(&line)
-        .map_err(|error| ToolProgramError { code: 70, message: format!("the answer is invalid: {error}") })?;
+        .map_err(|error| ErrorExit { code: 70, message: format!("the answer is invalid: {error}") })?;
     match answer.get("error") {
         None => Ok(answer),
         Some(error) => Err(printing::failure(error)),

@@ -6,7 +6,7 @@ use crate::{
     sandbox::workspace::{
         facts::FileKind,
         granted_workspace::GrantedWorkspace,
-        walk::{Visit, Visitor, WalkEntry, WalkLimits, WalkOrder},
+        walk::{Visitor, WalkControl, WalkEntry, WalkLimits, WalkOrder},
     },
 };
 
@@ -84,13 +84,13 @@ impl Visitor for PartialPath {
         Vec::new()
     }
 
-    fn visit_entry(&self, names: &mut Vec<String>, entry: &WalkEntry<'_>, (): &()) -> Visit {
+    fn visit_entry(&self, names: &mut Vec<String>, entry: &WalkEntry<'_>, (): &()) -> WalkControl {
         // A name that is not UTF-8 has no URI here.
         if let Some(name) = entry.name().to_str().filter(|name| name.starts_with(&self.name)) {
             let slash = if entry.kind() == FileKind::Folder { "/" } else { "" };
             names.push(self.spelled(&format!("{}{name}{slash}", self.folder)));
         }
-        Visit::Skip
+        WalkControl::Skip
     }
 }
 

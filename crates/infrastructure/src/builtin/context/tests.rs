@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    sandbox::workspace::{FolderAliases, Workspace},
+    sandbox::workspace::{UserPathAliases, Workspace},
     system_clock::SystemClock,
 };
 use std::{
@@ -33,7 +33,7 @@ impl Bench {
         fs::create_dir(&root).unwrap();
         fs::write(top.join("outside.txt"), "outside").unwrap();
         let roots = WorkspaceRoots { write: vec![root.clone()], ..Default::default() };
-        let workspace = Arc::new(Workspace::open(&roots, FolderAliases::default()).unwrap());
+        let workspace = Arc::new(Workspace::open(&roots, UserPathAliases::default()).unwrap());
         let rule = |text: &&str| {
             let text = text.replace("ROOT", &root.to_string_lossy());
             let rule = PermissionRule::parse(Effect::Deny, &text, RuleOrigin::CommandLine, &PatternContext::default());

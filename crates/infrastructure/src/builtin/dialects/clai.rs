@@ -13,11 +13,12 @@ use super::{
 use serde_json::Value;
 use std::path::Path;
 use toolstead_domain::{
-    AdaptedResult, AdapterDefinitions, AdapterInput, DialectAdapter, alias::Rewrite::Default, tool_result::NO_OUTPUT,
+    AdaptedResult, AdapterInput, DialectAdapter, DialectToolDefinitions, alias::Rewrite::Default,
+    tool_result::NO_OUTPUT,
 };
 
 /// Descriptions and schemas of the tools.
-static DEFINITIONS: AdapterDefinitions = AdapterDefinitions::new(include_str!("clai.json"));
+static DEFINITIONS: DialectToolDefinitions = DialectToolDefinitions::new(include_str!("clai.json"));
 
 /// Dialect adapters in the order of their names.
 pub(super) static ADAPTERS: &[DialectAdapter] = &[

@@ -8,11 +8,11 @@ mod web;
 
 use super::caller_text::shorten;
 use toolstead_domain::{
-    AdaptedResult, AdapterDefinitions, AdapterInput, DialectAdapter, alias::Rewrite::Default, error_kind::ErrorKind,
+    AdaptedResult, AdapterInput, DialectAdapter, DialectToolDefinitions, alias::Rewrite::Default, error_kind::ErrorKind,
 };
 
 /// Descriptions and schemas of the tools.
-static DEFINITIONS: AdapterDefinitions = AdapterDefinitions::new(include_str!("claude_code.json"));
+static DEFINITIONS: DialectToolDefinitions = DialectToolDefinitions::new(include_str!("claude_code.json"));
 
 /// Dialect adapters in the order of their names.
 pub(super) static ADAPTERS: &[DialectAdapter] = &[

@@ -10,12 +10,12 @@ use super::{
 use serde_json::Value;
 use std::fmt::Write as _;
 use toolstead_domain::{
-    AdaptedResult, AdapterDefinitions, AdapterInput, DialectAdapter,
+    AdaptedResult, AdapterInput, DialectAdapter, DialectToolDefinitions,
     alias::Rewrite::{Default, DefaultUnless, Set, ZeroIs},
 };
 
 /// Descriptions and schemas of the tools.
-static DEFINITIONS: AdapterDefinitions = AdapterDefinitions::new(include_str!("kodelet.json"));
+static DEFINITIONS: DialectToolDefinitions = DialectToolDefinitions::new(include_str!("kodelet.json"));
 
 /// Dialect adapters in the order of their names.
 pub(super) static ADAPTERS: &[DialectAdapter] = &[

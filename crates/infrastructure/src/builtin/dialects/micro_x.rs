@@ -8,11 +8,11 @@ use super::{
 use crate::services::anthropic_admin::money::rounded;
 use serde_json::{Map, Value};
 use toolstead_domain::{
-    AdaptedResult, AdapterDefinitions, AdapterInput, DialectAdapter, alias::Rewrite::Default, error_kind::ErrorKind,
+    AdaptedResult, AdapterInput, DialectAdapter, DialectToolDefinitions, alias::Rewrite::Default, error_kind::ErrorKind,
 };
 
 /// Descriptions and schemas of the tools.
-static DEFINITIONS: AdapterDefinitions = AdapterDefinitions::new(include_str!("micro_x.json"));
+static DEFINITIONS: DialectToolDefinitions = DialectToolDefinitions::new(include_str!("micro_x.json"));
 
 /// Dialect adapters in the order of their names.
 pub(super) static ADAPTERS: &[DialectAdapter] = &[

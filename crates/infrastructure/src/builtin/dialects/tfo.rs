@@ -6,13 +6,13 @@ use super::{
 };
 use serde_json::{Map, Value, json};
 use toolstead_domain::{
-    AdaptedResult, AdapterDefinitions, AdapterInput, Category, DialectAdapter,
+    AdaptedResult, AdapterInput, Category, DialectAdapter, DialectToolDefinitions,
     alias::Rewrite::{Default, DefaultUnless},
     error_kind::ErrorKind,
 };
 
 /// Descriptions and schemas of the tools.
-static DEFINITIONS: AdapterDefinitions = AdapterDefinitions::new(include_str!("tfo.json"));
+static DEFINITIONS: DialectToolDefinitions = DialectToolDefinitions::new(include_str!("tfo.json"));
 
 /// Dialect adapters in the order of their names.
 pub(super) static ADAPTERS: &[DialectAdapter] = &[

@@ -12,7 +12,7 @@ use crate::{
         etag::digest_of,
     },
     sandbox::workspace::{
-        draft::Draft,
+        draft::FileChangeDraft,
         granted_workspace::GrantedWorkspace,
         open_file_limit::OpenFilePermit,
         path_error::PathError,
@@ -22,7 +22,7 @@ use crate::{
 };
 use std::{borrow::Cow, cmp::Reverse, collections::BTreeMap, io, path::PathBuf};
 use toolstead_domain::{
-    ContentDigest, FileChange, FileState, PathAccess, StoredBlob, ToolFailure, error_kind::ErrorKind,
+    AccessPath, ContentDigest, FileChange, FileState, StoredBlob, ToolFailure, error_kind::ErrorKind,
 };
 
 /// Maximum number of files in a set.
@@ -46,7 +46,7 @@ pub(crate) struct ChangeSet<'a> {
 #[derive(Debug)]
 struct NamedPath {
     shown: String,
-    path: PathAccess,
+    path: AccessPath,
     place: usize,
 }
 
@@ -162,7 +162,7 @@ impl<'a> ChangeSet<'a> {
     }
 
     /// Returns both forms of the path.
-    pub(crate) fn path(&self, index: usize) -> &PathAccess {
+    pub(crate) fn path(&self, index: usize) -> &AccessPath {
         &self.names[index].path
     }
 
@@ -360,7 +360,7 @@ impl<'a> PlannedChange<'a> {
         self.before != self.after
     }
 
-    fn prepare(&self) -> Result<Draft<'_>, PathError> {
+    fn prepare(&self) -> Result<FileChangeDraft<'_>, PathError> {
         match &self.new {
             Some(new) => self.target.prepare(new, self.options),
             None => self.target.prepare_removal(),
@@ -393,7 +393,7 @@ fn cannot_be_undone(error: PathError) -> ToolFailure {
 }
 
 /// Result of a step.
-struct StepOutcome {
+struct StepWriteResult {
     step: usize,
     after: Option<FileState>,
     written: WriteResult,
@@ -402,7 +402,7 @@ struct StepOutcome {
 
 /// Makes the changes, and stores the results in the steps.
 fn perform(steps: &mut [PlannedChange<'_>], recording: &ChangeRecorder) -> Result<(), ToolFailure> {
-    for StepOutcome { step, after, written, unsynced } in apply_steps(steps, recording)? {
+    for StepWriteResult { step, after, written, unsynced } in apply_steps(steps, recording)? {
         let step = &mut steps[step];
         step.after = after;
         step.written = step.written.map(|_| written);
@@ -415,7 +415,7 @@ fn perform(steps: &mut [PlannedChange<'_>], recording: &ChangeRecorder) -> Resul
 }
 
 /// Prepares and records all changes, then makes those that change something.
-fn apply_steps(steps: &[PlannedChange<'_>], recording: &ChangeRecorder) -> Result<Vec<StepOutcome>, ToolFailure> {
+fn apply_steps(steps: &[PlannedChange<'_>], recording: &ChangeRecorder) -> Result<Vec<StepWriteResult>, ToolFailure> {
     let steps: Vec<_> = steps.iter().enumerate().filter(|(_, step)| step.is_change()).collect();
     if steps.is_empty() {
         return Ok(Vec::new());
@@ -447,7 +447,7 @@ fn apply_steps(steps: &[PlannedChange<'_>], recording: &ChangeRecorder) -> Resul
     emptied.iter().for_each(|step| step.target.remove_folders(step.removed_folders));
     let done = steps.iter().zip(states).zip(written).zip(unsynced);
     Ok(done
-        .map(|((((step, _), after), written), unsynced)| StepOutcome { step: *step, after, written, unsynced })
+        .map(|((((step, _), after), written), unsynced)| StepWriteResult { step: *step, after, written, unsynced })
         .collect())
 }
 

@@ -32,7 +32,7 @@ const MAX_PATTERNS: usize = 2000;
 
 /// Kinds of entries to skip.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct IgnoreFilter {
+pub(crate) struct IgnoreOptions {
     pub(crate) show_hidden: bool,
     pub(crate) respect_ignore_files: bool,
 }
@@ -57,7 +57,7 @@ pub(crate) struct IgnoreRules {
 /// Ignore patterns that apply in a folder, if there are any.
 pub(crate) type ActiveIgnoreRules = Option<Arc<IgnoreRules>>;
 
-impl IgnoreFilter {
+impl IgnoreOptions {
     /// Returns the patterns of the folders above the start of a search, up to its root.
     pub(crate) fn above(&self, files: &GrantedWorkspace, start: &FileHandle) -> ActiveIgnoreRules {
         let real = &start.path().real;

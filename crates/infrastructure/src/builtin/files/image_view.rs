@@ -2,7 +2,7 @@
 
 mod container;
 
-use crate::builtin::files::{file_limits::FileLimits, image_view::container::ImageStructure};
+use crate::builtin::files::{file_limits::FileLimits, image_view::container::ImageStructureClass};
 use image::{
     DynamicImage, GenericImageView, ImageDecoder, ImageError, ImageFormat, ImageReader, Limits, RgbaImage,
     codecs::jpeg::JpegEncoder, imageops, imageops::FilterType, metadata::Orientation,
@@ -86,8 +86,8 @@ fn viewed(
     crop: Option<Crop>,
     name: &str,
 ) -> Result<ImageView, ToolFailure> {
-    let container = ImageStructure::of(file, format);
-    if container == ImageStructure::Truncated {
+    let container = ImageStructureClass::of(file, format);
+    if container == ImageStructureClass::Truncated {
         return Err(undecodable(name, format, "it ends too early"));
     }
     let (mut image, orientation) = decoded(file, format, name)?;
@@ -111,7 +111,12 @@ fn viewed(
         is_changed: false,
     };
     let is_upright = orientation == Orientation::NoTransforms;
-    if container == ImageStructure::Plain && is_upright && crop.is_none() && scale >= 1.0 && fits(file.len(), limits) {
+    if container == ImageStructureClass::Plain
+        && is_upright
+        && crop.is_none()
+        && scale >= 1.0
+        && fits(file.len(), limits)
+    {
         view.bytes = file.to_vec();
         return Ok(view);
     }

@@ -5,7 +5,7 @@ mod tree;
 use crate::{
     builtin::{
         files::{
-            file_filter::{ActiveIgnoreRules, IgnoreFilter, SkipReason},
+            file_filter::{ActiveIgnoreRules, IgnoreOptions, SkipReason},
             listing::tree::{DisplayLimits, EntryTree, VisitedEntry},
         },
         text::wording::{denied_entries_note, rfc3339},
@@ -15,7 +15,7 @@ use crate::{
         file_handle::FileHandle,
         granted_workspace::GrantedWorkspace,
         unmistakable,
-        walk::{Visit, Visitor, WalkEnd, WalkEntry, WalkFolder, WalkLimits, WalkOrder, WalkSummary},
+        walk::{Visitor, WalkControl, WalkEnd, WalkEntry, WalkFolder, WalkLimits, WalkOrder, WalkSummary},
     },
 };
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
@@ -117,7 +117,7 @@ pub(crate) fn list_folder(
     entries: usize,
 ) -> Result<(String, FolderListing), ToolFailure> {
     let path = files.workspace().shown(&found.path().lexical);
-    let filter = IgnoreFilter { show_hidden: wanted.show_hidden, respect_ignore_files: wanted.respect_gitignore };
+    let filter = IgnoreOptions { show_hidden: wanted.show_hidden, respect_ignore_files: wanted.respect_gitignore };
     let listing = ListingVisitor { filter, left_out: left_out(wanted.ignore)? };
     let depth = if wanted.depth == 0 { MAX_DEPTH } else { wanted.depth };
     let limits = WalkLimits { entries, depth, order: WalkOrder::ShallowFirst };
@@ -180,7 +180,7 @@ fn left_out(patterns: &[String]) -> Result<GlobSet, ToolFailure> {
 }
 
 struct ListingVisitor {
-    filter: IgnoreFilter,
+    filter: IgnoreOptions,
     left_out: GlobSet,
 }
 
@@ -196,12 +196,17 @@ impl Visitor for ListingVisitor {
         self.filter.enter(folder, above)
     }
 
-    fn visit_entry(&self, met: &mut Vec<VisitedEntry>, entry: &WalkEntry<'_>, ignoring: &ActiveIgnoreRules) -> Visit {
+    fn visit_entry(
+        &self,
+        met: &mut Vec<VisitedEntry>,
+        entry: &WalkEntry<'_>,
+        ignoring: &ActiveIgnoreRules,
+    ) -> WalkControl {
         let passed_over = self.filter.skip_reason(entry, ignoring);
         // A listing without `.git` would suggest that there is none.
         let is_version_control = passed_over == Some(SkipReason::VersionControl) && self.filter.show_hidden;
         if (passed_over.is_some() && !is_version_control) || self.left_out.is_match(entry.below()) {
-            return Visit::Skip;
+            return WalkControl::Skip;
         }
         let kind = match entry.kind() {
             FileKind::File => ListedEntryType::File,
@@ -211,7 +216,7 @@ impl Visitor for ListingVisitor {
         };
         let target = (kind == ListedEntryType::Symlink).then(|| entry.link_target()).flatten();
         met.push(VisitedEntry { below: entry.below().to_path_buf(), kind, facts: entry.facts().ok(), target });
-        if is_version_control { Visit::Skip } else { Visit::Continue }
+        if is_version_control { WalkControl::Skip } else { WalkControl::Continue }
     }
 }
 

@@ -13,7 +13,7 @@ use crate::{
             change_set::{ChangedFile, recording::ChangeRecorder},
             reverting::{
                 history::{CallReference, ChangeHistory},
-                restoring::{RestoreOutcome, RestoredFile, files_of, path_text, restore, untouched},
+                restoring::{JournalEntryFile, JournalEntryRestoreOutcome, files_of, path_text, restore, untouched},
             },
             written_file::notes,
         },
@@ -166,13 +166,15 @@ pub(crate) async fn run(
         false => restore(granted, restored, &recording, limit, dry_run),
     };
     match run.on_files(work).await? {
-        RestoreOutcome::Done(done) => {
+        JournalEntryRestoreOutcome::Done(done) => {
             if !dry_run && done.iter().all(|(_, changed)| changed.is_none()) {
                 record_unchanged(&entry, &files, run).await?;
             }
             format_result(direction, &entry, done, dry_run, run.call().id)
         }
-        RestoreOutcome::Stale(stale) => Err(stale_files_failure(&entry, &history, &files, stale, world).await?),
+        JournalEntryRestoreOutcome::Stale(stale) => {
+            Err(stale_files_failure(&entry, &history, &files, stale, world).await?)
+        }
     }
 }
 
@@ -335,10 +337,10 @@ fn describe_entry(entry: &JournalEntry) -> String {
 /// Records an undo that had nothing to do, so that the next one selects the change before.
 async fn record_unchanged(
     entry: &JournalEntry,
-    files: &[RestoredFile],
+    files: &[JournalEntryFile],
     run: &ToolContext<'_>,
 ) -> Result<(), ToolFailure> {
-    let change = |file: &RestoredFile| FileChange {
+    let change = |file: &JournalEntryFile| FileChange {
         path: file.path.clone(),
         before: file.before,
         after: file.before,
@@ -434,7 +436,7 @@ fn text_of(content: Option<&[u8]>) -> Option<String> {
 async fn stale_files_failure(
     entry: &JournalEntry,
     history: &ChangeHistory,
-    files: &[RestoredFile],
+    files: &[JournalEntryFile],
     stale: Vec<(String, usize, Option<Vec<u8>>)>,
     world: &ToolEnvironment,
 ) -> Result<ToolFailure, ToolFailure> {

@@ -1,7 +1,7 @@
 //! Events of Google Calendar in the results of tools. Others wrote their texts.
 
 use crate::{
-    builtin::google::google_service::GoogleService,
+    builtin::google::google_service::GoogleServiceDefinition,
     services::{
         calendar::{GRANT, odd},
         gmail::message::named,
@@ -16,8 +16,11 @@ use std::fmt::Write;
 use toolstead_domain::ToolFailure;
 
 /// Service of the events.
-pub(in crate::builtin) const SERVICE: GoogleService =
-    GoogleService { name: "Google Calendar", grant: GRANT, address: |world| &world.web().services().calendar };
+pub(in crate::builtin) const SERVICE: GoogleServiceDefinition = GoogleServiceDefinition {
+    name: "Google Calendar",
+    grant: GRANT,
+    address: |world| &world.web().services().calendar,
+};
 
 /// Notice for models that others wrote the following text.
 pub(in crate::builtin) const WRITTEN_BY_OTHERS: &str =

@@ -10,7 +10,7 @@ use url::Url;
 
 /// A service of Google.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::builtin) struct GoogleService {
+pub(in crate::builtin) struct GoogleServiceDefinition {
     /// Name for display.
     pub(in crate::builtin) name: &'static str,
     /// Grant that covers the service.
@@ -19,7 +19,7 @@ pub(in crate::builtin) struct GoogleService {
     pub(in crate::builtin) address: fn(&ToolEnvironment) -> &Result<Url, String>,
 }
 
-impl GoogleService {
+impl GoogleServiceDefinition {
     /// Returns the availability of the service to users who sign in.
     pub(in crate::builtin) fn availability(self, world: &ToolEnvironment) -> Availability {
         let reason = match (self.address)(world) {

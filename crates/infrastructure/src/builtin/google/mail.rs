@@ -1,10 +1,10 @@
 //! Gmail as several tools use it.
 
-use crate::{builtin::google::google_service::GoogleService, services::gmail::GRANT};
+use crate::{builtin::google::google_service::GoogleServiceDefinition, services::gmail::GRANT};
 
 /// The service Gmail.
-pub(in crate::builtin) const GMAIL: GoogleService =
-    GoogleService { name: "Gmail", grant: GRANT, address: |world| &world.web().services().gmail };
+pub(in crate::builtin) const GMAIL: GoogleServiceDefinition =
+    GoogleServiceDefinition { name: "Gmail", grant: GRANT, address: |world| &world.web().services().gmail };
 
 /// Notice for models that others wrote the following text.
 pub(in crate::builtin) const WRITTEN_BY_SENDERS: &str =

@@ -14,7 +14,7 @@ const CHUNK_BYTES: usize = 64 << 10;
 
 /// Position of the requested lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LineSelection {
+pub(crate) enum TextWindowPosition {
     /// From this line on, counted from 1.
     From(u64),
     /// From this line on, counted from the end: 1 is the last line.
@@ -25,7 +25,7 @@ pub(crate) enum LineSelection {
 
 /// Lines, as bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct TextWindow {
+pub(crate) struct LineRangeContent {
     /// Lines with their line feeds.
     pub(crate) bytes: Vec<u8>,
     /// First line: counted from 1, or from the end (-1 is the last line) if the lines before it were not counted.
@@ -53,11 +53,11 @@ pub(crate) struct LinedText<'a> {
 
 impl LinedText<'_> {
     /// Reads at most `limit` lines. Lines near the end of a large text are read backwards.
-    pub(crate) fn read_lines(&mut self, wanted: LineSelection, limit: u64) -> io::Result<TextWindow> {
+    pub(crate) fn read_lines(&mut self, wanted: TextWindowPosition, limit: u64) -> io::Result<LineRangeContent> {
         let mut window = match wanted {
-            LineSelection::From(line) => self.forwards(line, 0, limit)?,
-            LineSelection::Around(line) => self.forwards(line, limit.saturating_sub(1) / 2, limit)?,
-            LineSelection::Last(count) => match self.count_if_small()? {
+            TextWindowPosition::From(line) => self.forwards(line, 0, limit)?,
+            TextWindowPosition::Around(line) => self.forwards(line, limit.saturating_sub(1) / 2, limit)?,
+            TextWindowPosition::Last(count) => match self.count_if_small()? {
                 Some(total) => self.forwards(total.saturating_sub(count) + 1, 0, limit)?,
                 None => self.backwards(count, limit)?,
             },
@@ -76,28 +76,32 @@ impl LinedText<'_> {
         self.index.count(self.reader, self.stop)
     }
 
-    fn forwards(&mut self, line: u64, before: u64, limit: u64) -> io::Result<TextWindow> {
+    fn forwards(&mut self, line: u64, before: u64, limit: u64) -> io::Result<LineRangeContent> {
         let first = i64::try_from(line).unwrap_or(i64::MAX);
         match self.index.find(self.reader, line, self.stop)? {
             LineLookup::At(offset) => {
                 let (start, found) = self.lines_before(offset, before, MAX_WINDOW_BYTES as u64 / 2)?;
                 let window = self.read(start, limit.min(found + limit - before))?;
-                Ok(TextWindow { first: first - found as i64, before: found, ..window })
+                Ok(LineRangeContent { first: first - found as i64, before: found, ..window })
             }
-            LineLookup::PastEnd(total) => Ok(TextWindow { first, total_lines: Some(total), ..TextWindow::default() }),
-            LineLookup::OutOfTime => Ok(TextWindow { first, is_out_of_time: true, ..TextWindow::default() }),
+            LineLookup::PastEnd(total) => {
+                Ok(LineRangeContent { first, total_lines: Some(total), ..LineRangeContent::default() })
+            }
+            LineLookup::OutOfTime => {
+                Ok(LineRangeContent { first, is_out_of_time: true, ..LineRangeContent::default() })
+            }
         }
     }
 
-    fn backwards(&mut self, count: u64, limit: u64) -> io::Result<TextWindow> {
+    fn backwards(&mut self, count: u64, limit: u64) -> io::Result<LineRangeContent> {
         let (start, found) = self.lines_before(self.bytes, count, u64::MAX)?;
         if found < count && start > self.index.start() {
-            return Ok(TextWindow { first: -1, is_out_of_time: true, ..TextWindow::default() });
+            return Ok(LineRangeContent { first: -1, is_out_of_time: true, ..LineRangeContent::default() });
         }
         let window = self.read(start, limit)?;
         // A search that reached the start has counted all of them.
         let total = (start == self.index.start()).then_some(found);
-        Ok(TextWindow { first: if total.is_some() { 1 } else { -(found as i64) }, total_lines: total, ..window })
+        Ok(LineRangeContent { first: if total.is_some() { 1 } else { -(found as i64) }, total_lines: total, ..window })
     }
 
     /// Searches backwards from the start of a line, or from the end, over at most `count` lines and `at_most` bytes.
@@ -126,8 +130,8 @@ impl LinedText<'_> {
         Ok((begin, found))
     }
 
-    fn read(&mut self, offset: u64, limit: u64) -> io::Result<TextWindow> {
-        let mut window = TextWindow::default();
+    fn read(&mut self, offset: u64, limit: u64) -> io::Result<LineRangeContent> {
+        let mut window = LineRangeContent::default();
         let mut buffer = vec![0; CHUNK_BYTES];
         self.reader.seek(SeekFrom::Start(offset))?;
         while window.lines < limit && window.bytes.len() < MAX_WINDOW_BYTES {
@@ -152,7 +156,7 @@ impl LinedText<'_> {
 
     /// Counts a last line without a line feed if the text ends with it. A line that does not fit is left out, unless it
     /// is the only one.
-    fn end_with_a_line(&mut self, window: &mut TextWindow, offset: u64, limit: u64) -> io::Result<()> {
+    fn end_with_a_line(&mut self, window: &mut LineRangeContent, offset: u64, limit: u64) -> io::Result<()> {
         let last = self.index.unit().ends(&window.bytes).next_back().unwrap_or(0);
         if window.lines == limit || last == window.bytes.len() {
             return Ok(());
@@ -184,7 +188,7 @@ mod tests {
         StopCondition::at(Instant::now() + Duration::from_secs(600))
     }
 
-    fn window(text: &[u8], unit: CodeUnit, wanted: LineSelection, limit: u64) -> TextWindow {
+    fn window(text: &[u8], unit: CodeUnit, wanted: TextWindowPosition, limit: u64) -> LineRangeContent {
         let (mut reader, mut index) = (Cursor::new(text), LineIndex::new(0, unit));
         let bytes = text.len() as u64;
         LinedText { reader: &mut reader, bytes, index: &mut index, stop: &later() }.read_lines(wanted, limit).unwrap()
@@ -192,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_line_that_never_ends_is_cut() {
-        let window = window(&vec![b'x'; 1 << 20], CodeUnit::Byte, LineSelection::From(1), 5);
+        let window = window(&vec![b'x'; 1 << 20], CodeUnit::Byte, TextWindowPosition::From(1), 5);
         assert_eq!((window.bytes.len(), window.lines, window.is_last_line_cut), (MAX_WINDOW_BYTES, 1, true));
         assert_eq!(window.total_lines, Some(1));
     }
@@ -202,7 +206,7 @@ mod tests {
         let (mut reader, mut index) = (Cursor::new(b"\n".repeat(100)), LineIndex::new(0, CodeUnit::Byte));
         let stop = StopCondition::at(Instant::now());
         let mut text = LinedText { reader: &mut reader, bytes: 100, index: &mut index, stop: &stop };
-        for wanted in [LineSelection::From(50), LineSelection::Around(50), LineSelection::Last(5)] {
+        for wanted in [TextWindowPosition::From(50), TextWindowPosition::Around(50), TextWindowPosition::Last(5)] {
             let window = text.read_lines(wanted, 1).unwrap();
             assert_eq!((window.lines, window.total_lines, window.is_out_of_time), (0, None, true), "{wanted:?}");
         }
@@ -227,7 +231,7 @@ mod tests {
         let bytes = text.len() as u64;
         let (mut reader, mut index) = (Counted(Cursor::new(text), 0), LineIndex::new(0, CodeUnit::Byte));
         let mut text = LinedText { reader: &mut reader, bytes, index: &mut index, stop: &later() };
-        let window = text.read_lines(LineSelection::Last(100), 10).unwrap();
+        let window = text.read_lines(TextWindowPosition::Last(100), 10).unwrap();
         assert_eq!((window.first, window.lines, window.total_lines), (-100, 10, None));
         assert!(reader.1 < 1 << 20, "{}", reader.1);
     }
@@ -236,8 +240,12 @@ mod tests {
     fn a_text_that_shrinks_meanwhile_is_read_as_far_as_it_goes() {
         let (mut reader, mut index) = (Cursor::new(b"a\nb\n".to_vec()), LineIndex::new(0, CodeUnit::Byte));
         let mut text = LinedText { reader: &mut reader, bytes: 1 << 40, index: &mut index, stop: &later() };
-        for wanted in [LineSelection::From(1), LineSelection::From(9), LineSelection::Around(2), LineSelection::Last(2)]
-        {
+        for wanted in [
+            TextWindowPosition::From(1),
+            TextWindowPosition::From(9),
+            TextWindowPosition::Around(2),
+            TextWindowPosition::Last(2),
+        ] {
             assert!(text.read_lines(wanted, 3).unwrap().lines <= 2, "{wanted:?}");
         }
     }
@@ -262,9 +270,9 @@ mod tests {
             let unit = if width == 1 { CodeUnit::Byte } else { CodeUnit::Wide { bytes: width, is_big_endian: false } };
             let total = lines.len() as u64;
             for (wanted, first, count) in [
-                (LineSelection::From(at), at, limit),
-                (LineSelection::Last(at), total.saturating_sub(at) + 1, limit),
-                (LineSelection::Around(at), at.saturating_sub((limit - 1) / 2).max(1), (limit - (limit - 1) / 2) + ((limit - 1) / 2).min(at - 1)),
+                (TextWindowPosition::From(at), at, limit),
+                (TextWindowPosition::Last(at), total.saturating_sub(at) + 1, limit),
+                (TextWindowPosition::Around(at), at.saturating_sub((limit - 1) / 2).max(1), (limit - (limit - 1) / 2) + ((limit - 1) / 2).min(at - 1)),
             ] {
                 let expected = lines.iter().copied().skip(first as usize - 1).take(count as usize).collect::<String>();
                 if encoded(&expected).len() >= MAX_WINDOW_BYTES / 2 {
@@ -272,7 +280,7 @@ mod tests {
                 }
                 let window = window(&encoded(&text), unit, wanted, limit);
                 prop_assert_eq!(window.total_lines, Some(total));
-                if matches!(wanted, LineSelection::Around(line) if line > total) {
+                if matches!(wanted, TextWindowPosition::Around(line) if line > total) {
                     prop_assert_eq!(window.lines, 0);
                 } else {
                     prop_assert_eq!(window.first, first as i64, "{:?}", wanted);

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::{any::type_name, sync::Arc, time::Duration};
 use toolstead_domain::{
-    Access, Availability, Category, InvalidToolName, OutputReadParameters, Tool, ToolAnnotations, ToolCall,
+    Access, Availability, Category, InvalidToolName, OutputReaderParameters, Tool, ToolAnnotations, ToolCall,
     ToolFailure, ToolName, ToolResult, ToolSource, error_kind::ErrorKind,
 };
 
@@ -78,7 +78,7 @@ pub trait BuiltInTool: Send + Sync + 'static {
     /// See [`Tool::stands_alone`].
     const STANDS_ALONE: bool = false;
     /// See [`Tool::reads_outputs`].
-    const READS_OUTPUTS: Option<OutputReadParameters> = None;
+    const READS_OUTPUTS: Option<OutputReaderParameters> = None;
     /// Annotations of MCP.
     const ANNOTATIONS: ToolAnnotations;
     /// Arguments of a typical call, as JSON text, for the documentation and the tool `help`.

@@ -24,13 +24,13 @@ pub trait IntoTool<Form> {
 
 /// Form of values that are tools already.
 #[derive(Debug)]
-pub enum ToolMarker {}
+pub enum AnyToolForm {}
 
 /// Form of values that implement [`TypedTool`].
 #[derive(Debug)]
-pub enum TypedToolMarker {}
+pub enum TypedToolForm {}
 
-impl<T: AnyTool + 'static> IntoTool<ToolMarker> for T {
+impl<T: AnyTool + 'static> IntoTool<AnyToolForm> for T {
     type Tool = T;
 
     fn into_tool(self) -> T {
@@ -38,7 +38,7 @@ impl<T: AnyTool + 'static> IntoTool<ToolMarker> for T {
     }
 }
 
-impl<T: TypedTool> IntoTool<TypedToolMarker> for T {
+impl<T: TypedTool> IntoTool<TypedToolForm> for T {
     type Tool = AddedTool;
 
     fn into_tool(self) -> AddedTool {

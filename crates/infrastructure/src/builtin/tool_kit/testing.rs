@@ -5,7 +5,7 @@ use crate::{
         built_in_tool::AnyTool, into_tool::IntoTool, provider::InProcessTools, tool_context::ToolContext,
         tool_environment::ToolEnvironment,
     },
-    sandbox::workspace::{FolderAliases, Workspace},
+    sandbox::workspace::{UserPathAliases, Workspace},
 };
 use serde_json::{Map, Value};
 use std::{
@@ -62,7 +62,7 @@ const TIME: Duration = Duration::from_secs(600);
 /// # });
 /// ```
 #[derive(Debug)]
-pub struct TestRun {
+pub struct ToolTestHarness {
     pub(in crate::builtin) world: ToolEnvironment,
     pub(in crate::builtin) tools: InProcessTools,
     pub(in crate::builtin) policy: Arc<PermissionPolicy>,
@@ -76,7 +76,7 @@ pub struct TestRun {
     calls: AtomicU32,
 }
 
-impl TestRun {
+impl ToolTestHarness {
     /// Returns a run of one tool in a folder, which it may read and write.
     ///
     /// # Panics
@@ -92,7 +92,7 @@ impl TestRun {
     pub fn of_tools(tools: Vec<Box<dyn AnyTool>>, folder: impl AsRef<Path>) -> Self {
         let root = folder.as_ref().canonicalize().expect("the folder is there");
         let roots = WorkspaceRoots { write: vec![root], ..Default::default() };
-        let workspace = Workspace::open(&roots, FolderAliases::default()).expect("the folder can be opened");
+        let workspace = Workspace::open(&roots, UserPathAliases::default()).expect("the folder can be opened");
         let journal = Arc::new(InMemoryChangeJournal::new());
         Self::in_environment(
             tools,

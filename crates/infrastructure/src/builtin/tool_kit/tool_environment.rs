@@ -24,7 +24,7 @@ pub use files::FileEnvironment;
 pub use processes::ProcessEnvironment;
 use std::{fmt, sync::Arc};
 use toolstead_domain::{
-    AgentCatalogue, ChangeJournal, Clock, Credentials, EventSink, Models, NoEvents, PathAccess, QuestionStore,
+    AccessPath, AgentCatalogue, ChangeJournal, Clock, Credentials, EventSink, Models, NoEvents, QuestionStore,
     ReadState, Timestamp, TodoStore, ToolFailure, WebSearch,
 };
 pub use web::WebEnvironment;
@@ -228,7 +228,7 @@ impl ToolEnvironment {
     }
 
     /// Returns a port that runs work in the background, beside commands.
-    pub fn work_as_tasks(&self) -> Arc<dyn toolstead_domain::ports::tasks::Tasks> {
+    pub fn work_as_tasks(&self) -> Arc<dyn toolstead_domain::ports::tasks::TaskStarter> {
         Arc::new(WorkAsTasks {
             tasks: self.processes.tasks.clone(),
             settings: self.processes.programs.settings().clone(),
@@ -249,7 +249,7 @@ impl ToolEnvironment {
     ///
     /// # Errors
     /// `invalid_input` when the text is not a path.
-    pub async fn access(&self, path: &str) -> Result<PathAccess, ToolFailure> {
+    pub async fn access(&self, path: &str) -> Result<AccessPath, ToolFailure> {
         let (workspace, path) = (self.workspace.clone(), path.to_owned());
         on_blocking_thread(move || Ok(workspace.access(&path)?)).await
     }

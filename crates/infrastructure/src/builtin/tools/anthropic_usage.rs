@@ -231,7 +231,7 @@ mod tests {
     use super::*;
     use crate::{
         builtin::{
-            tool_kit::{provider::InProcessTools, testing::TestRun},
+            tool_kit::{provider::InProcessTools, testing::ToolTestHarness},
             tools::all,
         },
         services::settings::ServiceSettings,
@@ -241,9 +241,9 @@ mod tests {
     use std::{path::Path, sync::Arc};
     use toolstead_domain::{Effect, Secret};
 
-    fn run_in(folder: &Path, server: &TestServer) -> TestRun {
+    fn run_in(folder: &Path, server: &TestServer) -> ToolTestHarness {
         let admin = AnthropicAdminSettings { base_url: server.url(""), key: Secret::new("sk-ant-admin-1") };
-        let mut run = TestRun::of_tools(all(), folder);
+        let mut run = ToolTestHarness::of_tools(all(), folder);
         let services = ServiceSettings { anthropic_admin: Ok(admin), ..ServiceSettings::default() };
         run.world = run.world.clone().with_services(Arc::new(services));
         run.tools = InProcessTools::new(all(), run.world.clone()).unwrap();
@@ -350,7 +350,7 @@ mod tests {
     #[test]
     fn without_a_key_it_is_unavailable_with_the_reason() {
         let folder = tempfile::tempdir().unwrap();
-        let run = TestRun::of_tools(all(), folder.path());
+        let run = ToolTestHarness::of_tools(all(), folder.path());
         let availability = run.definition("anthropic_usage").availability.clone();
         assert_eq!(availability, Availability::Unavailable("this program has no such service".into()));
     }

@@ -66,7 +66,7 @@ struct Output {
 struct OutputFile {
     /// Relative to the working directory, or absolute outside of it.
     path: String,
-    action: FileAction,
+    action: FilePatchOutcome,
     /// The previous path; absent if the file was not moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     moved_from: Option<String>,
@@ -82,7 +82,7 @@ struct OutputFile {
 /// Outcome for a file.
 #[derive(Serialize, JsonSchema, Debug, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
-enum FileAction {
+enum FilePatchOutcome {
     Added,
     Updated,
     Deleted,

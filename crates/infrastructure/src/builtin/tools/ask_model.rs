@@ -158,7 +158,7 @@ mod tests {
     use crate::builtin::{
         tool_kit::{
             provider::InProcessTools,
-            testing::{TestRun, test_environment},
+            testing::{ToolTestHarness, test_environment},
         },
         tools::all,
     };
@@ -186,9 +186,9 @@ mod tests {
         }
     }
 
-    fn run_with(model: &Arc<ScriptedModel>, events: &Arc<RecordingEvents>) -> (tempfile::TempDir, TestRun) {
+    fn run_with(model: &Arc<ScriptedModel>, events: &Arc<RecordingEvents>) -> (tempfile::TempDir, ToolTestHarness) {
         let folder = tempfile::tempdir().unwrap();
-        let mut run = TestRun::of_tools(all(), &folder);
+        let mut run = ToolTestHarness::of_tools(all(), &folder);
         run.world = run.world.clone().with_models(Arc::new(One(model.clone()))).with_events(events.clone());
         run.tools = InProcessTools::new(all(), run.world.clone()).unwrap();
         (folder, run)

@@ -20,7 +20,7 @@ use crate::{
             tool_environment::ToolEnvironment,
         },
     },
-    sandbox::{launcher::ChildInput as StandardInput, search_path::SearchPath},
+    sandbox::{launcher::ChildInput as StandardInput, search_path::ShellPathAndHome},
     shell_analysis,
 };
 use regex::Regex;
@@ -144,7 +144,7 @@ impl BuiltInTool for Bash {
         input.check()?;
         input.check_life(world)?;
         let offer = ToolPatterns::of(&input.tools)?;
-        let search_path = SearchPath::of(&world.processes().programs().settings().environment);
+        let search_path = ShellPathAndHome::of(&world.processes().programs().settings().environment);
         let (workspace, folder) = (world.workspace().clone(), input.folder().to_owned());
         let line = line_accesses::accesses_in(workspace, input.line(), folder, search_path);
         let mut accesses = line.await?;

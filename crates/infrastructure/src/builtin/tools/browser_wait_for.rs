@@ -1,7 +1,7 @@
 //! The tool `browser_wait_for`.
 
 use crate::{
-    browser::{actions::PageCondition, session::WaitCondition},
+    browser::{actions::PageCondition, session::PageLoadCondition},
     builtin::{
         browsing::{self, ReportScope, browser_tool::BrowserTool},
         tool_kit::tool_context::ToolContext,
@@ -84,8 +84,8 @@ impl BrowserTool for BrowserWaitFor {
         };
         let waited = match &sight {
             Some(sight) => session.wait_for(sight, end).await,
-            None if input.condition == Condition::Idle => session.wait(WaitCondition::Quiet(STILL), end).await,
-            None => session.wait(WaitCondition::Loaded, end).await,
+            None if input.condition == Condition::Idle => session.wait(PageLoadCondition::Quiet(STILL), end).await,
+            None => session.wait(PageLoadCondition::Loaded, end).await,
         };
         waited.map_err(browsing::browser_failure)?;
         browsing::report_page(session, run, ReportScope::ChangesAlone, "", None).await

@@ -7,7 +7,7 @@ use crate::{
         commands::{
             capture::OutputStream,
             command::CommandHandle,
-            program_run::{ProgramOutput, answer, run_to_end, running},
+            program_run::{ProgramRunSummary, answer, run_to_end, running},
             programs::ProgramSpec,
         },
         tool_kit::{
@@ -106,7 +106,7 @@ impl BuiltInTool for Git {
     type Input = Input;
 
     fn output_schema(&self) -> Option<Value> {
-        Some(output_schema::<ProgramOutput>())
+        Some(output_schema::<ProgramRunSummary>())
     }
 
     fn availability(&self, world: &ToolEnvironment) -> Availability {
@@ -255,7 +255,7 @@ struct Repository<'a> {
 
 impl Repository<'_> {
     /// Runs git until it ends.
-    async fn git(&self, words: Vec<String>) -> Result<(Arc<CommandHandle>, ProgramOutput), ToolFailure> {
+    async fn git(&self, words: Vec<String>) -> Result<(Arc<CommandHandle>, ProgramRunSummary), ToolFailure> {
         let settings = HARMLESS_CONFIG.iter().copied().chain(self.settings.iter().map(String::as_str));
         let mut args: Vec<String> = settings.flat_map(|setting| ["-c", setting]).map(str::to_owned).collect();
         args.push("--no-pager".into());

@@ -2,7 +2,7 @@
 
 use crate::{
     builtin::{
-        files::file_filter::{ActiveIgnoreRules, IgnoreFilter},
+        files::file_filter::{ActiveIgnoreRules, IgnoreOptions},
         text::wording::{DisplayPathPrefix, counted, denied_entries_note, on_one_line, rfc3339},
         tool_kit::{
             answer::answer, built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext,
@@ -14,7 +14,7 @@ use crate::{
         file_handle::FileHandle,
         granted_workspace::{GrantedWorkspace, similar_names},
         path_error::PathError,
-        walk::{Visit, Visitor, WalkEnd, WalkEntry, WalkFolder, WalkLimits, WalkOrder, WalkSummary},
+        walk::{Visitor, WalkControl, WalkEnd, WalkEntry, WalkFolder, WalkLimits, WalkOrder, WalkSummary},
     },
 };
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
@@ -268,7 +268,7 @@ fn find(files: &GrantedWorkspace, input: Input, entries: usize) -> Result<Search
         Err(error) => return Err(error.into()),
     };
     let shown = files.workspace().shown(&found.path().lexical);
-    let filter = IgnoreFilter { show_hidden: input.show_hidden, respect_ignore_files: input.respect_gitignore };
+    let filter = IgnoreOptions { show_hidden: input.show_hidden, respect_ignore_files: input.respect_gitignore };
     let search = Search { files: &files, plan: &plan, filter, shown: DisplayPathPrefix::of(&shown) };
     let limits = WalkLimits { entries, depth: plan.depth, order: WalkOrder::AnyOrder };
     let (walked, parts) = files.walk(&found, limits, filter.above(&files, &found), &search)?;
@@ -318,16 +318,16 @@ impl Visitor for NameVisitor {
         Vec::new()
     }
 
-    fn visit_entry(&self, names: &mut Vec<String>, entry: &WalkEntry<'_>, (): &()) -> Visit {
+    fn visit_entry(&self, names: &mut Vec<String>, entry: &WalkEntry<'_>, (): &()) -> WalkControl {
         names.push(entry.name().to_string_lossy().into_owned());
-        Visit::Continue
+        WalkControl::Continue
     }
 }
 
 struct Search<'a> {
     files: &'a GrantedWorkspace,
     plan: &'a Plan,
-    filter: IgnoreFilter,
+    filter: IgnoreOptions,
     shown: DisplayPathPrefix,
 }
 
@@ -377,16 +377,16 @@ impl Visitor for Search<'_> {
         self.filter.enter(folder, above)
     }
 
-    fn visit_entry(&self, hits: &mut Vec<Hit>, entry: &WalkEntry<'_>, ignoring: &ActiveIgnoreRules) -> Visit {
+    fn visit_entry(&self, hits: &mut Vec<Hit>, entry: &WalkEntry<'_>, ignoring: &ActiveIgnoreRules) -> WalkControl {
         if self.filter.skip_reason(entry, ignoring).is_some() {
-            return Visit::Skip;
+            return WalkControl::Skip;
         }
         if self.plan.globs.as_ref().is_none_or(|globs| globs.is_match(entry.below()))
             && let Some(FileFacts { modified, bytes, .. }) = self.requested_facts(entry)
         {
             hits.push(Hit { modified, path: self.shown.path(entry.below()), bytes });
         }
-        Visit::Continue
+        WalkControl::Continue
     }
 }
 

@@ -12,9 +12,9 @@ use crate::{
     },
     services::gmail::{
         ATTACHMENT_BYTES, Gmail,
-        message::{Attachment, BodyPiece, GmailMessage, MessageHeaders, PartContent},
+        message::{Attachment, BodyPiece, GmailMessage, MessageHeaders, PartContentSource},
     },
-    web::page::{self, HtmlPage, Page, PageFormat, PageLimits},
+    web::page::{self, HtmlPageInput, Page, PageFormat, PageLimits},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -195,7 +195,7 @@ async fn body(
 
 /// Converts HTML to text, in the confined process that reads pages.
 async fn page_of_html(html: String, run: &ToolContext<'_>) -> Result<Page, ToolFailure> {
-    let order = HtmlPage {
+    let order = HtmlPageInput {
         html: html.into_bytes(),
         content_type: Some("text/html; charset=utf-8".into()),
         #[expect(clippy::expect_used, reason = "written above")]
@@ -257,7 +257,7 @@ impl AttachmentOutput {
             name: attachment.name.clone(),
             mime: attachment.mime.clone(),
             size: attachment.size,
-            id: PartContent::id(&attachment.content).map(str::to_owned),
+            id: PartContentSource::id(&attachment.content).map(str::to_owned),
             handle: None,
         }
     }

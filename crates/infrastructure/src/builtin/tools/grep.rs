@@ -17,7 +17,7 @@ use crate::builtin::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolstead_domain::{Access, Category, OutputReadParameters, ToolAnnotations, ToolFailure, ToolResult};
+use toolstead_domain::{Access, Category, OutputReaderParameters, ToolAnnotations, ToolFailure, ToolResult};
 
 /// Tool that finds text in files.
 pub(crate) struct Grep;
@@ -128,7 +128,7 @@ impl BuiltInTool for Grep {
     const CATEGORY: Category = Category::Search;
     const TAGS: &[&str] = &["find", "text"];
     const KEYWORDS: &str = "code content match occurrence regex search string";
-    const READS_OUTPUTS: Option<OutputReadParameters> = Some(OutputReadParameters::matches("path", "pattern"));
+    const READS_OUTPUTS: Option<OutputReaderParameters> = Some(OutputReaderParameters::matches("path", "pattern"));
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
     const EXAMPLE: &str = r#"{"pattern": "fn main", "glob": "*.rs", "output_mode": "content"}"#;
     type Input = Input;

@@ -243,7 +243,7 @@ fn picture(bytes: &[u8], name: String, limits: &FileLimits) -> Result<Picture, T
 #[cfg(test)]
 mod tests {
     use crate::builtin::{
-        tool_kit::{provider::InProcessTools, testing::TestRun},
+        tool_kit::{provider::InProcessTools, testing::ToolTestHarness},
         tools::all,
     };
     use image::{ImageFormat, RgbImage};
@@ -271,9 +271,9 @@ mod tests {
         bytes
     }
 
-    fn run_in(folder: &Path, model: ScriptedModel) -> (Arc<ScriptedModel>, TestRun) {
+    fn run_in(folder: &Path, model: ScriptedModel) -> (Arc<ScriptedModel>, ToolTestHarness) {
         let model = Arc::new(model);
-        let mut run = TestRun::of_tools(all(), folder);
+        let mut run = ToolTestHarness::of_tools(all(), folder);
         run.world = run.world.clone().with_models(Arc::new(Only(model.clone())));
         run.tools = InProcessTools::new(all(), run.world.clone()).unwrap();
         (model, run)

@@ -3,7 +3,7 @@
 use crate::{
     builtin::{
         commands::{
-            program_run::{ProgramOutput, answer, run_to_end, running},
+            program_run::{ProgramRunSummary, answer, run_to_end, running},
             programs::ProgramSpec,
         },
         tool_kit::{
@@ -113,7 +113,7 @@ impl BuiltInTool for MediaProbe {
     type Input = Input;
 
     fn output_schema(&self) -> Option<Value> {
-        Some(output_schema::<ProgramOutput>())
+        Some(output_schema::<ProgramRunSummary>())
     }
 
     fn availability(&self, world: &ToolEnvironment) -> Availability {

@@ -44,7 +44,7 @@ use tokio::{
     time::timeout,
 };
 use toolstead_domain::{
-    Access, Category, ContentDigest, OutputReadParameters, ReadState, StoreError, ToolAnnotations, ToolFailure,
+    Access, Category, ContentDigest, OutputReaderParameters, ReadState, StoreError, ToolAnnotations, ToolFailure,
     ToolResult, error_kind::ErrorKind,
 };
 
@@ -166,7 +166,7 @@ struct Output {
     entries: Option<Vec<ListedEntry>>,
     /// The pages, sheets, slides or cells in the content.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pages: Option<Pages>,
+    pages: Option<OutputPageRange>,
     /// The next `pages` of a document.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_pages: Option<String>,
@@ -177,7 +177,7 @@ struct Output {
 
 /// From 1.
 #[derive(Serialize, JsonSchema)]
-struct Pages {
+struct OutputPageRange {
     first: u64,
     last: u64,
     total: u64,
@@ -221,7 +221,7 @@ impl BuiltInTool for ReadFile {
     const TAGS: &[&str] = &["read"];
     const KEYWORDS: &str =
         "content display document excel load open powerpoint print show source spreadsheet view word";
-    const READS_OUTPUTS: Option<OutputReadParameters> = Some(OutputReadParameters::lines("path", "offset"));
+    const READS_OUTPUTS: Option<OutputReaderParameters> = Some(OutputReaderParameters::lines("path", "offset"));
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::READ_ONLY;
     const EXAMPLE: &str = r#"{"path": "src/main.rs", "offset": 10, "limit": 20}"#;
     type Input = Input;
@@ -276,7 +276,7 @@ fn document(mut output: Output, shown: documents::RenderedDocument) -> Result<To
     output.kind = shown.kind.into();
     output.content = Some(shown.content);
     output.title = shown.title;
-    output.pages = shown.parts.map(|(first, last, total)| Pages { first, last, total });
+    output.pages = shown.parts.map(|(first, last, total)| OutputPageRange { first, last, total });
     output.start_line = shown.lines.and_then(|(first, _)| line(first));
     output.end_line = shown.lines.and_then(|(_, last)| line(last));
     output.total_lines = Some(shown.total_lines);

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::json;
 use std::{path::Path, sync::Arc};
 use toolstead_domain::{
-    Access, Availability, Category, PathAccess, Skill as Written, ToolAnnotations, ToolFailure, ToolResult,
+    Access, AccessPath, Availability, Category, Skill as Written, ToolAnnotations, ToolFailure, ToolResult,
     error_kind::ErrorKind, tool_input_schema::nearest_name,
 };
 
@@ -130,7 +130,7 @@ fn is_in_workspace(folder: &Path, world: &ToolEnvironment) -> bool {
 
 /// Describes the folder of a skill's files, and whether tools can read them.
 fn describe_folder(folder: &Path, run: &ToolContext<'_>) -> String {
-    let access = Access::ReadPath(PathAccess::plain(folder));
+    let access = Access::ReadPath(AccessPath::plain(folder));
     let shown = json!(folder.to_string_lossy());
     match is_in_workspace(folder, run.environment()) && run.context().grant.permits(&access) {
         true => format!("\n\n(The files of this skill are in {shown}; paths above are relative to it.)"),
@@ -147,7 +147,7 @@ mod tests {
     use async_trait::async_trait;
     use serde_json::{Value, json};
     use std::sync::Mutex;
-    use toolstead_domain::{AgentCatalogue, AgentDefinition, Effect, PromptCommand};
+    use toolstead_domain::{AgentCatalogue, AgentDefinition, Effect, UserPromptTemplate};
 
     /// Skills that a test changes.
     #[derive(Default)]
@@ -169,7 +169,7 @@ mod tests {
             self.0.lock().unwrap().clone()
         }
 
-        fn commands(&self) -> Vec<Arc<PromptCommand>> {
+        fn commands(&self) -> Vec<Arc<UserPromptTemplate>> {
             Vec::new()
         }
     }

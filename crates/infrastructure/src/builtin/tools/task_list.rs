@@ -1,7 +1,7 @@
 //! The tool `task_list`.
 
 use crate::builtin::{
-    commands::tasks::{self, TaskFacts, TaskStatus},
+    commands::tasks::{self, TaskListEntry, TaskStatus},
     files::read_state::SessionKey,
     tool_kit::{answer::answer, built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext},
 };
@@ -39,7 +39,7 @@ pub(crate) enum TaskKindFilter {
 #[derive(Serialize, JsonSchema)]
 struct Output {
     /// Oldest first.
-    tasks: Vec<TaskFacts>,
+    tasks: Vec<TaskListEntry>,
 }
 
 impl BuiltInTool for TaskList {

@@ -2,7 +2,7 @@
 
 use crate::{
     builtin::{
-        commands::{command::GRACE, tasks::TaskFacts},
+        commands::{command::GRACE, tasks::TaskListEntry},
         files::read_state::SessionKey,
         tool_kit::{answer::answer, built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext},
     },
@@ -59,7 +59,7 @@ pub(crate) enum StopSignal {
 #[derive(Serialize, JsonSchema)]
 struct Output {
     #[serde(flatten)]
-    task: TaskFacts,
+    task: TaskListEntry,
 }
 
 impl BuiltInTool for TaskStop {

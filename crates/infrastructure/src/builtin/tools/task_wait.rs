@@ -1,7 +1,7 @@
 //! The tool `task_wait`.
 
 use crate::builtin::{
-    commands::{tasks::TaskFacts, waiting::SLACK},
+    commands::{tasks::TaskListEntry, waiting::SLACK},
     files::read_state::SessionKey,
     tool_kit::{answer::answer, built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext},
 };
@@ -48,7 +48,7 @@ fn a_minute() -> u64 {
 
 #[derive(Serialize, JsonSchema)]
 struct Output {
-    tasks: Vec<TaskFacts>,
+    tasks: Vec<TaskListEntry>,
     /// `true` after `timeout_ms`.
     timed_out: bool,
 }

@@ -14,8 +14,8 @@ use std::{
     time::{Duration, Instant},
 };
 use toolstead_domain::{
-    Access, Availability, Category, DomainFilter, Freshness, SearchContext, ToolAnnotations, ToolFailure, ToolResult,
-    WebHit, WebQuery, error_kind::ErrorKind,
+    Access, Availability, Category, DomainFilter, Freshness, ToolAnnotations, ToolFailure, ToolResult, WebHit,
+    WebQuery, WebSearchConstraints, error_kind::ErrorKind,
 };
 use url::Host;
 
@@ -135,7 +135,7 @@ impl BuiltInTool for WebSearch {
         let search = run.environment().web_search().map_err(unavailable)?;
         let may_reach = |host: &str| run.check_host(host);
         let deadline = (Instant::now() + TIME).min(run.deadline());
-        let found = search.search(&query, SearchContext { deadline, may_reach: &may_reach }).await;
+        let found = search.search(&query, WebSearchConstraints { deadline, may_reach: &may_reach }).await;
         let hits = found.map_err(|error| error.into_failure())?;
         let found =
             |hit: WebHit| SearchHit { title: hit.title, url: hit.url, description: hit.description, age: hit.age };
@@ -217,16 +217,16 @@ fn shown(query: &WebQuery, results: &[SearchHit]) -> String {
 mod tests {
     use super::*;
     use crate::builtin::{
-        tool_kit::{provider::InProcessTools, testing::TestRun},
+        tool_kit::{provider::InProcessTools, testing::ToolTestHarness},
         tools::all,
     };
     use serde_json::json;
     use std::{path::Path, sync::Arc};
     use toolstead_domain::{Effect, WebSearchError, testing::scripted_search::ScriptedSearch};
 
-    fn run_in(folder: &Path, search: ScriptedSearch) -> (Arc<ScriptedSearch>, TestRun) {
+    fn run_in(folder: &Path, search: ScriptedSearch) -> (Arc<ScriptedSearch>, ToolTestHarness) {
         let search = Arc::new(search);
-        let mut run = TestRun::of_tools(all(), folder);
+        let mut run = ToolTestHarness::of_tools(all(), folder);
         run.world = run.world.clone().with_web_search(search.clone());
         run.tools = InProcessTools::new(all(), run.world.clone()).unwrap();
         (search, run)
@@ -339,7 +339,7 @@ mod tests {
     #[tokio::test]
     async fn without_a_service_it_is_unavailable_with_the_reason() {
         let folder = tempfile::tempdir().unwrap();
-        let run = TestRun::of_tools(all(), folder.path());
+        let run = ToolTestHarness::of_tools(all(), folder.path());
         let availability = run.definition("web_search").availability.clone();
         assert_eq!(availability, Availability::Unavailable("this program has no such service".into()));
     }

@@ -18,7 +18,7 @@ use tokio::{
 };
 
 /// A stream whose traffic is recorded.
-pub(super) struct ClientStream {
+pub(super) struct TrafficMeterStream {
     stream: TcpStream,
     traffic: Arc<IdleTimer>,
     gate: Arc<TargetConnector>,
@@ -31,7 +31,7 @@ pub(super) struct IdleTimer {
     last: AtomicU64,
 }
 
-impl ClientStream {
+impl TrafficMeterStream {
     pub(super) fn new(stream: TcpStream, gate: Arc<TargetConnector>) -> (Self, Arc<IdleTimer>) {
         let _ = stream.set_nodelay(true);
         let traffic = Arc::new(IdleTimer { start: Instant::now(), last: AtomicU64::new(0) });
@@ -62,7 +62,7 @@ impl IdleTimer {
     }
 }
 
-impl AsyncRead for ClientStream {
+impl AsyncRead for TrafficMeterStream {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = into.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, into))?;
@@ -70,7 +70,7 @@ impl AsyncRead for ClientStream {
     }
 }
 
-impl AsyncWrite for ClientStream {
+impl AsyncWrite for TrafficMeterStream {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
         let written = ready!(Pin::new(&mut self.stream).poll_write(context, from))?;
         Poll::Ready(self.moved(written).map(|()| written))

@@ -4,7 +4,7 @@ use crate::egress::{
     host::{Host, parse_authority},
     proxy::{
         TargetConnector,
-        client_stream::ClientStream,
+        client_stream::TrafficMeterStream,
         refusal::{Refusal, RefusalClass},
     },
 };
@@ -63,7 +63,7 @@ enum ProxiedConnection {
 }
 
 /// Serves one client until the connection ends.
-pub(super) async fn serve(client: ClientStream, gate: &TargetConnector) {
+pub(super) async fn serve(client: TrafficMeterStream, gate: &TargetConnector) {
     let limits = &gate.policy.limits;
     let upstream = Mutex::new(None);
     let service = service_fn(async |request| Ok::<_, Infallible>(answer(request, gate, &upstream).await));

@@ -5,7 +5,7 @@ use crate::egress::{
     host::Host,
     proxy::{
         TargetConnector,
-        client_stream::ClientStream,
+        client_stream::TrafficMeterStream,
         refusal::{Refusal, RefusalClass},
     },
 };
@@ -41,7 +41,7 @@ enum Reply {
 }
 
 /// Serves one client until the connection ends.
-pub(super) async fn serve(mut client: ClientStream, gate: &TargetConnector) {
+pub(super) async fn serve(mut client: TrafficMeterStream, gate: &TargetConnector) {
     let target = match timeout(gate.policy.limits.head_time, read_target(&mut client)).await {
         Ok(Ok(Ok(target))) => target,
         Ok(Ok(Err((reply, refusal)))) => {
@@ -66,7 +66,7 @@ pub(super) async fn serve(mut client: ClientStream, gate: &TargetConnector) {
 }
 
 /// Reads from the client until it has named its target.
-async fn read_target(client: &mut ClientStream) -> io::Result<Result<(Host, u16), (Reply, Refusal)>> {
+async fn read_target(client: &mut TrafficMeterStream) -> io::Result<Result<(Host, u16), (Reply, Refusal)>> {
     let nonsense = || io::Error::from(io::ErrorKind::InvalidData);
     let [VERSION, count] = read(client).await? else { return Err(nonsense()) };
     let mut methods = vec![0; count.into()];
@@ -99,7 +99,7 @@ async fn read_target(client: &mut ClientStream) -> io::Result<Result<(Host, u16)
     Ok(host.map(|host| (host, port)))
 }
 
-async fn read<const N: usize>(client: &mut ClientStream) -> io::Result<[u8; N]> {
+async fn read<const N: usize>(client: &mut TrafficMeterStream) -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     client.read_exact(&mut bytes).await?;
     Ok(bytes)
@@ -120,12 +120,12 @@ fn reply_to(refusal: &Refusal) -> Reply {
     }
 }
 
-async fn answer(client: &mut ClientStream, reply: Reply) -> io::Result<()> {
+async fn answer(client: &mut TrafficMeterStream, reply: Reply) -> io::Result<()> {
     // The address in the reply would be the local one of the proxy, which the client must not learn.
     client.write_all(&[VERSION, reply as u8, 0, IPV4, 0, 0, 0, 0, 0, 0]).await
 }
 
-async fn end(mut client: ClientStream, reply: Reply) {
+async fn end(mut client: TrafficMeterStream, reply: Reply) {
     // The client reads the reply, or has closed the connection.
     let _ = answer(&mut client, reply).await;
     let _ = client.shutdown().await;

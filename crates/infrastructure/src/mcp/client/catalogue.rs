@@ -59,7 +59,7 @@ pub(super) struct ToolCatalogue {
 /// One page as received. Each definition is parsed separately, so that an invalid one does not affect the others.
 #[derive(Default)]
 struct ToolListPage<'a> {
-    tools: RawDefinitions<'a>,
+    tools: RawDefinitionPage<'a>,
     next_cursor: Option<&'a RawValue>,
     /// Other members of the page.
     rest: Vec<(String, &'a RawValue)>,
@@ -98,9 +98,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for ToolListPage<'a> {
 
 /// First definitions of a page, up to `MAX_PAGE`. The rest is skipped to save memory.
 #[derive(Default)]
-pub(super) struct RawDefinitions<'a>(pub(super) Vec<&'a RawValue>);
+pub(super) struct RawDefinitionPage<'a>(pub(super) Vec<&'a RawValue>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for RawDefinitions<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for RawDefinitionPage<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct DefinitionsVisitor;
         impl<'de> Visitor<'de> for DefinitionsVisitor {
@@ -335,7 +335,7 @@ struct DefinitionName<'a> {
 mod tests {
     use super::*;
     use crate::mcp::{
-        client::config::{McpTransport, StdioUpstream, ToolAllowlist, UpstreamLimits},
+        client::config::{McpTransport, StdioUpstream, ToolAllowlist, UpstreamSizeLimits},
         wire::incoming::IncomingMessage,
     };
     use serde_json::json;
@@ -354,7 +354,7 @@ mod tests {
         UpstreamConfig::new(ServerName::parse("s").unwrap(), transport)
     }
 
-    fn take(definitions: &[&str], limits: UpstreamLimits, names: ToolNaming, mirrors: bool) -> ToolCatalogue {
+    fn take(definitions: &[&str], limits: UpstreamSizeLimits, names: ToolNaming, mirrors: bool) -> ToolCatalogue {
         let config = UpstreamConfig { limits, names, ..config() };
         let mut draft = CatalogueDraft::new(&config, mirrors);
         draft.take_page(answer(&format!(r#"{{"tools":[{}]}}"#, definitions.join(",")))).unwrap();
@@ -368,7 +368,7 @@ mod tests {
     #[track_caller]
     fn left_out(definition: &str, reason: &str) {
         let catalogue =
-            take(&[definition, r#"{"name":"good"}"#], UpstreamLimits::default(), ToolNaming::Qualified, true);
+            take(&[definition, r#"{"name":"good"}"#], UpstreamSizeLimits::default(), ToolNaming::Qualified, true);
         assert_eq!(names(&catalogue), ["mcp__s__good"]);
         assert!(catalogue.notes.len() == 1 && catalogue.notes[0].contains(reason), "{:?}", catalogue.notes);
     }
@@ -400,7 +400,7 @@ mod tests {
     fn a_definition_is_kept_as_it_came_but_for_its_name() {
         let raw =
             r#"{"z":1,"name":"a b","execution":{"taskSupport":"required"},"inputSchema":true,"icons":[{"x":null}]}"#;
-        let catalogue = take(&[raw], UpstreamLimits::default(), ToolNaming::Qualified, false);
+        let catalogue = take(&[raw], UpstreamSizeLimits::default(), ToolNaming::Qualified, false);
         let [tool] = catalogue.tools.as_slice() else { panic!("{catalogue:?}") };
         let wire = Value::Object(tool.definition().clone()).to_string();
         assert_eq!(wire, raw.replace("a b", tool.name().as_str()));
@@ -411,7 +411,7 @@ mod tests {
     #[test]
     fn what_only_we_may_say_is_taken_out_of_a_definition() {
         let raw = r#"{"name":"t","_meta":{"toolstead/x":1,"a/b":2},"inputSchema":{"_meta":{"toolstead/x":3}}}"#;
-        let catalogue = take(&[raw], UpstreamLimits::default(), ToolNaming::Plain, false);
+        let catalogue = take(&[raw], UpstreamSizeLimits::default(), ToolNaming::Plain, false);
         let definition = Value::Object(catalogue.tools[0].definition().clone());
         assert_eq!(definition, json!({"name": "t", "_meta": {"a/b": 2}, "inputSchema": {"_meta": {"toolstead/x": 3}}}));
     }
@@ -419,7 +419,7 @@ mod tests {
     #[test]
     fn names_can_be_left_as_they_are_and_the_first_of_two_equal_ones_counts() {
         let definitions = [r#"{"name":"a","x":1}"#, r#"{"name":"A"}"#, r#"{"name":"a","x":2}"#, r#"{"name":"a__b"}"#];
-        let catalogue = take(&definitions, UpstreamLimits::default(), ToolNaming::Plain, false);
+        let catalogue = take(&definitions, UpstreamSizeLimits::default(), ToolNaming::Plain, false);
         assert_eq!(names(&catalogue), ["a", "A", "a__b"]);
         assert_eq!(catalogue.tools[0].definition()["x"], json!(1));
     }
@@ -428,7 +428,7 @@ mod tests {
     fn too_many_tools_are_cut_off_with_a_note() {
         let definitions: Vec<String> = (0..100).map(|n| format!(r#"{{"name":"t{n}"}}"#)).collect();
         let definitions: Vec<&str> = definitions.iter().map(String::as_str).collect();
-        let limits = UpstreamLimits { tools: 7, ..UpstreamLimits::default() };
+        let limits = UpstreamSizeLimits { tools: 7, ..UpstreamSizeLimits::default() };
         let catalogue = take(&definitions, limits, ToolNaming::Qualified, false);
         assert_eq!(
             (catalogue.tools.len(), catalogue.notes.as_slice()),
@@ -441,24 +441,24 @@ mod tests {
         let definition = |n: usize| format!(r#"{{"name":"t{n}","x":[{}0]}}"#, "{},".repeat(40_000));
         let definitions: Vec<String> = (0..100).map(definition).collect();
         let definitions: Vec<&str> = definitions.iter().map(String::as_str).collect();
-        let catalogue = take(&definitions, UpstreamLimits::default(), ToolNaming::Qualified, false);
+        let catalogue = take(&definitions, UpstreamSizeLimits::default(), ToolNaming::Qualified, false);
         assert!((5..50).contains(&catalogue.tools.len()), "{}", catalogue.tools.len());
         assert_eq!(catalogue.notes, ["the list of tools was cut off: its definitions hold too many values"]);
-        let zeros = take(&["0"; 150_000], UpstreamLimits::default(), ToolNaming::Qualified, false);
+        let zeros = take(&["0"; 150_000], UpstreamSizeLimits::default(), ToolNaming::Qualified, false);
         assert!(zeros.notes[0].contains("and 99997 more"), "{:?}", zeros.notes);
     }
 
     #[test]
     fn a_definition_that_hides_text_is_kept_and_its_tool_unavailable() {
         let raw = "{\"name\":\"a\",\"description\":\"x\\u202ey\"}";
-        let catalogue = take(&[raw, r#"{"name":"good"}"#], UpstreamLimits::default(), ToolNaming::Qualified, false);
+        let catalogue = take(&[raw, r#"{"name":"good"}"#], UpstreamSizeLimits::default(), ToolNaming::Qualified, false);
         assert_eq!(catalogue.tools[0].description(), "x\u{202e}y");
         assert!(!catalogue.tools[0].is_callable() && catalogue.tools[1].is_callable());
     }
 
     #[test]
     fn what_a_list_says_beside_its_tools_is_kept_as_far_as_it_can_be_carried() {
-        let limits = UpstreamLimits { definition_bytes: 100, ..UpstreamLimits::default() };
+        let limits = UpstreamSizeLimits { definition_bytes: 100, ..UpstreamSizeLimits::default() };
         let config = UpstreamConfig { limits, names: ToolNaming::Plain, ..config() };
         let mut draft = CatalogueDraft::new(&config, false);
         let meta = r#"{"toolstead/x":1,"io.modelcontextprotocol/serverInfo":{},"a/b":null}"#;
@@ -475,8 +475,8 @@ mod tests {
     #[test]
     fn annotated_parameters_are_remembered_where_headers_repeat_them() {
         let raw = r#"{"name":"t","inputSchema":{"properties":{"r":{"type":"string","x-mcp-header":"Region"}}}}"#;
-        assert!(take(&[raw], UpstreamLimits::default(), ToolNaming::Qualified, true).mirrored.contains_key("t"));
-        assert!(take(&[raw], UpstreamLimits::default(), ToolNaming::Qualified, false).mirrored.is_empty());
+        assert!(take(&[raw], UpstreamSizeLimits::default(), ToolNaming::Qualified, true).mirrored.contains_key("t"));
+        assert!(take(&[raw], UpstreamSizeLimits::default(), ToolNaming::Qualified, false).mirrored.is_empty());
     }
 
     #[test]

@@ -27,13 +27,13 @@ pub struct UpstreamConfig {
     /// Tools of the server to list.
     pub only_tools: ToolAllowlist,
     /// Size limit on the server's results.
-    pub output: OutputLimit,
+    pub output: OutputSizePolicy,
     /// Kinds of questions that the server may ask its callers.
     pub may_ask: Vec<QuestionKind>,
     /// Timeouts for the server.
     pub timeouts: McpTimeouts,
     /// Limits on what is accepted from the server.
-    pub limits: UpstreamLimits,
+    pub limits: UpstreamSizeLimits,
     /// Pauses between connection attempts.
     pub retry: Backoff,
     /// Idle time after which a connection is closed. The next call opens a new one. `None` never closes idle
@@ -133,7 +133,7 @@ impl fmt::Debug for LaunchCheck {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServerConfinement {
     /// Base set of permissions.
-    pub profile: ServerProfile,
+    pub profile: ServerSandboxProfile,
     /// Files and folders that the server may read and write in addition to those of the profile.
     pub roots: Vec<PathBuf>,
     /// Resource limits of the server's processes.
@@ -144,7 +144,7 @@ pub struct ServerConfinement {
 /// configured ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ServerProfile {
+pub enum ServerSandboxProfile {
     /// Paths: those in the arguments and environment variables, the configured roots and working folder (by default the
     /// first workspace root), and a private home. Network: unrestricted.
     #[default]
@@ -155,7 +155,7 @@ pub enum ServerProfile {
     Open,
 }
 
-impl ServerProfile {
+impl ServerSandboxProfile {
     /// Returns the profile's name in the configuration.
     pub fn label(self) -> &'static str {
         match self {
@@ -178,7 +178,7 @@ pub enum McpTransport {
     /// Old HTTP+SSE (MCP 2024-11-05) only.
     Sse(HttpUpstream),
     /// Server in this process, on a pair of streams with the format of the stdio transport.
-    Streams(StreamUpstream),
+    Streams(InProcessUpstream),
 }
 
 /// Upstream server that Toolstead starts as a child process.
@@ -206,7 +206,7 @@ pub struct HttpUpstream {
 
 /// Upstream server in this process. Each connection calls `open` once.
 #[derive(Clone)]
-pub struct StreamUpstream {
+pub struct InProcessUpstream {
     /// Returns the reader of the server's output and the writer of its input.
     pub open: Arc<dyn Fn() -> (BoxedReader, BoxedWriter) + Send + Sync>,
 }
@@ -230,7 +230,7 @@ pub enum ToolNaming {
 /// Size limit on the results of an upstream server's tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum OutputLimit {
+pub enum OutputSizePolicy {
     /// Output beyond the model's budget is stored under a handle.
     #[default]
     Bounded,
@@ -255,7 +255,7 @@ pub struct McpTimeouts {
 
 /// Limits on what is accepted from one upstream server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UpstreamLimits {
+pub struct UpstreamSizeLimits {
     /// Maximum number of tools.
     pub tools: usize,
     /// Maximum number of pages of one list.
@@ -285,10 +285,10 @@ impl UpstreamConfig {
             protocol: None,
             names: ToolNaming::default(),
             only_tools: ToolAllowlist::default(),
-            output: OutputLimit::default(),
+            output: OutputSizePolicy::default(),
             may_ask: vec![QuestionKind::Elicitation],
             timeouts: McpTimeouts::default(),
-            limits: UpstreamLimits::default(),
+            limits: UpstreamSizeLimits::default(),
             retry: Backoff::default(),
             ends_unused_after: None,
             stateful: false,
@@ -331,7 +331,7 @@ impl Default for McpTimeouts {
     }
 }
 
-impl Default for UpstreamLimits {
+impl Default for UpstreamSizeLimits {
     fn default() -> Self {
         Self { tools: 512, pages: 1000, message_bytes: MAX_MESSAGE_BYTES, definition_bytes: (256 + 16) << 10 }
     }
@@ -370,7 +370,7 @@ impl fmt::Debug for UpstreamCredentials {
     }
 }
 
-impl fmt::Debug for StreamUpstream {
+impl fmt::Debug for InProcessUpstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("StreamServer")
     }

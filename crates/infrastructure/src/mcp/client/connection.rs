@@ -22,7 +22,7 @@ use crate::{
         connection::{
             peer::{ConnectionLoss, Peer},
             question_kind::ServedClients,
-            request::RequestSerializer,
+            request::ConnectionRequestSerializer,
             request_error::RequestError,
             server_card::HandshakeResult,
         },
@@ -79,7 +79,7 @@ impl UpstreamDeps {
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) transport: Box<dyn Transport>,
-    pub(super) writer: RequestSerializer,
+    pub(super) writer: ConnectionRequestSerializer,
     pub(super) card: HandshakeResult,
     /// Lock that passes the questions of the catalogue connection to one caller at a time.
     pub(super) lock: Arc<CatalogueConnectionLock>,
@@ -137,7 +137,7 @@ impl Connection {
         };
         let (transport, card) = opened?;
         transport.agree_on(card.version);
-        let writer = RequestSerializer::new(card.version, &transport.peer().capabilities);
+        let writer = ConnectionRequestSerializer::new(card.version, &transport.peer().capabilities);
         Ok(Self { transport, writer, card, lock: Arc::default() })
     }
 

@@ -11,7 +11,7 @@ pub mod stdio;
 use crate::mcp::{
     client::connection::{
         peer::Peer,
-        request::{ForwardedRequest, RequestSerializer},
+        request::{ConnectionRequestSerializer, ForwardedRequest},
         request_error::RequestError,
     },
     wire::{
@@ -63,7 +63,7 @@ pub(super) trait Transport: Debug + Send + Sync {
     /// Returns [`RequestError`].
     async fn request(
         &self,
-        writer: &RequestSerializer,
+        writer: &ConnectionRequestSerializer,
         method: &str,
         params: &Map<String, Value>,
     ) -> Result<RawResponse, RequestError>;
@@ -75,7 +75,7 @@ pub(super) trait Transport: Debug + Send + Sync {
     /// Returns [`RequestError`]; [`Late`](RequestError::Late) if no message about it arrived for `idle`.
     async fn forward(
         &self,
-        writer: &RequestSerializer,
+        writer: &ConnectionRequestSerializer,
         forwarded: &ForwardedRequest<'_>,
         mirrored: Option<&ParamHeaders>,
         caller: &dyn Caller,
@@ -86,14 +86,14 @@ pub(super) trait Transport: Debug + Send + Sync {
     ///
     /// # Errors
     /// Returns [`RequestError`] if it cannot have arrived.
-    async fn notify(&self, writer: &RequestSerializer, method: &str) -> Result<(), RequestError>;
+    async fn notify(&self, writer: &ConnectionRequestSerializer, method: &str) -> Result<(), RequestError>;
 
     /// Sends a response to a request of the server. Failures are ignored.
     async fn respond(&self, id: &RequestId, outcome: &Result<Value, RpcError>);
 
     /// Listens for messages outside of requests if they need a stream of their own. Returns when there is nothing to
     /// listen to.
-    async fn listen(&self, _: &RequestSerializer) {}
+    async fn listen(&self, _: &ConnectionRequestSerializer) {}
 
     /// Returns the last lines of the server's standard error, oldest first. Empty if it has none.
     fn stderr(&self) -> Vec<String> {

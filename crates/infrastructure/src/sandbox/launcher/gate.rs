@@ -17,7 +17,7 @@ const TIME_TO_COUNT: Duration = Duration::from_secs(30);
 const TIME_OF_TIER_2: Duration = Duration::from_secs(300);
 
 /// Prevents launches if the confinement does not hold.
-pub(super) struct ConfinementGate {
+pub(super) struct ConfinementProbeCache {
     probe: TierProbe,
     /// Last result and its time.
     found: Mutex<Option<(Instant, SandboxTier)>>,
@@ -25,7 +25,7 @@ pub(super) struct ConfinementGate {
     warned: sync::Mutex<BTreeSet<Option<Arc<str>>>>,
 }
 
-impl ConfinementGate {
+impl ConfinementProbeCache {
     pub(super) const fn new(trying: TierProbe) -> Self {
         Self { probe: trying, found: Mutex::const_new(None), warned: sync::Mutex::new(BTreeSet::new()) }
     }
@@ -75,7 +75,7 @@ fn time_to_count(tier: &SandboxTier) -> Duration {
     }
 }
 
-impl fmt::Debug for ConfinementGate {
+impl fmt::Debug for ConfinementProbeCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Gate").field("found", &self.found).finish_non_exhaustive()
     }
@@ -89,7 +89,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_holds_is_tried_once_and_what_does_not_is_tried_again_after_a_while() {
         static TRIES: AtomicUsize = AtomicUsize::new(0);
-        let gate = ConfinementGate::new(|_| {
+        let gate = ConfinementProbeCache::new(|_| {
             Box::pin(async {
                 match TRIES.fetch_add(1, Ordering::Relaxed) {
                     0 => SandboxTier::Third { missing: "something".into(), remedy: "help it".into() },

@@ -17,7 +17,7 @@ fn check(files: &[&str], path: &str, shown: &[&str]) {
         }
     }
     let writable = WritableRoots::new(&[home.join("w")]);
-    let mut tools = ToolchainFolders::new(Some(&home), &writable);
+    let mut tools = ToolchainFolderCollector::new(Some(&home), &writable);
     let path: Vec<String> = path.split(':').map(|one| home.join(one).display().to_string()).collect();
     tools.add_path(&path.join(":"));
     let found: Vec<String> = tools
@@ -143,7 +143,7 @@ fn of_a_known_place_of_installations_nothing_is_shown_that_may_hold_credentials(
         }
         make_executable(&home, shown);
         let writable = WritableRoots::default();
-        let mut tools = ToolchainFolders::new(Some(&home), &writable);
+        let mut tools = ToolchainFolderCollector::new(Some(&home), &writable);
         tools.add_path(&home.join(path).display().to_string());
         let folders = tools.into_folders();
         let is_shown = |file: &&&str| folders.iter().any(|folder| home.join(file).starts_with(folder));
@@ -166,7 +166,7 @@ fn a_program_brings_its_interpreter_and_what_it_is_a_link_to() {
     fs::write(top.join("app/node_modules/server/index.js"), "#!/usr/bin/env node\n").unwrap();
     let shown = |program: &str| {
         let writable = WritableRoots::default();
-        let mut tools = ToolchainFolders::new(None, &writable);
+        let mut tools = ToolchainFolderCollector::new(None, &writable);
         tools.add_program(&top.join(program));
         tools.into_folders()
     };
@@ -216,7 +216,7 @@ fn the_first_line_of_a_script_in_a_root_shows_no_folder() {
     for (interpreter, shown) in [(".ssh/id", None), (".pyenv/bin/python", Some(".pyenv/bin"))] {
         fs::write(home.join(interpreter), "").unwrap();
         fs::write(home.join("w/bin/run"), format!("#!{}\n", home.join(interpreter).display())).unwrap();
-        let mut tools = ToolchainFolders::new(Some(&home), &writable);
+        let mut tools = ToolchainFolderCollector::new(Some(&home), &writable);
         tools.add_program(&home.join("w/bin/run"));
         let shown: Vec<PathBuf> = shown.into_iter().map(|one| home.join(one)).collect();
         assert_eq!(tools.into_folders(), shown, "{interpreter}");

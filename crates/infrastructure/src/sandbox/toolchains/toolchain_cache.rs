@@ -19,7 +19,7 @@ const MOMENT: Duration = Duration::from_secs(3);
 
 /// Cache that all runs of a process share.
 #[derive(Debug)]
-pub(in crate::sandbox) struct ToolchainCache {
+pub(in crate::sandbox) struct LinkAndInterpreterCache {
     links: Mutex<CacheEntries<Arc<[Link]>>>,
     interpreters: Mutex<CacheEntries<Option<PathBuf>>>,
 }
@@ -43,7 +43,7 @@ struct FileStamp {
     bytes: u64,
 }
 
-impl ToolchainCache {
+impl LinkAndInterpreterCache {
     pub(in crate::sandbox) const fn new() -> Self {
         Self { links: Mutex::new(BTreeMap::new()), interpreters: Mutex::new(BTreeMap::new()) }
     }
@@ -116,7 +116,7 @@ mod tests {
         // A folder without recent changes.
         let old = Path::new("/usr/bin");
         for (path, times) in [(old, 1), (folder.path(), 3)] {
-            let (remembered, reads) = (ToolchainCache::new(), Cell::new(0));
+            let (remembered, reads) = (LinkAndInterpreterCache::new(), Cell::new(0));
             for _ in 0..3 {
                 let read = || {
                     reads.set(reads.get() + 1);

@@ -34,7 +34,7 @@ const MAX_MADE_FOLDERS: usize = 32;
 /// A draft that is dropped while it is ready leaves nothing behind. One that is dropped later becomes permanent. Each
 /// draft holds at most one descriptor, so that many can exist at a time.
 #[derive(Debug)]
-pub struct Draft<'t> {
+pub struct FileChangeDraft<'t> {
     target: &'t WriteTarget<'t>,
     folder: TargetFolder<'t>,
     /// Temporary name. It is unused when no file has it.
@@ -66,7 +66,7 @@ pub(super) struct TargetFolder<'t> {
     made: Vec<PathBuf>,
 }
 
-impl<'t> Draft<'t> {
+impl<'t> FileChangeDraft<'t> {
     pub(super) fn with_content(
         target: &'t WriteTarget<'t>,
         folder: TargetFolder<'t>,
@@ -271,7 +271,7 @@ impl<'t> Draft<'t> {
     }
 }
 
-impl Drop for Draft<'_> {
+impl Drop for FileChangeDraft<'_> {
     fn drop(&mut self) {
         self.remove_temporary_file();
     }

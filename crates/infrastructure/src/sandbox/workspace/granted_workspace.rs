@@ -18,7 +18,7 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use toolstead_domain::{Access, CallGrant, PathAccess, tool_input_schema::nearest_name};
+use toolstead_domain::{Access, AccessPath, CallGrant, tool_input_schema::nearest_name};
 
 /// Maximum number of names in a folder that are compared with a missing one.
 const NAMES_LOOKED_AT: usize = 1000;
@@ -77,14 +77,14 @@ impl GrantedWorkspace {
     /// Checks that the call may read this path.
     ///
     /// # Errors [`PathError::Refused`].
-    pub fn permit_reading(&self, path: &PathAccess) -> Result<(), PathError> {
+    pub fn permit_reading(&self, path: &AccessPath) -> Result<(), PathError> {
         self.permitted(Access::ReadPath(path.clone()))
     }
 
     /// Checks that the call may write to this path.
     ///
     /// # Errors [`PathError::Refused`].
-    pub fn permit_writing(&self, path: &PathAccess) -> Result<(), PathError> {
+    pub fn permit_writing(&self, path: &AccessPath) -> Result<(), PathError> {
         self.permitted(Access::WritePath(path.clone()))
     }
 
@@ -117,7 +117,7 @@ impl GrantedWorkspace {
                 Err(error) if error.kind() == io::ErrorKind::StaleNetworkFileHandle => continue,
                 Err(error) => return Err(PathError::io("look at", lexical, error)),
             };
-            let path = PathAccess { lexical: lexical.to_path_buf(), real, tree: false };
+            let path = AccessPath { lexical: lexical.to_path_buf(), real, tree: false };
             self.permitted(Access::ReadPath(path.clone()))?;
             if let Some(found) = FileHandle::of(path, handle)? {
                 return Ok(found);
@@ -164,7 +164,8 @@ impl GrantedWorkspace {
         let missing = missing.map(|name| name.as_os_str().to_string_lossy().into_owned()).unwrap_or_default();
         let limits = WalkLimits { entries: NAMES_LOOKED_AT, depth: 1, order: WalkOrder::ShallowFirst };
         // The error is returned without similar names if the walk fails.
-        let names = self.walk(&nearest, limits, (), &NameVisitor).map(|(_, names)| names.concat()).unwrap_or_default();
+        let names =
+            self.walk(&nearest, limits, (), &EntryNameCollector).map(|(_, names)| names.concat()).unwrap_or_default();
         let similar = similar_names(&missing, names);
         let is_parent = path.parent() == Some(&folder);
         PathError::NotFound { path, nearest_folder: (!is_parent).then_some(folder), similar }
@@ -183,9 +184,9 @@ pub fn similar_names(missing: &str, mut names: Vec<String>) -> Vec<String> {
     similar
 }
 
-struct NameVisitor;
+struct EntryNameCollector;
 
-impl Visitor for NameVisitor {
+impl Visitor for EntryNameCollector {
     type Context = ();
     type Worker = Vec<String>;
 
@@ -193,8 +194,8 @@ impl Visitor for NameVisitor {
         Vec::new()
     }
 
-    fn visit_entry(&self, names: &mut Vec<String>, entry: &walk::WalkEntry<'_>, (): &()) -> walk::Visit {
+    fn visit_entry(&self, names: &mut Vec<String>, entry: &walk::WalkEntry<'_>, (): &()) -> walk::WalkControl {
         names.push(entry.name().to_string_lossy().into_owned());
-        walk::Visit::Continue
+        walk::WalkControl::Continue
     }
 }

@@ -7,7 +7,7 @@ use crate::sandbox::workspace::{
     granted_workspace::GrantedWorkspace,
     rights::LostRights,
     stop::StopCondition,
-    walk::{UnreadableReason, Visit, Visitor, WalkEnd, WalkEntry, WalkLimits, WalkOrder, walk_on},
+    walk::{UnreadableReason, Visitor, WalkControl, WalkEnd, WalkEntry, WalkLimits, WalkOrder, walk_on},
     write::{WriteOptions, WriteResult, WriteTarget},
 };
 use rustix::fs::{FileType, RenameFlags, mknodat, renameat_with};
@@ -55,7 +55,7 @@ impl Place {
         fs::write(at("out/secret"), "secret").unwrap();
         let roots =
             WorkspaceRoots { write: vec![at("w")], read_only: vec![at("ro"), KERNELS.into()], forbidden: vec![] };
-        let names = FolderAliases { home: Some(at("w")), aliases: vec![(PathBuf::from("/known/as"), at("w"))] };
+        let names = UserPathAliases { home: Some(at("w")), aliases: vec![(PathBuf::from("/known/as"), at("w"))] };
         let workspace = Arc::new(Workspace::open(&roots, names).unwrap());
         let rule = |text: &&str| {
             Arc::new(
@@ -224,7 +224,7 @@ fn only_regular_files_are_read_or_replaced() {
 #[test]
 fn files_of_the_kernel_are_not_read_even_if_a_root_holds_them() {
     let roots = WorkspaceRoots { write: vec![PathBuf::from("/proc")], ..Default::default() };
-    let workspace = Arc::new(Workspace::open(&roots, FolderAliases::default()).unwrap());
+    let workspace = Arc::new(Workspace::open(&roots, UserPathAliases::default()).unwrap());
     let place = Place::new(&[]);
     let policy = PermissionPolicy { roots, ..Default::default() };
     let tool = Tool::new(ToolName::parse("tool").unwrap(), Map::new(), Category::File, ToolSource::BuiltIn);
@@ -406,10 +406,10 @@ impl Visitor for Met {
         Vec::new()
     }
 
-    fn visit_entry(&self, met: &mut Vec<String>, entry: &WalkEntry<'_>, (): &()) -> Visit {
+    fn visit_entry(&self, met: &mut Vec<String>, entry: &WalkEntry<'_>, (): &()) -> WalkControl {
         let opened = entry.open().is_ok();
         met.push(format!("{}{}", entry.below().display(), if opened { "" } else { " -" }));
-        Visit::Continue
+        WalkControl::Continue
     }
 }
 
@@ -424,11 +424,11 @@ impl Visitor for Removing {
         Vec::new()
     }
 
-    fn visit_unreadable(&self, missed: &mut Self::Worker, folder: &PathAccess, why: UnreadableReason) {
+    fn visit_unreadable(&self, missed: &mut Self::Worker, folder: &AccessPath, why: UnreadableReason) {
         missed.push((folder.real.strip_prefix(&self.0).unwrap().display().to_string(), why));
     }
 
-    fn visit_entry(&self, _: &mut Self::Worker, entry: &WalkEntry<'_>, (): &()) -> Visit {
+    fn visit_entry(&self, _: &mut Self::Worker, entry: &WalkEntry<'_>, (): &()) -> WalkControl {
         let path = &entry.path().real;
         match entry.name().to_str() {
             Some("gone") => fs::remove_dir(path).unwrap(),
@@ -439,7 +439,7 @@ impl Visitor for Removing {
             }
             _ => {}
         }
-        Visit::Continue
+        WalkControl::Continue
     }
 }
 
@@ -521,7 +521,7 @@ impl Visitor for Meeting {
 
     fn worker(&self) {}
 
-    fn visit_entry(&self, (): &mut (), entry: &WalkEntry<'_>, (): &()) -> Visit {
+    fn visit_entry(&self, (): &mut (), entry: &WalkEntry<'_>, (): &()) -> WalkControl {
         if entry.kind() == FileKind::File {
             let mut there = self.there.lock().unwrap();
             *there += 1;
@@ -530,7 +530,7 @@ impl Visitor for Meeting {
             let late = self.come.wait_timeout_while(there, Duration::from_secs(120), missing).unwrap().1;
             assert!(!late.timed_out(), "not enough threads come");
         }
-        Visit::Continue
+        WalkControl::Continue
     }
 }
 
@@ -565,10 +565,10 @@ impl Visitor for Sated {
         0
     }
 
-    fn visit_entry(&self, met: &mut usize, entry: &WalkEntry<'_>, (): &()) -> Visit {
+    fn visit_entry(&self, met: &mut usize, entry: &WalkEntry<'_>, (): &()) -> WalkControl {
         assert!(entry.name() != "panic", "as the test wants it");
         *met += 1;
-        if entry.kind() == FileKind::File { Visit::Stop } else { Visit::Continue }
+        if entry.kind() == FileKind::File { WalkControl::Stop } else { WalkControl::Continue }
     }
 }
 
@@ -725,7 +725,7 @@ fn a_root_must_be_there_and_real() {
     symlink("w", place.at("link")).unwrap();
     let open = |name: &str| {
         let roots = WorkspaceRoots { write: vec![place.at(name)], ..Default::default() };
-        Workspace::open(&roots, FolderAliases::default())
+        Workspace::open(&roots, UserPathAliases::default())
     };
     assert!(matches!(open("link"), Err(OpenWorkspaceError::NotReal { .. })));
     assert!(matches!(open("missing"), Err(OpenWorkspaceError::Open { .. })));

@@ -33,7 +33,7 @@ use std::{
     },
     thread::{self, Scope},
 };
-use toolstead_domain::{CallGrant, FolderReadGrant, PathAccess};
+use toolstead_domain::{AccessPath, CallGrant, FolderReadGrant};
 pub use unreadable_reason::UnreadableReason;
 
 /// Maximum number of threads. More threads wait for each other more than they help.
@@ -79,22 +79,22 @@ pub trait Visitor: Sync {
     }
 
     /// Called for an entry that the call may not read.
-    fn visit_denied(&self, worker: &mut Self::Worker, path: &PathAccess) {
+    fn visit_denied(&self, worker: &mut Self::Worker, path: &AccessPath) {
         let _ = (worker, path);
     }
 
     /// Called for a folder that the call may read and that could not be read.
-    fn visit_unreadable(&self, worker: &mut Self::Worker, folder: &PathAccess, why: UnreadableReason) {
+    fn visit_unreadable(&self, worker: &mut Self::Worker, folder: &AccessPath, why: UnreadableReason) {
         let _ = (worker, folder, why);
     }
 
     /// Called for an entry that the call may read.
-    fn visit_entry(&self, worker: &mut Self::Worker, entry: &WalkEntry<'_>, context: &Self::Context) -> Visit;
+    fn visit_entry(&self, worker: &mut Self::Worker, entry: &WalkEntry<'_>, context: &Self::Context) -> WalkControl;
 }
 
 /// Next action of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Visit {
+pub enum WalkControl {
     /// Continue, and enter the entry if it is a folder.
     Continue,
     /// Continue without entering the entry.
@@ -130,7 +130,7 @@ pub enum WalkEnd {
 /// A folder on a walk.
 #[derive(Debug)]
 pub struct WalkFolder<'a> {
-    path: &'a PathAccess,
+    path: &'a AccessPath,
     handle: BorrowedFd<'a>,
     names: &'a FolderEntryNames,
     reading: &'a FolderReadGrant<'a>,
@@ -140,7 +140,7 @@ pub struct WalkFolder<'a> {
 #[derive(Debug)]
 pub struct WalkEntry<'a> {
     name: &'a OsStr,
-    path: &'a PathAccess,
+    path: &'a AccessPath,
     start: usize,
     kind: FileKind,
     folder: BorrowedFd<'a>,
@@ -148,7 +148,7 @@ pub struct WalkEntry<'a> {
 
 impl WalkFolder<'_> {
     /// Returns both forms of the path.
-    pub fn path(&self) -> &PathAccess {
+    pub fn path(&self) -> &AccessPath {
         self.path
     }
 
@@ -160,7 +160,7 @@ impl WalkFolder<'_> {
     /// Returns at most `limit` bytes from the beginning of a file in the folder, or `None` if there is no readable
     /// file. No link is followed.
     pub fn read(&self, below: &str, limit: u64) -> Option<Vec<u8>> {
-        let path = PathAccess { lexical: self.path.lexical.join(below), real: self.path.real.join(below), tree: false };
+        let path = AccessPath { lexical: self.path.lexical.join(below), real: self.path.real.join(below), tree: false };
         if !self.reading.permits(&path) {
             return None;
         }
@@ -183,7 +183,7 @@ impl WalkEntry<'_> {
     }
 
     /// Returns both forms of the path.
-    pub fn path(&self) -> &PathAccess {
+    pub fn path(&self) -> &AccessPath {
         self.path
     }
 
@@ -326,7 +326,7 @@ impl<V: Visitor> Walk<'_, V> {
             return self.pool.end(WalkEnd::Time);
         }
         let start = self.start.path();
-        let path = PathAccess {
+        let path = AccessPath {
             lexical: joined(&start.lexical, &pending.below),
             real: joined(&start.real, &pending.below),
             tree: false,
@@ -355,7 +355,7 @@ impl<V: Visitor> Walk<'_, V> {
         self.pool.share(folder, count, |part| self.visit_part(part, &mut hand.worker));
     }
 
-    fn open_folder(&self, path: &PathAccess, below: &Path) -> io::Result<OwnedFd> {
+    fn open_folder(&self, path: &AccessPath, below: &Path) -> io::Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
         // Follows no link and enters no other file system, so that the checked path is the path that is read.
         let handle = open_beneath(self.start.handle(), below, flags, WITHOUT_LINKS | ResolveFlags::NO_XDEV)?;
@@ -364,7 +364,7 @@ impl<V: Visitor> Walk<'_, V> {
     }
 
     /// Visits some entries of a folder.
-    fn visit_part(&self, part: &pool::UnvisitedEntries<V::Context>, worker: &mut V::Worker) {
+    fn visit_part(&self, part: &pool::UnvisitedEntryRange<V::Context>, worker: &mut V::Worker) {
         let folder = &*part.folder;
         let mut path = entries::ChildPathBuffer::of(&folder.path);
         let start = entries::start_of_rest(&self.start.path().lexical);
@@ -388,15 +388,15 @@ impl<V: Visitor> Walk<'_, V> {
             let kind = if kind == FileKind::File && self.is_kernels { FileKind::KernelFile } else { kind };
             let entry = WalkEntry { name, path: path.get(), start, kind, folder: folder.handle.as_fd() };
             match self.visitor.visit_entry(worker, &entry, &folder.context) {
-                Visit::Continue if kind == FileKind::Folder && folder.depth < self.limits.depth => {
+                WalkControl::Continue if kind == FileKind::Folder && folder.depth < self.limits.depth => {
                     folders.push(pool::UnreadFolder {
                         below: entry.below().to_path_buf(),
                         depth: folder.depth + 1,
                         above: folder.context.clone(),
                     });
                 }
-                Visit::Continue | Visit::Skip => {}
-                Visit::Stop => {
+                WalkControl::Continue | WalkControl::Skip => {}
+                WalkControl::Stop => {
                     self.pool.end(WalkEnd::Visitor);
                     break;
                 }

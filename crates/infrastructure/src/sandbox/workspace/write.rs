@@ -2,7 +2,7 @@
 
 pub use crate::sandbox::workspace::write_target::{WriteOptions, WriteResult, WriteTarget};
 use crate::sandbox::workspace::{
-    draft::{Draft, TargetFolder, is_other_name, remove_folder},
+    draft::{FileChangeDraft, TargetFolder, is_other_name, remove_folder},
     facts::FileKind,
     file_handle::FileHandle,
     granted_workspace::GrantedWorkspace,
@@ -18,7 +18,7 @@ use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::Path,
 };
-use toolstead_domain::{Access, PathAccess};
+use toolstead_domain::{Access, AccessPath};
 
 impl GrantedWorkspace {
     /// Locks the target of a path for writing. Other calls that write to the same target wait.
@@ -43,7 +43,7 @@ impl<'a> WriteTarget<'a> {
             PathLocation::Inside(real) => real,
             PathLocation::Outside(real) => return Err(workspace.outside(lexical, real)),
         };
-        let path = PathAccess { lexical: lexical.to_path_buf(), real, tree: false };
+        let path = AccessPath { lexical: lexical.to_path_buf(), real, tree: false };
         granted.permitted(Access::WritePath(path.clone()))?;
         let busy = || PathError::Busy { path: lexical.to_path_buf() };
         let lock = workspace.locks.lock(&path.real, granted.stop()).ok_or_else(busy)?;
@@ -150,17 +150,17 @@ impl<'a> WriteTarget<'a> {
     /// attributes if the system permits.
     ///
     /// # Errors As for [`check`](Self::check), and the errors of the system.
-    pub fn prepare(&self, content: &[u8], options: WriteOptions) -> Result<Draft<'_>, PathError> {
+    pub fn prepare(&self, content: &[u8], options: WriteOptions) -> Result<FileChangeDraft<'_>, PathError> {
         self.check(options)?;
-        Draft::with_content(self, TargetFolder::of(self)?, content, options.mode)
+        FileChangeDraft::with_content(self, TargetFolder::of(self)?, content, options.mode)
     }
 
     /// Prepares the removal of the file.
     ///
     /// # Errors As for [`check_removal`](Self::check_removal).
-    pub fn prepare_removal(&self) -> Result<Draft<'_>, PathError> {
+    pub fn prepare_removal(&self) -> Result<FileChangeDraft<'_>, PathError> {
         self.check_removal()?;
-        Ok(Draft::without_content(self))
+        Ok(FileChangeDraft::without_content(self))
     }
 
     /// Removes at most this number of empty folders above the file, the nearest first. A root is not removed.

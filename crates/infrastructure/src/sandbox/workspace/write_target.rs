@@ -8,14 +8,14 @@ use std::{
     ffi::OsString,
     os::fd::{BorrowedFd, OwnedFd},
 };
-use toolstead_domain::PathAccess;
+use toolstead_domain::AccessPath;
 
 /// A target for writing, held by the handle of its folder. Meanwhile no other call writes to it, in any process of this
 /// user.
 #[derive(Debug)]
 pub struct WriteTarget<'a> {
     pub(super) granted: &'a GrantedWorkspace,
-    pub(super) path: PathAccess,
+    pub(super) path: AccessPath,
     /// Deepest existing folder of the path.
     pub(super) folder: OwnedFd,
     /// Names of the missing folders below `folder`, outermost first.
@@ -51,7 +51,7 @@ pub struct WriteResult {
 
 impl WriteTarget<'_> {
     /// Returns both forms of the path.
-    pub fn path(&self) -> &PathAccess {
+    pub fn path(&self) -> &AccessPath {
         &self.path
     }
 

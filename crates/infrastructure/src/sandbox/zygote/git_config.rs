@@ -13,7 +13,7 @@ const TOLD_KEYS: usize = 8;
 
 /// Result of checking a settings file.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum GitConfigCleanup {
+pub(super) enum GitConfigCheckResult {
     /// The file may stay unchanged.
     Fine,
     /// The file must be replaced by this text, from which the settings `out` were removed.
@@ -23,11 +23,11 @@ pub(super) enum GitConfigCleanup {
 }
 
 /// Removes refused settings from a text.
-pub(super) fn without(text: &[u8], is_refused: &dyn Fn(&GitSetting) -> bool) -> GitConfigCleanup {
-    let Some(found) = settings(text) else { return GitConfigCleanup::Unreadable };
+pub(super) fn without(text: &[u8], is_refused: &dyn Fn(&GitSetting) -> bool) -> GitConfigCheckResult {
+    let Some(found) = settings(text) else { return GitConfigCheckResult::Unreadable };
     let (refused, kept): (Vec<_>, Vec<_>) = found.into_iter().partition(|placed| is_refused(&placed.setting));
     if refused.is_empty() {
-        return GitConfigCleanup::Fine;
+        return GitConfigCheckResult::Fine;
     }
     let mut cleaned = Vec::with_capacity(text.len());
     let mut at = 0;
@@ -46,9 +46,9 @@ pub(super) fn without(text: &[u8], is_refused: &dyn Fn(&GitSetting) -> bool) -> 
     let is_rest = settings(&cleaned)
         .is_some_and(|left| left.iter().map(|placed| &placed.setting).eq(kept.iter().map(|placed| &placed.setting)));
     if !is_rest {
-        return GitConfigCleanup::Unreadable;
+        return GitConfigCheckResult::Unreadable;
     }
-    GitConfigCleanup::Without { text: cleaned, out: refused.into_iter().map(|placed| placed.setting).collect() }
+    GitConfigCheckResult::Without { text: cleaned, out: refused.into_iter().map(|placed| placed.setting).collect() }
 }
 
 /// Returns the keys of settings for a message: each once, and at most [`TOLD_KEYS`].

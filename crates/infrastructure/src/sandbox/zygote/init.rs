@@ -4,13 +4,13 @@
 use super::{
     filter::SyscallFilter,
     identity::{IdMapNamespaces, PayloadUser, clear_capabilities, drop_capabilities, unshare},
-    payload::{AccessiblePath, PayloadInputs, confine, enter_folder, execute},
-    protected::NameProtection,
+    payload::{AccessiblePath, PayloadForkInputs, confine, enter_folder, execute},
+    protected::RunNameProtection,
     request::{
-        Network, RunOrder, RunReport, RunRequest, StepFailure, StepResultExt, ZygoteCommand, receive, report, send,
-        unpacked,
+        Network, RunDescriptors, RunReport, RunRequest, StepFailure, StepResultExt, ZygoteCommand, receive, report,
+        send, unpacked,
     },
-    spawner::{ZygoteSetup, block, forget_signals},
+    spawner::{ZygoteStartState, block, forget_signals},
     stage,
     view::RootBuilder,
 };
@@ -66,7 +66,7 @@ pub(super) struct RunInputs<'a> {
     pub(super) request: RunRequest,
     pub(super) streams: [OwnedFd; 3],
     pub(super) filter: &'a SyscallFilter,
-    pub(super) settled: &'a ZygoteSetup,
+    pub(super) settled: &'a ZygoteStartState,
     pub(super) landlock: Option<ABI>,
 }
 
@@ -76,7 +76,7 @@ pub(super) struct NamespaceInitInputs<'a> {
     pub(super) identity: &'a PayloadUser,
     pub(super) maps: &'a IdMapNamespaces,
     pub(super) filter: &'a SyscallFilter,
-    pub(super) settled: &'a ZygoteSetup,
+    pub(super) settled: &'a ZygoteStartState,
     pub(super) landlock: Option<ABI>,
     /// Control group of the run, where groups can be created.
     pub(super) group: Option<&'a ControlGroupHandle>,
@@ -95,7 +95,7 @@ pub(super) struct PreparedRun<'a> {
     /// Listening sockets that are passed to the runtime.
     pub(super) listeners: Vec<OwnedFd>,
     /// Guard of protected names, if the run may change some of them.
-    pub(super) protected: Option<NameProtection>,
+    pub(super) protected: Option<RunNameProtection>,
     /// Control group of the payload.
     pub(super) group: Option<&'a ControlGroupHandle>,
     pub(super) payload: WaitingPayload,
@@ -134,7 +134,7 @@ pub(super) fn run<'a>(
     // names are undone.
     let lived = catch_unwind(AssertUnwindSafe(|| live(birth, socket, &signals, listeners, payload, group)));
     end_all(group);
-    let aftermath = protected.as_ref().map(NameProtection::undo).unwrap_or_default();
+    let aftermath = protected.as_ref().map(RunNameProtection::undo).unwrap_or_default();
     // A run that begins once this one is reported must not count it as running.
     drop(protected);
     match lived.unwrap_or(Ok(PayloadEnd::KILLED)) {
@@ -252,7 +252,9 @@ impl<'a> NamespaceInitInputs<'a> {
             // reason.
             signal_peer(&orders);
         }
-        let Some(RunOrder { order, socket, streams, network, scratch }) = RunOrder::receive(&orders) else { return 0 };
+        let Some(RunDescriptors { order, socket, streams, network, scratch }) = RunDescriptors::receive(&orders) else {
+            return 0;
+        };
         drop(orders);
         let request = match read_request(&order) {
             Ok(request) => request,
@@ -337,7 +339,7 @@ impl<'a> NamespaceInitInputs<'a> {
         };
         view.show(request, self.maps, &scratch)?;
         let tools = request.offers_tools.then(|| view.offer_tools()).transpose()?;
-        let protected = Some(NameProtection::guard(&mut view, request)?);
+        let protected = Some(RunNameProtection::guard(&mut view, request)?);
         // A user namespace cannot be created while another root is mounted on top of the process's own root.
         let _ = wait_for_peer(&word, "begin");
         view.enter()?;
@@ -513,7 +515,7 @@ pub(super) fn payload(
         birth.filter.apply().map_err(io::Error::other).step(|| "put the filter of system calls in place".into())?;
         let places = places()?;
         let (settled, landlock, streams) = (birth.settled, birth.landlock, &birth.streams);
-        confine(&birth.request, &PayloadInputs { settled, landlock, places: &places, streams })?;
+        confine(&birth.request, &PayloadForkInputs { settled, landlock, places: &places, streams })?;
         wait_for_peer(begun, "begin")?;
         enter_folder(&birth.request)
     };

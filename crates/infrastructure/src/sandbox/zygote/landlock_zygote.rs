@@ -23,14 +23,14 @@ use super::{
     payload::part,
     request::{RunReport, RunRequest, StepFailure, StepResultExt, report},
     sessions::{SandboxSession, SandboxSessions},
-    spawner::{Spawner, ZygoteSetup, close_all_but, landlock, set_up_zygote},
+    spawner::{Spawner, ZygoteStartState, close_all_but, landlock, set_up_zygote},
 };
 use landlock::ABI;
 use rustix::process::{
     DumpableBehavior, Pid, Signal, WaitOptions, geteuid, getpid, getppid, set_child_subreaper, set_dumpable_behavior,
     set_parent_process_death_signal, test_kill_process, waitpid,
 };
-use scratch::Scratch;
+use scratch::ScratchFolder;
 use std::{
     io,
     os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd},
@@ -43,10 +43,10 @@ use tasks::UserProcessCounter;
 pub(super) struct LandlockZygote {
     filter: SyscallFilter,
     landlock: ABI,
-    settled: ZygoteSetup,
+    settled: ZygoteStartState,
     /// Real path of the folder for temporary files.
     temporary: PathBuf,
-    sessions: SandboxSessions<Scratch>,
+    sessions: SandboxSessions<ScratchFolder>,
     tasks: UserProcessCounter,
 }
 
@@ -87,13 +87,13 @@ impl LandlockZygote {
         if let Some(idle) = self.sessions.make_room()? {
             close_session(idle);
         }
-        let scratch = Scratch::make(&self.temporary, &request.settings)?;
+        let scratch = ScratchFolder::make(&self.temporary, &request.settings)?;
         Ok(self.sessions.open(key, scratch))
     }
 }
 
 /// Releases a session once its runs have ended, without waiting for that.
-fn close_session(SandboxSession { shared, runs, .. }: SandboxSession<Scratch>) {
+fn close_session(SandboxSession { shared, runs, .. }: SandboxSession<ScratchFolder>) {
     let kept: Vec<_> = runs.iter().map(AsRawFd::as_raw_fd).chain([shared.descriptor()]).collect();
     // If no child process can be started, the files remain, because this process must not wait for the runs.
     let _ = run_in_child(&kept, || {
@@ -139,7 +139,7 @@ impl Spawner for LandlockZygote {
         let session = request.session.clone().map(|key| self.session(key, &request)).transpose()?;
         let own = match session {
             Some(_) => None,
-            None => Some(Scratch::make(&self.temporary, &request.settings)?),
+            None => Some(ScratchFolder::make(&self.temporary, &request.settings)?),
         };
         let shared = session.map(|place| &self.sessions.list[place].shared);
         if let Some(scratch) = own.as_ref().or(shared) {
@@ -174,7 +174,7 @@ impl Spawner for LandlockZygote {
 }
 
 /// Forks a keeper, which never returns from this function. `own` is the folder that only this run writes to.
-fn clone(birth: RunInputs<'_>, socket: OwnedFd, own: Option<&Scratch>) -> io::Result<(Pid, OwnedFd)> {
+fn clone(birth: RunInputs<'_>, socket: OwnedFd, own: Option<&ScratchFolder>) -> io::Result<(Pid, OwnedFd)> {
     let mut process: libc::c_int = -1;
     // Not clone3, which the filters of containers refuse.
     let flags = libc::CLONE_PIDFD | libc::SIGCHLD;
@@ -199,7 +199,7 @@ fn clone(birth: RunInputs<'_>, socket: OwnedFd, own: Option<&Scratch>) -> io::Re
 }
 
 /// Runs a keeper. Returns its exit code.
-fn run_keeper(birth: RunInputs<'_>, socket: OwnedFd, own: Option<&Scratch>, zygote: Pid) -> i32 {
+fn run_keeper(birth: RunInputs<'_>, socket: OwnedFd, own: Option<&ScratchFolder>, zygote: Pid) -> i32 {
     let keeper = getpid();
     let fork = || {
         // SAFETY: no handler is passed; this process has one thread, so that the child finds no lock held.

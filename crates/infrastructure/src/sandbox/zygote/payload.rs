@@ -1,8 +1,8 @@
 //! The last steps of a payload, from the fork to its program.
 
 use super::{
-    request::{Program, RunRequest, StepFailure, StepResultExt},
-    spawner::{IGNORED, ZygoteSetup},
+    request::{ProgramLocation, RunRequest, StepFailure, StepResultExt},
+    spawner::{IGNORED, ZygoteStartState},
 };
 use landlock::{
     ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, RestrictionStatus, Ruleset, RulesetAttr,
@@ -29,15 +29,15 @@ const QUEUED_BYTES: u64 = 800 << 10;
 
 /// Data that a payload needs besides the request, prepared before the fork.
 #[derive(Debug)]
-pub(super) struct PayloadInputs<'a> {
-    pub(super) settled: &'a ZygoteSetup,
+pub(super) struct PayloadForkInputs<'a> {
+    pub(super) settled: &'a ZygoteStartState,
     pub(super) landlock: Option<ABI>,
     pub(super) places: &'a [AccessiblePath],
     pub(super) streams: &'a [OwnedFd; 3],
 }
 
 /// Drops all rights that the program must not have.
-pub(super) fn confine(request: &RunRequest, tools: &PayloadInputs<'_>) -> Result<(), StepFailure> {
+pub(super) fn confine(request: &RunRequest, tools: &PayloadForkInputs<'_>) -> Result<(), StepFailure> {
     umask(tools.settled.usual_mask);
     setsid().step(|| "make a session".into())?;
     if request.terminal {
@@ -60,7 +60,7 @@ pub(super) fn confine(request: &RunRequest, tools: &PayloadInputs<'_>) -> Result
         limit(resource, most).step(|| "set the limits of memory, processes and files".into())?;
     }
     if let Some(abi) = tools.landlock {
-        let own_program = matches!(request.program, Program::Own).then_some(&tools.settled.own_program);
+        let own_program = matches!(request.program, ProgramLocation::Own).then_some(&tools.settled.own_program);
         landlock(tools.places, abi, own_program, tools.streams)?;
     }
     // Marked, not closed, because the pipe that reports a failed exec is among them.
@@ -176,16 +176,16 @@ fn enforced(restricted: Result<RestrictionStatus, RulesetError>) -> Result<(), S
 }
 
 /// Replaces this process by the program. Returns only on failure.
-pub(super) fn execute(request: &RunRequest, settled: &ZygoteSetup) -> StepFailure {
+pub(super) fn execute(request: &RunRequest, settled: &ZygoteStartState) -> StepFailure {
     let own_program = settled.own_program.as_raw_fd();
     let step = || match &request.program {
-        Program::Own => "start the runtime's own program".to_owned(),
-        Program::At(path) => format!("start `{}`", path.display()),
+        ProgramLocation::Own => "start the runtime's own program".to_owned(),
+        ProgramLocation::At(path) => format!("start `{}`", path.display()),
     };
     let texts = || -> io::Result<_> {
         let name = match &request.program {
-            Program::Own => c"toolstead".to_owned(),
-            Program::At(path) => CString::new(path.as_os_str().as_encoded_bytes())?,
+            ProgramLocation::Own => c"toolstead".to_owned(),
+            ProgramLocation::At(path) => CString::new(path.as_os_str().as_encoded_bytes())?,
         };
         let args = request.args.iter().map(|text| CString::new(text.as_str()));
         let args = [Ok(name.clone())].into_iter().chain(args).collect::<Result<Vec<_>, _>>()?;
@@ -203,8 +203,8 @@ pub(super) fn execute(request: &RunRequest, settled: &ZygoteSetup) -> StepFailur
     // SAFETY: the texts and both lists end with a null and live until the call has replaced this process or failed.
     unsafe {
         match &request.program {
-            Program::At(_) => libc::execve(name.as_ptr(), args.as_ptr(), environment.as_ptr()),
-            Program::Own => {
+            ProgramLocation::At(_) => libc::execve(name.as_ptr(), args.as_ptr(), environment.as_ptr()),
+            ProgramLocation::Own => {
                 let flags = libc::AT_EMPTY_PATH;
                 let place = c"".as_ptr();
                 libc::syscall(libc::SYS_execveat, own_program, place, args.as_ptr(), environment.as_ptr(), flags)

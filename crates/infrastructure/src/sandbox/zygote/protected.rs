@@ -77,14 +77,14 @@ pub(super) const MARKS: [&str; 4] = ["HEAD", "objects", "refs", "commondir"];
 
 /// Names that are watched during a run, and restored after it.
 #[derive(Debug)]
-pub(super) struct NameProtection {
+pub(super) struct RunNameProtection {
     ground: WritablePaths,
     roots: Vec<ProtectedRoot>,
 }
 
 /// Context and result of checking one root after a run.
 #[derive(Debug)]
-struct UndoContext<'a> {
+struct RootUndoContext<'a> {
     ground: &'a WritablePaths,
     known: &'a KnownEntries,
     report: &'a mut ProtectedChanges,
@@ -133,7 +133,7 @@ enum RootRepository {
     Without(Vec<&'static str>),
 }
 
-impl NameProtection {
+impl RunNameProtection {
     /// Makes existing names read-only and records missing ones. A symbolic link at a protected name fails the run,
     /// because its target could not be held.
     pub(super) fn guard(view: &mut RootBuilder<'_>, request: &RunRequest) -> Result<Self, StepFailure> {
@@ -159,7 +159,8 @@ impl NameProtection {
     pub(super) fn undo(&self) -> ProtectedChanges {
         let (mut cleanup, mut patience) = (ProtectedChanges::default(), PATIENCE);
         for root in &self.roots {
-            let mut account = UndoContext { ground: &self.ground, known: &root.known, report: &mut cleanup, patience };
+            let mut account =
+                RootUndoContext { ground: &self.ground, known: &root.known, report: &mut cleanup, patience };
             let undone = root.undo(&mut account);
             patience = account.patience;
             if let Err(error) = undone {
@@ -241,7 +242,7 @@ impl ProtectedRoot {
         Ok(Self { top, known, closed, missing, git, bare })
     }
 
-    fn undo(&self, account: &mut UndoContext<'_>) -> io::Result<()> {
+    fn undo(&self, account: &mut RootUndoContext<'_>) -> io::Result<()> {
         let top = self.top.try_clone()?.opened();
         for name in &self.missing {
             set_aside(&top, name, account.report);
@@ -279,7 +280,7 @@ impl ProtectedRoot {
         Ok(())
     }
 
-    fn undo_git(&self, top: &FolderHandle, account: &mut UndoContext<'_>) -> io::Result<()> {
+    fn undo_git(&self, top: &FolderHandle, account: &mut RootUndoContext<'_>) -> io::Result<()> {
         match &self.git {
             GitState::ReadOnly(led) => {
                 for LinkedRepository(path, repository) in led {

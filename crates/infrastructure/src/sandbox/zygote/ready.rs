@@ -3,7 +3,7 @@
 //! Creating the namespaces and the part of the root that all runs see takes about as long as everything else. Therefore
 //! the zygote always keeps one init that has done this. It holds no data of a run, and serves a single one.
 
-use super::{init::NamespaceInitInputs, request::RunOrder, sessions::lives, spawner::close_all_but};
+use super::{init::NamespaceInitInputs, request::RunDescriptors, sessions::lives, spawner::close_all_but};
 use crate::sandbox::control_group::ControlGroupHandle;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -30,12 +30,12 @@ pub(super) struct ReadyInit {
     /// Socket on which the init receives its run. It becomes readable only if the init is unusable: it failed to start,
     /// or it or its payload has ended.
     orders: OwnedFd,
-    origin: SourceState,
+    origin: InitSourceStamp,
 }
 
 /// State of the sources that an init was copied from.
 #[derive(Debug)]
-struct SourceState {
+struct InitSourceStamp {
     /// Mount table, which has a priority event once anything is mounted or unmounted.
     mounts: File,
     /// Time of the last change to the entries of the root.
@@ -47,7 +47,7 @@ struct SourceState {
 impl ReadyInit {
     /// Forks an init in namespaces of its own, with only the descriptors that every run needs.
     pub(super) fn fork(namespaced: NamespaceInitInputs<'_>, group: Option<ControlGroupHandle>) -> io::Result<Self> {
-        let origin = SourceState::now(namespaced.maps.len())?;
+        let origin = InitSourceStamp::now(namespaced.maps.len())?;
         let (orders, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         let namespaced = NamespaceInitInputs { group: group.as_ref(), ..namespaced };
         let (pid, process) = clone(&namespaced, theirs)?;
@@ -70,12 +70,12 @@ impl ReadyInit {
     }
 
     /// Passes a run to the init, which belongs to that run from now on.
-    pub(super) fn begin(&self, run: &RunOrder) -> io::Result<()> {
+    pub(super) fn begin(&self, run: &RunDescriptors) -> io::Result<()> {
         run.send(&self.orders)
     }
 }
 
-impl SourceState {
+impl InitSourceStamp {
     fn now(maps: usize) -> io::Result<Self> {
         Ok(Self { mounts: File::open("/proc/self/mountinfo")?, top: top()?, maps })
     }

@@ -62,7 +62,7 @@ pub(in crate::sandbox) enum ZygoteCommand {
 /// Request for one run, with every path resolved.
 #[derive(Debug, Serialize, Deserialize)]
 pub(in crate::sandbox) struct RunRequest {
-    pub(in crate::sandbox) program: Program,
+    pub(in crate::sandbox) program: ProgramLocation,
     pub(in crate::sandbox) args: Vec<String>,
     pub(in crate::sandbox) environment: BTreeMap<String, String>,
     #[serde(with = "paths")]
@@ -100,7 +100,7 @@ pub(in crate::sandbox) struct RunRequest {
 
 /// A run, as its init receives it.
 #[derive(Debug)]
-pub(super) struct RunOrder {
+pub(super) struct RunDescriptors {
     pub(super) order: OwnedFd,
     pub(super) socket: OwnedFd,
     pub(super) streams: [OwnedFd; 3],
@@ -112,7 +112,7 @@ pub(super) struct RunOrder {
 
 /// Program to execute.
 #[derive(Debug, Serialize, Deserialize)]
-pub(in crate::sandbox) enum Program {
+pub(in crate::sandbox) enum ProgramLocation {
     /// The runtime's own program.
     Own,
     /// The program at this path.
@@ -252,7 +252,7 @@ impl<T, E: Into<io::Error>> StepResultExt<T> for Result<T, E> {
     }
 }
 
-impl RunOrder {
+impl RunDescriptors {
     /// Sends the run to an init.
     pub(super) fn send(&self, orders: &OwnedFd) -> io::Result<()> {
         let Self { order, socket, streams, network, scratch } = self;

@@ -7,11 +7,11 @@ use super::{
     landlock_zygote::LandlockZygote,
     ready::ReadyInit,
     request::{
-        Network, RunOrder, RunReport, RunRequest, StepFailure, StepResultExt, ZygoteCommand, receive, report, send,
-        unpacked,
+        Network, RunDescriptors, RunReport, RunRequest, StepFailure, StepResultExt, ZygoteCommand, receive, report,
+        send, unpacked,
     },
     sessions::{SandboxSession, SandboxSessions, lives},
-    spawner::{Spawner, ZygoteSetup, landlock, set_up_zygote},
+    spawner::{Spawner, ZygoteStartState, landlock, set_up_zygote},
     stage,
 };
 use crate::sandbox::{
@@ -38,11 +38,11 @@ const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
 const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// Zygote of runs with namespaces.
-struct NamespaceZygote {
+struct NamespaceSpawner {
     identity: PayloadUser,
     filter: SyscallFilter,
     landlock: Option<ABI>,
-    settled: ZygoteSetup,
+    settled: ZygoteStartState,
     maps: IdMapNamespaces,
     /// Parent of control groups, if these can be created.
     groups: Option<ControlGroups>,
@@ -69,7 +69,7 @@ struct SessionResources {
 /// files, runs have no namespaces.
 pub(super) fn serve(temporary: Option<PathBuf>) -> i32 {
     match temporary {
-        None => serve_with(NamespaceZygote::prepare()),
+        None => serve_with(NamespaceSpawner::prepare()),
         Some(folder) => serve_with(LandlockZygote::prepare(folder)),
     }
 }
@@ -133,7 +133,7 @@ fn obey(zygote: &mut impl Spawner, mut descriptors: Vec<OwnedFd>) {
     }
 }
 
-impl NamespaceZygote {
+impl NamespaceSpawner {
     fn prepare() -> Result<Self, StepFailure> {
         let step = || "start the sandbox's process".to_owned();
         set_parent_process_death_signal(Some(Signal::KILL)).step(step)?;
@@ -194,7 +194,7 @@ impl NamespaceZygote {
     }
 
     /// Passes this run to the waiting init. Creates an init if there is none or it is outdated.
-    fn begin(&mut self, run: &RunOrder, limits: ControlGroupLimits) -> Result<ReadyInit, StepFailure> {
+    fn begin(&mut self, run: &RunDescriptors, limits: ControlGroupLimits) -> Result<ReadyInit, StepFailure> {
         let maps = self.maps.len();
         if let Some(ready) = self.ready.take().filter(|ready| ready.is_current(maps)) {
             self.bound(&ready, limits)?;
@@ -242,7 +242,7 @@ fn close_session(session: SandboxSession<SessionResources>) {
     let _ = fs::remove_dir(&session.shared.scratch);
 }
 
-impl Spawner for NamespaceZygote {
+impl Spawner for NamespaceSpawner {
     fn launch(
         &mut self,
         request: RunRequest,
@@ -279,7 +279,7 @@ impl Spawner for NamespaceZygote {
         };
         let scratch = session.map(|place| self.sessions.list[place].shared.scratch.clone());
         let socket_of_init = socket.try_clone().step(|| "start a process".into())?;
-        let run = RunOrder { order, socket: socket_of_init, streams, network, scratch };
+        let run = RunDescriptors { order, socket: socket_of_init, streams, network, scratch };
         let ReadyInit { pid, process, .. } = self.begin(&run, limits)?;
         drop(run);
         if let Some(place) = session {

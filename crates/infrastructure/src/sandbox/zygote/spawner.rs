@@ -45,7 +45,7 @@ pub(super) trait Spawner {
 
 /// State at the start of a zygote that its payloads need.
 #[derive(Debug)]
-pub(super) struct ZygoteSetup {
+pub(super) struct ZygoteStartState {
     /// Descriptor of this program.
     pub(super) own_program: OwnedFd,
     /// File mode mask of the user.
@@ -53,7 +53,7 @@ pub(super) struct ZygoteSetup {
 }
 
 /// Does the setup that every zygote begins with.
-pub(super) fn set_up_zygote() -> io::Result<ZygoteSetup> {
+pub(super) fn set_up_zygote() -> io::Result<ZygoteStartState> {
     // A program would inherit the ignored signals of the runtime or its parent. A broken pipe must not end this
     // process. The kernel reaps inits, whose sockets report their end.
     unsafe {
@@ -71,7 +71,7 @@ pub(super) fn set_up_zygote() -> io::Result<ZygoteSetup> {
     // sockets. `setsid` fails only for a process that already leads a group.
     let _ = setsid();
     block(&UNHEARD);
-    Ok(ZygoteSetup { own_program: File::open("/proc/self/exe")?.into(), usual_mask })
+    Ok(ZygoteStartState { own_program: File::open("/proc/self/exe")?.into(), usual_mask })
 }
 
 /// Blocks these signals in this process and its children until they wait for them. Payloads unblock all signals.

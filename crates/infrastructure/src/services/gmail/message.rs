@@ -26,7 +26,7 @@ const ID_CHARACTERS: usize = 2_000;
 const HEADER_BYTES: usize = 64 << 10;
 /// Maximum size of a message within a message, in bytes, if its parts are not listed by Gmail.
 const NESTED_BYTES: usize = 8 << 20;
-/// Maximum number of headers `PartContent-Type` in it. Each nesting level needs one, and the levels are dropped
+/// Maximum number of headers `PartContentSource-Type` in it. Each nesting level needs one, and the levels are dropped
 /// recursively.
 const NESTED_TYPES: usize = 200;
 
@@ -87,16 +87,16 @@ pub struct MessageHeaders {
 #[derive(Debug, Clone, PartialEq)]
 pub enum BodyPiece {
     /// Plain text.
-    Text(PartContent),
+    Text(PartContentSource),
     /// HTML.
-    Html(PartContent),
+    Html(PartContentSource),
     /// Heading of a message within the message; its pieces follow.
     Forwarded(MessageHeaders),
 }
 
 /// The content of a part.
 #[derive(Debug, Clone, PartialEq)]
-pub enum PartContent {
+pub enum PartContentSource {
     /// The content is included in the message.
     Here {
         /// The bytes.
@@ -123,10 +123,10 @@ pub struct Attachment {
     /// Its size in bytes, as reported by Gmail.
     pub size: u64,
     /// Its content.
-    pub content: PartContent,
+    pub content: PartContentSource,
 }
 
-impl PartContent {
+impl PartContentSource {
     /// Decodes the bytes of this content.
     pub fn text(&self, bytes: &[u8]) -> String {
         let (Self::Here { charset, .. } | Self::Elsewhere { charset, .. }) = self;
@@ -236,14 +236,14 @@ impl Part<'_> {
         !self.name.is_empty() || parameters(&header(self.value, "Content-Disposition")).0 == "attachment"
     }
 
-    fn content(&self) -> Option<PartContent> {
+    fn content(&self) -> Option<PartContentSource> {
         let body = self.value.get("body")?;
         let charset = parameters(&header(self.value, "Content-Type")).1;
         if let Some(data) = body.get("data").and_then(Value::as_str).filter(|data| !data.is_empty()) {
-            return Some(PartContent::Here { bytes: decoded(data)?, charset });
+            return Some(PartContentSource::Here { bytes: decoded(data)?, charset });
         }
         let id = body.get("attachmentId")?.as_str().filter(|id| is_id(id))?.to_owned();
-        Some(PartContent::Elsewhere { id, charset })
+        Some(PartContentSource::Elsewhere { id, charset })
     }
 
     fn piece(&self) -> Option<BodyPiece> {
@@ -297,8 +297,8 @@ fn best(parts: &[Part<'_>], within: Vec<(usize, Vec<BodyPiece>)>) -> Vec<BodyPie
 }
 
 /// Returns the text and the attachments of a message that is included as bytes, and of the messages in it.
-fn nested(content: &PartContent) -> Option<(Vec<BodyPiece>, Vec<Attachment>)> {
-    let PartContent::Here { bytes, .. } = content else { return None };
+fn nested(content: &PartContentSource) -> Option<(Vec<BodyPiece>, Vec<Attachment>)> {
+    let PartContentSource::Here { bytes, .. } = content else { return None };
     if bytes.len() > NESTED_BYTES || types_in(bytes) > NESTED_TYPES {
         return None;
     }
@@ -314,7 +314,7 @@ fn nested(content: &PartContent) -> Option<(Vec<BodyPiece>, Vec<Attachment>)> {
             subject: one_line(message.subject().unwrap_or_default(), HEADER_CHARACTERS),
         }));
         for part in message.html_bodies().take(PARTS) {
-            let here = |text: &str| PartContent::Here { bytes: text.as_bytes().to_vec(), charset: None };
+            let here = |text: &str| PartContentSource::Here { bytes: text.as_bytes().to_vec(), charset: None };
             match &part.body {
                 PartType::Html(html) => pieces.push(BodyPiece::Html(here(html))),
                 PartType::Text(text) => pieces.push(BodyPiece::Text(here(text))),
@@ -333,7 +333,7 @@ fn nested(content: &PartContent) -> Option<(Vec<BodyPiece>, Vec<Attachment>)> {
                 name: file_name(part.attachment_name().unwrap_or_default()),
                 mime: mime(&kind.unwrap_or_default()),
                 size: part.contents().len() as u64,
-                content: PartContent::Here { bytes: part.contents().to_vec(), charset: None },
+                content: PartContentSource::Here { bytes: part.contents().to_vec(), charset: None },
             });
         }
         open.extend(inner.into_iter().rev());
@@ -341,7 +341,7 @@ fn nested(content: &PartContent) -> Option<(Vec<BodyPiece>, Vec<Attachment>)> {
     Some((pieces, attachments))
 }
 
-/// Returns an upper bound of the number of headers `PartContent-Type` in a raw message: the parser also ignores blanks in a
+/// Returns an upper bound of the number of headers `PartContentSource-Type` in a raw message: the parser also ignores blanks in a
 /// name.
 fn types_in(bytes: &[u8]) -> usize {
     let name = b"content-type";
@@ -397,7 +397,7 @@ fn shown(addresses: &Address<'_>) -> Vec<String> {
     addresses.iter().take(ADDRESSES).map(one).filter(|one| !one.is_empty()).collect()
 }
 
-/// Returns the first word of a `PartContent-Type` or `PartContent-Disposition`, and its character set.
+/// Returns the first word of a `PartContentSource-Type` or `PartContentSource-Disposition`, and its character set.
 fn parameters(value: &str) -> (String, Option<String>) {
     let line = format!("Content-Type: {}\r\n\r\n", value.replace(['\r', '\n'], " "));
     let parsed = MessageParser::default().parse_headers(line.as_bytes());

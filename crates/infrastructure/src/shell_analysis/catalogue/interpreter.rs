@@ -1,6 +1,6 @@
 //! One program that runs texts in another language.
 
-use super::options::{self, OptionValue::Module, ShortOptions};
+use super::options::{self, OptionValueKind::Module, ShortOptions};
 
 /// Syntax of the arguments of an interpreter.
 #[derive(Debug, Clone, Copy)]

@@ -3,7 +3,7 @@
 use super::{
     interpreter::{InterpreterSyntax, OperandKind},
     options::{
-        OptionValue::{
+        OptionValueKind::{
             Ends, File, Input, Library, Module, Nothing, Number, NumberOrRest, Rest, Setting, Text, TextWithArguments,
             Value,
         },

@@ -3,7 +3,7 @@
 
 /// Value that an option takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OptionValue {
+pub(crate) enum OptionValueKind {
     Nothing,
     /// No value. The interpreter prints information or checks the script, and ends.
     Ends,
@@ -32,12 +32,12 @@ pub(crate) enum OptionValue {
 }
 
 /// Letters of the short options of an interpreter, by the value that they take.
-pub(crate) type ShortOptions = &'static [(OptionValue, &'static str)];
+pub(crate) type ShortOptions = &'static [(OptionValueKind, &'static str)];
 
 /// Long options of all interpreters. A name that ends with `*` is a prefix.
-const LONG: &[(OptionValue, &[&str])] = &[
+const LONG: &[(OptionValueKind, &[&str])] = &[
     (
-        OptionValue::Nothing,
+        OptionValueKind::Nothing,
         &[
             "abort-on-uncaught-exception",
             "check",
@@ -80,10 +80,10 @@ const LONG: &[(OptionValue, &[&str])] = &[
             "yjit",
         ],
     ),
-    (OptionValue::Ends, &["help", "list", "syntax-check", "test", "version"]),
-    (OptionValue::Input, &["interactive", "persist"]),
+    (OptionValueKind::Ends, &["help", "list", "syntax-check", "test", "version"]),
+    (OptionValueKind::Input, &["interactive", "persist"]),
     (
-        OptionValue::Value,
+        OptionValueKind::Value,
         &[
             "backtrace-limit",
             "check-hash-based-pycs",
@@ -111,9 +111,9 @@ const LONG: &[(OptionValue, &[&str])] = &[
             "username",
         ],
     ),
-    (OptionValue::Library, &["experimental-loader", "import", "load", "loader", "preload", "require"]),
+    (OptionValueKind::Library, &["experimental-loader", "import", "load", "loader", "preload", "require"]),
     (
-        OptionValue::Setting,
+        OptionValueKind::Setting,
         &[
             "define",
             "env-file",
@@ -125,9 +125,9 @@ const LONG: &[(OptionValue, &[&str])] = &[
             "zend-extension",
         ],
     ),
-    (OptionValue::File, &["exec", "file", "include", "process-file", "script"]),
+    (OptionValueKind::File, &["exec", "file", "include", "process-file", "script"]),
     (
-        OptionValue::Text,
+        OptionValueKind::Text,
         &[
             "command",
             "eval",
@@ -148,7 +148,7 @@ const LONG: &[(OptionValue, &[&str])] = &[
 #[derive(Debug, Default)]
 pub(crate) struct ShortOptionGroup<'w> {
     /// Value that the last letter takes, or `None` if that is unknown.
-    pub(crate) takes: Option<OptionValue>,
+    pub(crate) takes: Option<OptionValueKind>,
     /// Value in the same word.
     pub(crate) value: Option<&'w str>,
     pub(crate) asks: bool,
@@ -165,38 +165,38 @@ impl<'w> ShortOptionGroup<'w> {
         read
     }
 
-    fn last(&mut self, letters: ShortOptions, group: &'w str) -> (Option<OptionValue>, Option<&'w str>) {
+    fn last(&mut self, letters: ShortOptions, group: &'w str) -> (Option<OptionValueKind>, Option<&'w str>) {
         let mut rest = group;
         while let Some(letter) = rest.chars().next() {
             rest = &rest[letter.len_utf8()..];
             let takes = letter_takes(letters, letter);
             match takes {
-                Some(OptionValue::Nothing) => {}
-                Some(OptionValue::Ends) => self.ends = true,
-                Some(OptionValue::Input) => self.asks = true,
-                Some(OptionValue::Number) => rest = behind_number(rest),
-                Some(OptionValue::NumberOrRest) if rest.starts_with(|c: char| c.is_ascii_digit()) => {
+                Some(OptionValueKind::Nothing) => {}
+                Some(OptionValueKind::Ends) => self.ends = true,
+                Some(OptionValueKind::Input) => self.asks = true,
+                Some(OptionValueKind::Number) => rest = behind_number(rest),
+                Some(OptionValueKind::NumberOrRest) if rest.starts_with(|c: char| c.is_ascii_digit()) => {
                     rest = behind_number(rest);
                 }
-                Some(OptionValue::NumberOrRest | OptionValue::Rest) => {
+                Some(OptionValueKind::NumberOrRest | OptionValueKind::Rest) => {
                     // Perl reads the text after a blank as further options.
                     self.unsure |= rest.contains(char::is_whitespace);
-                    return (Some(OptionValue::Rest), None);
+                    return (Some(OptionValueKind::Rest), None);
                 }
                 // `-pe`: both letters apply to the same text.
-                Some(OptionValue::Text) if !rest.is_empty() && rest.chars().all(|c| is_text(letters, c)) => {}
+                Some(OptionValueKind::Text) if !rest.is_empty() && rest.chars().all(|c| is_text(letters, c)) => {}
                 Some(_) => return (takes, Some(rest).filter(|rest| !rest.is_empty())),
                 None => {
                     // For an interpreter without groups of letters, the remaining characters are the rest of one
                     // option.
-                    let has_groups = letters.iter().any(|(takes, _)| *takes == OptionValue::Nothing);
-                    let asks = |c| letter_takes(letters, c) == Some(OptionValue::Input);
+                    let has_groups = letters.iter().any(|(takes, _)| *takes == OptionValueKind::Nothing);
+                    let asks = |c| letter_takes(letters, c) == Some(OptionValueKind::Input);
                     self.asks |= has_groups && rest.chars().any(asks);
                     return (None, Some(rest).filter(|rest| !rest.is_empty()));
                 }
             }
         }
-        (Some(OptionValue::Nothing), None)
+        (Some(OptionValueKind::Nothing), None)
     }
 }
 
@@ -213,33 +213,33 @@ pub(crate) fn takes_next_word(letters: ShortOptions, option: &str) -> Option<boo
     };
     let of_itself = match takes? {
         // `node --test` takes files as operands.
-        OptionValue::Ends => return None,
-        OptionValue::Nothing
-        | OptionValue::Input
-        | OptionValue::Number
-        | OptionValue::NumberOrRest
-        | OptionValue::Rest => false,
-        OptionValue::Value
-        | OptionValue::Library
-        | OptionValue::Setting
-        | OptionValue::File
-        | OptionValue::Text
-        | OptionValue::TextWithArguments
-        | OptionValue::Module => true,
+        OptionValueKind::Ends => return None,
+        OptionValueKind::Nothing
+        | OptionValueKind::Input
+        | OptionValueKind::Number
+        | OptionValueKind::NumberOrRest
+        | OptionValueKind::Rest => false,
+        OptionValueKind::Value
+        | OptionValueKind::Library
+        | OptionValueKind::Setting
+        | OptionValueKind::File
+        | OptionValueKind::Text
+        | OptionValueKind::TextWithArguments
+        | OptionValueKind::Module => true,
     };
     Some(of_itself && value.is_none())
 }
 
-fn letter_takes(letters: ShortOptions, letter: char) -> Option<OptionValue> {
+fn letter_takes(letters: ShortOptions, letter: char) -> Option<OptionValueKind> {
     letters.iter().find(|(_, group)| group.contains(letter)).map(|(takes, _)| *takes)
 }
 
 fn is_text(letters: ShortOptions, letter: char) -> bool {
-    letter_takes(letters, letter) == Some(OptionValue::Text)
+    letter_takes(letters, letter) == Some(OptionValueKind::Text)
 }
 
 /// Returns the value that a long option takes. Node accepts `_` for `-`.
-pub(crate) fn long_takes(name: &str) -> Option<OptionValue> {
+pub(crate) fn long_takes(name: &str) -> Option<OptionValueKind> {
     let name = name.replace('_', "-");
     let is = |known: &&str| match known.strip_suffix('*') {
         Some(start) => name.starts_with(start),

@@ -1,6 +1,6 @@
 //! One program of the catalogue.
 
-use super::{interpreter::InterpreterSyntax, risks::Risks, subcommands::Subcommands};
+use super::{interpreter::InterpreterSyntax, risks::RiskyArguments, subcommands::Subcommands};
 
 /// Known properties of a program, or of several programs that are alike.
 #[derive(Debug, Clone, Copy)]
@@ -8,7 +8,7 @@ pub struct ProgramFacts {
     pub(crate) names: &'static [&'static str],
     pub(crate) class: ProgramClass,
     /// Effects of single arguments.
-    pub(crate) risks: Risks,
+    pub(crate) risks: RiskyArguments,
     /// Effects of subcommands, if the program has any.
     pub(crate) subcommands: Option<&'static Subcommands>,
     /// Exceptions from running the commands in the input; `None` if the program does not run its input.
@@ -80,7 +80,7 @@ impl ProgramFacts {
         Self {
             names,
             class,
-            risks: Risks::NONE,
+            risks: RiskyArguments::NONE,
             subcommands: None,
             input: None,
             runs_texts: false,
@@ -89,7 +89,7 @@ impl ProgramFacts {
         }
     }
 
-    pub(super) const fn with_risks(self, risks: Risks) -> Self {
+    pub(super) const fn with_risks(self, risks: RiskyArguments) -> Self {
         Self { risks, ..self }
     }
 

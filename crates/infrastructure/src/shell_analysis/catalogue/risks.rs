@@ -29,7 +29,7 @@ pub(crate) enum RiskyArgument {
 
 /// Risks among the arguments of a program.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Risks {
+pub(crate) struct RiskyArguments {
     /// Risks that run something, or may run something.
     pub(crate) runs: &'static [RiskyArgument],
     /// Risks that only write or read.
@@ -64,7 +64,7 @@ const CODEGEN: &[&str] = &[
     "target-feature",
 ];
 
-impl Risks {
+impl RiskyArguments {
     pub(super) const NONE: Self =
         Self { runs: &[], writes: &[], reason: "", beginnings: Abbreviations::AllBut(&[]), valued: "" };
 

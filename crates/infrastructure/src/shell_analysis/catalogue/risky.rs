@@ -3,17 +3,17 @@
 use super::{
     program::{ProgramClass, ProgramFacts, ReadOnlyArguments},
     risks::{
-        Risks,
         RiskyArgument::{
             self, Always, Codegen, Long, LongWithFile, Operands, OptionWithFile, Part, Short, Start, Variable, Word,
         },
+        RiskyArguments,
     },
     subcommands,
 };
 
 pub(super) const RISKY: &[ProgramFacts] = &[
     ProgramFacts::of(ProgramClass::Settled, &["git"]).with_risks(
-        Risks::running(
+        RiskyArguments::running(
             &[
                 Long("--output"),
                 Long("--ext-diff"),
@@ -36,7 +36,7 @@ pub(super) const RISKY: &[ProgramFacts] = &[
         )
         .knowing(&["--text"]),
     ),
-    ProgramFacts::of(ProgramClass::Settled, &["find"]).with_risks(Risks::running(
+    ProgramFacts::of(ProgramClass::Settled, &["find"]).with_risks(RiskyArguments::running(
         &[
             Word("-exec"),
             Word("-execdir"),
@@ -49,17 +49,19 @@ pub(super) const RISKY: &[ProgramFacts] = &[
         ],
         "this argument makes find run or change something",
     )),
-    ProgramFacts::of(ProgramClass::Settled, &["fd", "fdfind"]).with_risks(Risks::running(
+    ProgramFacts::of(ProgramClass::Settled, &["fd", "fdfind"]).with_risks(RiskyArguments::running(
         &[Short('x'), Short('X'), Long("--exec"), Long("--exec-batch")],
         "this argument makes fd run a program",
     )),
     ProgramFacts::of(ProgramClass::Settled, &["tar"]).with_risks(
-        Risks::running(TAR, "this argument makes tar run or write something else").knowing(&["--checkpoint", "--file"]),
+        RiskyArguments::running(TAR, "this argument makes tar run or write something else")
+            .knowing(&["--checkpoint", "--file"]),
     ),
     ProgramFacts::of(ProgramClass::Other, &["gtar", "bsdtar"]).with_risks(
-        Risks::running(TAR, "this argument makes tar run or write something else").knowing(&["--checkpoint", "--file"]),
+        RiskyArguments::running(TAR, "this argument makes tar run or write something else")
+            .knowing(&["--checkpoint", "--file"]),
     ),
-    ProgramFacts::of(ProgramClass::Settled, &["rsync"]).with_risks(Risks::running(
+    ProgramFacts::of(ProgramClass::Settled, &["rsync"]).with_risks(RiskyArguments::running(
         &[
             Short('e'),
             Short('M'),
@@ -75,22 +77,24 @@ pub(super) const RISKY: &[ProgramFacts] = &[
         "this argument makes rsync run or write something else",
     )),
     ProgramFacts::of(ProgramClass::Settled, &["sort"]).with_risks(
-        Risks::running(&[Long("--compress-program")], "this argument makes sort run or write something else")
+        RiskyArguments::running(&[Long("--compress-program")], "this argument makes sort run or write something else")
             .and_writing(&[Short('o'), Long("--output"), Short('T'), Long("--files0-from")]),
     ),
     ProgramFacts::of(ProgramClass::Settled, &["split"])
-        .with_risks(Risks::running(&[Long("--filter")], "this argument makes split run a program")),
-    ProgramFacts::of(ProgramClass::Settled, &["csplit"]).with_risks(Risks::running(&[Always], "csplit writes files")),
+        .with_risks(RiskyArguments::running(&[Long("--filter")], "this argument makes split run a program")),
+    ProgramFacts::of(ProgramClass::Settled, &["csplit"])
+        .with_risks(RiskyArguments::running(&[Always], "csplit writes files")),
     ProgramFacts::of(ProgramClass::Settled, &["dd"])
-        .with_risks(Risks::writing(&[Start("of=")], "dd writes to this file")),
+        .with_risks(RiskyArguments::writing(&[Start("of=")], "dd writes to this file")),
     ProgramFacts::of(ProgramClass::Settled, &["tee"])
-        .with_risks(Risks::running(&[Always], "tee writes to the files it is given")),
-    ProgramFacts::of(ProgramClass::Settled, &["rg"]).with_risks(Risks::running(
+        .with_risks(RiskyArguments::running(&[Always], "tee writes to the files it is given")),
+    ProgramFacts::of(ProgramClass::Settled, &["rg"]).with_risks(RiskyArguments::running(
         &[Long("--pre"), Long("--hostname-bin"), Long("--search-zip"), Short('z')],
         "this argument makes rg run a program",
     )),
-    ProgramFacts::of(ProgramClass::Other, &["ripgrep"]).with_risks(Risks::running(&[Always], "it may run a program")),
-    ProgramFacts::of(ProgramClass::Settled, &["man"]).with_risks(Risks::running(
+    ProgramFacts::of(ProgramClass::Other, &["ripgrep"])
+        .with_risks(RiskyArguments::running(&[Always], "it may run a program")),
+    ProgramFacts::of(ProgramClass::Settled, &["man"]).with_risks(RiskyArguments::running(
         &[
             Short('P'),
             Long("--pager"),
@@ -112,30 +116,32 @@ pub(super) const RISKY: &[ProgramFacts] = &[
         ],
         "this argument makes man run a program",
     )),
-    ProgramFacts::of(ProgramClass::Settled, &["zip"]).with_risks(Risks::running(
+    ProgramFacts::of(ProgramClass::Settled, &["zip"]).with_risks(RiskyArguments::running(
         &[Short('T'), Long("--test"), Long("--unzip-command")],
         "this argument makes zip run a program",
     )),
     ProgramFacts::of(ProgramClass::Settled, &["vim", "vi"])
-        .with_risks(Risks::running(&[Always], "an editor runs commands")),
+        .with_risks(RiskyArguments::running(&[Always], "an editor runs commands")),
     ProgramFacts::of(ProgramClass::Other, &["view", "nvim", "emacs", "nano"])
-        .with_risks(Risks::running(&[Always], "an editor runs commands")),
+        .with_risks(RiskyArguments::running(&[Always], "an editor runs commands")),
     ProgramFacts::of(ProgramClass::Other, &["ex", "ed"])
-        .with_risks(Risks::running(&[Always], "an editor runs commands"))
+        .with_risks(RiskyArguments::running(&[Always], "an editor runs commands"))
         .running_its_input(&[]),
     ProgramFacts::of(ProgramClass::Settled, &["less"])
-        .with_risks(Risks::running(&[Always], "a pager runs commands and writes files")),
-    ProgramFacts::of(ProgramClass::Settled, &["more"]).with_risks(Risks::running(&[Always], "a pager runs commands")),
-    ProgramFacts::of(ProgramClass::Other, &["most"]).with_risks(Risks::running(&[Always], "a pager runs commands")),
-    ProgramFacts::of(ProgramClass::Settled, &["scp"]).with_risks(Risks::running(
+        .with_risks(RiskyArguments::running(&[Always], "a pager runs commands and writes files")),
+    ProgramFacts::of(ProgramClass::Settled, &["more"])
+        .with_risks(RiskyArguments::running(&[Always], "a pager runs commands")),
+    ProgramFacts::of(ProgramClass::Other, &["most"])
+        .with_risks(RiskyArguments::running(&[Always], "a pager runs commands")),
+    ProgramFacts::of(ProgramClass::Settled, &["scp"]).with_risks(RiskyArguments::running(
         &[Short('o'), Short('S'), Short('F'), Short('D'), Short('J')],
         "this argument makes scp run a program",
     )),
     ProgramFacts::of(ProgramClass::Other, &["sftp"])
-        .with_risks(Risks::running(&[Always], "sftp runs commands"))
+        .with_risks(RiskyArguments::running(&[Always], "sftp runs commands"))
         .running_its_input(&["-b"]),
     ProgramFacts::of(ProgramClass::Settled, &["curl"]).with_risks(
-        Risks::writing(
+        RiskyArguments::writing(
             &[
                 Short('o'),
                 Short('O'),
@@ -174,19 +180,22 @@ pub(super) const RISKY: &[ProgramFacts] = &[
         .knowing(&["--cookie"])
         .with_values("AbCdEFHhKmoPQrTtuUwxXyYz"),
     ),
-    ProgramFacts::of(ProgramClass::Settled, &["wget"]).with_risks(Risks::running(&[Always], "wget writes files")),
+    ProgramFacts::of(ProgramClass::Settled, &["wget"])
+        .with_risks(RiskyArguments::running(&[Always], "wget writes files")),
     ProgramFacts::of(ProgramClass::Other, &["openssl"])
-        .with_risks(Risks::running(&[Always], "openssl loads code and writes files")),
+        .with_risks(RiskyArguments::running(&[Always], "openssl loads code and writes files")),
     ProgramFacts::of(ProgramClass::Settled, &["uniq"])
-        .with_risks(Risks::running(&[Operands(2)], "uniq writes to its second operand")),
+        .with_risks(RiskyArguments::running(&[Operands(2)], "uniq writes to its second operand")),
     ProgramFacts::of(ProgramClass::Other, &["xxd"])
-        .with_risks(Risks::writing(&[Operands(2), Short('r')], "xxd writes to its second operand")),
-    ProgramFacts::of(ProgramClass::Settled, &["jq"])
-        .with_risks(Risks::running(&[Short('L'), Long("--from-file"), Short('f')], "this argument makes jq load code")),
+        .with_risks(RiskyArguments::writing(&[Operands(2), Short('r')], "xxd writes to its second operand")),
+    ProgramFacts::of(ProgramClass::Settled, &["jq"]).with_risks(RiskyArguments::running(
+        &[Short('L'), Long("--from-file"), Short('f')],
+        "this argument makes jq load code",
+    )),
     ProgramFacts::of(ProgramClass::Other, &["yq"])
-        .with_risks(Risks::writing(&[Short('i'), Long("--inplace")], "this argument makes yq write")),
+        .with_risks(RiskyArguments::writing(&[Short('i'), Long("--inplace")], "this argument makes yq write")),
     ProgramFacts::of(ProgramClass::Settled, &["c++", "cc", "clang", "clang++", "cpp", "g++", "gcc", "gfortran"])
-        .with_risks(Risks::running(
+        .with_risks(RiskyArguments::running(
             &[
                 Start("-fplugin"),
                 Start("-fpass-plugin"),
@@ -220,7 +229,7 @@ pub(super) const RISKY: &[ProgramFacts] = &[
             "this argument makes the compiler run something else",
         )),
     ProgramFacts::of(ProgramClass::Settled, &["rustc", "rustdoc"]).with_risks(
-        Risks::running(
+        RiskyArguments::running(
             &[
                 Codegen,
                 Short('Z'),
@@ -236,7 +245,7 @@ pub(super) const RISKY: &[ProgramFacts] = &[
         .with_no_beginnings(),
     ),
     ProgramFacts::of(ProgramClass::Settled, &["go"])
-        .with_risks(Risks::running(
+        .with_risks(RiskyArguments::running(
             &[
                 Start("-toolexec"),
                 Start("--toolexec"),
@@ -273,7 +282,7 @@ pub(super) const RISKY: &[ProgramFacts] = &[
         .with_subcommands(&subcommands::GO),
     ProgramFacts::of(ProgramClass::Settled, &["cargo"])
         .with_risks(
-            Risks::running(
+            RiskyArguments::running(
                 &[
                     Long("--config"),
                     Long("--config-file"),
@@ -292,7 +301,7 @@ pub(super) const RISKY: &[ProgramFacts] = &[
         )
         .with_subcommands(&subcommands::CARGO),
     ProgramFacts::of(ProgramClass::Settled, &["cmake"]).with_risks(
-        Risks::running(
+        RiskyArguments::running(
             &[
                 Word("-E"),
                 Start("-P"),
@@ -312,27 +321,33 @@ pub(super) const RISKY: &[ProgramFacts] = &[
         .with_no_beginnings(),
     ),
     ProgramFacts::of(ProgramClass::Settled, &["make", "gmake"])
-        .with_risks(Risks::running(
+        .with_risks(RiskyArguments::running(
             &[Long("--eval"), Short('E'), Variable, Part("$("), Part("${"), Part("`")],
             "this argument makes make run something else",
         ))
         .running_texts(),
     ProgramFacts::of(ProgramClass::Other, &["ninja"])
-        .with_risks(Risks::running(&[Short('t')], "this argument makes ninja run something else")),
+        .with_risks(RiskyArguments::running(&[Short('t')], "this argument makes ninja run something else")),
     ProgramFacts::of(ProgramClass::Settled, &["npm"])
-        .with_risks(Risks::running(NODE_PACKAGES, "this argument makes it run something else").knowing(&["--global"]))
+        .with_risks(
+            RiskyArguments::running(NODE_PACKAGES, "this argument makes it run something else").knowing(&["--global"]),
+        )
         .with_subcommands(&subcommands::NPM),
     ProgramFacts::of(ProgramClass::Settled, &["pnpm"])
-        .with_risks(Risks::running(NODE_PACKAGES, "this argument makes it run something else").knowing(&["--global"]))
+        .with_risks(
+            RiskyArguments::running(NODE_PACKAGES, "this argument makes it run something else").knowing(&["--global"]),
+        )
         .with_subcommands(&subcommands::PNPM)
         .running_packages(),
     ProgramFacts::of(ProgramClass::Settled, &["yarn"])
-        .with_risks(Risks::running(NODE_PACKAGES, "this argument makes it run something else").knowing(&["--global"]))
+        .with_risks(
+            RiskyArguments::running(NODE_PACKAGES, "this argument makes it run something else").knowing(&["--global"]),
+        )
         .with_subcommands(&subcommands::YARN)
         .running_packages(),
     ProgramFacts::of(ProgramClass::Settled, &["pip", "pip3"])
         .with_risks(
-            Risks::running(
+            RiskyArguments::running(
                 &[
                     Long("--target"),
                     Short('t'),
@@ -348,13 +363,13 @@ pub(super) const RISKY: &[ProgramFacts] = &[
         )
         .with_subcommands(&subcommands::PIP),
     ProgramFacts::of(ProgramClass::Settled, &["gh"])
-        .with_risks(Risks::running(
+        .with_risks(RiskyArguments::running(
             &[Word("--"), Short('e'), Long("--editor")],
             "this argument makes gh run something else",
         ))
         .with_subcommands(&subcommands::GH),
     ProgramFacts::of(ProgramClass::Settled, &["apt", "apt-get"])
-        .with_risks(Risks::running(
+        .with_risks(RiskyArguments::running(
             &[
                 Short('o'),
                 Long("--option"),
@@ -367,7 +382,7 @@ pub(super) const RISKY: &[ProgramFacts] = &[
             "this argument makes apt run something else",
         ))
         .installing(),
-    ProgramFacts::of(ProgramClass::Settled, &["dpkg"]).with_risks(Risks::running(
+    ProgramFacts::of(ProgramClass::Settled, &["dpkg"]).with_risks(RiskyArguments::running(
         &[
             Long("--pre-invoke"),
             Long("--post-invoke"),
@@ -380,48 +395,52 @@ pub(super) const RISKY: &[ProgramFacts] = &[
         "this argument makes dpkg run or write something else",
     )),
     ProgramFacts::of(ProgramClass::Settled, &["date"]).with_risks(
-        Risks::writing(&[Short('s'), Long("--set")], "this argument makes date set the clock").with_values("dfIr"),
+        RiskyArguments::writing(&[Short('s'), Long("--set")], "this argument makes date set the clock")
+            .with_values("dfIr"),
     ),
     ProgramFacts::of(ProgramClass::Settled, &["hostname"])
-        .with_risks(Risks::writing(&[Operands(1), Short('F'), Long("--file")], "hostname sets its operand")),
+        .with_risks(RiskyArguments::writing(&[Operands(1), Short('F'), Long("--file")], "hostname sets its operand")),
     ProgramFacts::of(ProgramClass::Settled, &["tree"])
-        .with_risks(Risks::writing(&[Short('o'), Short('R')], "this argument makes tree write a file")),
+        .with_risks(RiskyArguments::writing(&[Short('o'), Short('R')], "this argument makes tree write a file")),
     ProgramFacts::of(ProgramClass::Settled, &["shuf"])
-        .with_risks(Risks::writing(&[Short('o'), Long("--output")], "this argument makes shuf write a file")),
+        .with_risks(RiskyArguments::writing(&[Short('o'), Long("--output")], "this argument makes shuf write a file")),
     ProgramFacts::of(ProgramClass::Reader(ReadOnlyArguments::Literal), &["file"])
-        .with_risks(Risks::writing(&[Short('C'), Long("--compile")], "this argument makes file write a file")),
+        .with_risks(RiskyArguments::writing(&[Short('C'), Long("--compile")], "this argument makes file write a file")),
     ProgramFacts::of(ProgramClass::Other, &["crontab"])
-        .with_risks(Risks::running(&[Always], "it plans commands"))
+        .with_risks(RiskyArguments::running(&[Always], "it plans commands"))
         .running_its_input_without_operands(&["-l", "-r"]),
     ProgramFacts::of(ProgramClass::Other, &["at"])
-        .with_risks(Risks::running(&[Always], "it plans commands"))
+        .with_risks(RiskyArguments::running(&[Always], "it plans commands"))
         .running_its_input(&["-f", "-l", "-r", "-d", "-c"]),
     ProgramFacts::of(ProgramClass::Other, &["batch"])
-        .with_risks(Risks::running(&[Always], "it plans commands"))
+        .with_risks(RiskyArguments::running(&[Always], "it plans commands"))
         .running_its_input(&["-f"]),
     ProgramFacts::of(ProgramClass::Other, &["tmux", "screen"])
-        .with_risks(Risks::running(&[Always], "it runs commands")),
+        .with_risks(RiskyArguments::running(&[Always], "it runs commands")),
     ProgramFacts::of(ProgramClass::Other, &["m4"])
-        .with_risks(Risks::running(&[Always], "it runs commands"))
+        .with_risks(RiskyArguments::running(&[Always], "it runs commands"))
         .running_its_input_without_operands(&[]),
     ProgramFacts::of(ProgramClass::Other, &["dc"])
-        .with_risks(Risks::running(&[Always], "it runs commands"))
+        .with_risks(RiskyArguments::running(&[Always], "it runs commands"))
         .running_its_input_without_operands(&["-e", "-f"]),
     ProgramFacts::of(ProgramClass::Other, &["ftp"])
-        .with_risks(Risks::running(&[Always], "it runs commands"))
+        .with_risks(RiskyArguments::running(&[Always], "it runs commands"))
         .running_its_input(&[]),
-    ProgramFacts::of(ProgramClass::Other, &["telnet"]).with_risks(Risks::running(&[Always], "it runs commands")),
-    ProgramFacts::of(ProgramClass::Other, &["bc"]).with_risks(Risks::running(&[Always], "bc runs programs of its own")),
-    ProgramFacts::of(ProgramClass::Other, &["nmap"]).with_risks(Risks::running(&[Always], "nmap runs scripts")),
+    ProgramFacts::of(ProgramClass::Other, &["telnet"])
+        .with_risks(RiskyArguments::running(&[Always], "it runs commands")),
+    ProgramFacts::of(ProgramClass::Other, &["bc"])
+        .with_risks(RiskyArguments::running(&[Always], "bc runs programs of its own")),
+    ProgramFacts::of(ProgramClass::Other, &["nmap"])
+        .with_risks(RiskyArguments::running(&[Always], "nmap runs scripts")),
     ProgramFacts::of(ProgramClass::Other, &["nc", "ncat"])
-        .with_risks(Risks::running(&[Always], "it may start a program")),
+        .with_risks(RiskyArguments::running(&[Always], "it may start a program")),
     ProgramFacts::of(ProgramClass::Settled, &["install"])
-        .with_risks(Risks::running(&[Long("--strip-program")], "this argument makes install run a program")),
+        .with_risks(RiskyArguments::running(&[Long("--strip-program")], "this argument makes install run a program")),
     ProgramFacts::of(ProgramClass::Other, &["cpio"])
-        .with_risks(Risks::running(&[Always], "cpio runs programs and writes files")),
-    ProgramFacts::of(ProgramClass::Other, &["ar"]).with_risks(Risks::running(&[Always], "ar writes files")),
+        .with_risks(RiskyArguments::running(&[Always], "cpio runs programs and writes files")),
+    ProgramFacts::of(ProgramClass::Other, &["ar"]).with_risks(RiskyArguments::running(&[Always], "ar writes files")),
     ProgramFacts::of(ProgramClass::Other, &["patch"])
-        .with_risks(Risks::running(&[Always], "patch writes the files named in its input")),
+        .with_risks(RiskyArguments::running(&[Always], "patch writes the files named in its input")),
 ];
 
 /// Risks of GNU tar and compatible programs.

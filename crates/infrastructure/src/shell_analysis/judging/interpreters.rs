@@ -6,7 +6,7 @@ use super::{
     options::InterpreterArguments,
 };
 use crate::shell_analysis::{
-    catalogue::{InterpreterSyntax, OperandKind, may_be_an_option, named, options::OptionValue},
+    catalogue::{InterpreterSyntax, OperandKind, may_be_an_option, named, options::OptionValueKind},
     folders::WorkingFolders,
     word::{DynamicReason, Word},
 };
@@ -108,8 +108,9 @@ impl InterpreterSyntax {
         });
         // Alone, these run nothing either: they only make the interpreter verbose while it runs a script.
         let speaks = matches!((name, letter), ("ruby" | "lua" | "luajit", Some('v')));
-        let ends =
-            |letter| self.letters.iter().any(|(takes, group)| *takes == OptionValue::Ends && group.contains(letter));
+        let ends = |letter| {
+            self.letters.iter().any(|(takes, group)| *takes == OptionValueKind::Ends && group.contains(letter))
+        };
         // All other options that end the interpreter read files.
         let about_itself = matches!(letter, Some('h' | 'v' | 'V' | '?'));
         !NEVER_ANSWER.contains(&name)

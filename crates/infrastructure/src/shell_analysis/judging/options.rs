@@ -1,7 +1,7 @@
 //! Arguments of interpreters, parsed as the interpreters parse them.
 
 use crate::shell_analysis::{
-    catalogue::options::{OptionValue, ShortOptionGroup, ShortOptions, long_takes},
+    catalogue::options::{OptionValueKind, ShortOptionGroup, ShortOptions, long_takes},
     word::Word,
 };
 
@@ -56,7 +56,7 @@ impl InterpreterArguments {
                 continue;
             }
             let (takes, value) = match text.strip_prefix("--") {
-                Some(long) if flags.contains(&long) => (Some(OptionValue::Nothing), None),
+                Some(long) if flags.contains(&long) => (Some(OptionValueKind::Nothing), None),
                 Some(long) => {
                     let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
                     (long_takes(name), value)
@@ -70,30 +70,35 @@ impl InterpreterArguments {
                 }
             };
             match takes {
-                Some(OptionValue::Nothing | OptionValue::Number | OptionValue::NumberOrRest | OptionValue::Rest) => {}
-                Some(OptionValue::Ends) => reading.ends = true,
-                Some(OptionValue::Input) => reading.asks = true,
+                Some(
+                    OptionValueKind::Nothing
+                    | OptionValueKind::Number
+                    | OptionValueKind::NumberOrRest
+                    | OptionValueKind::Rest,
+                ) => {}
+                Some(OptionValueKind::Ends) => reading.ends = true,
+                Some(OptionValueKind::Input) => reading.asks = true,
                 Some(takes) => {
                     let glued = value.map(|value| Word { text: value.to_owned(), tilde: false, ..word.clone() });
                     let is_glued = glued.is_some();
                     let value = glued.or_else(|| arguments.get(at).cloned());
                     // `node -p -e x` has one text: that of the second option.
                     let is_option =
-                        takes == OptionValue::Text && value.as_ref().is_some_and(|word| word.text.starts_with('-'));
+                        takes == OptionValueKind::Text && value.as_ref().is_some_and(|word| word.text.starts_with('-'));
                     at += usize::from(!is_glued && !is_option);
                     // A pattern may become several words.
                     reading.unsure |= !is_glued && value.as_ref().is_some_and(|word| word.file_names_start().is_some());
                     match (takes, value) {
-                        (OptionValue::Text, value) => reading.texts.push(value),
-                        (OptionValue::TextWithArguments, value) => {
+                        (OptionValueKind::Text, value) => reading.texts.push(value),
+                        (OptionValueKind::TextWithArguments, value) => {
                             reading.texts.push(value);
                             break;
                         }
-                        (OptionValue::File, Some(file)) => reading.files.push(file),
-                        (OptionValue::Library, Some(library)) => reading.libraries.push((library, is_glued)),
-                        (OptionValue::Setting, Some(setting)) => reading.libraries.push((setting, false)),
-                        (OptionValue::Value, Some(value)) => reading.others.push(value),
-                        (OptionValue::Module, Some(module)) => {
+                        (OptionValueKind::File, Some(file)) => reading.files.push(file),
+                        (OptionValueKind::Library, Some(library)) => reading.libraries.push((library, is_glued)),
+                        (OptionValueKind::Setting, Some(setting)) => reading.libraries.push((setting, false)),
+                        (OptionValueKind::Value, Some(value)) => reading.others.push(value),
+                        (OptionValueKind::Module, Some(module)) => {
                             reading.module = Some((module, at.min(arguments.len())));
                             break;
                         }

@@ -11,7 +11,7 @@ use crate::shell_analysis::{
     catalogue::variables,
     judging::{
         assigned_variables,
-        built_in_rules::{CommandContext, built_in_rule},
+        built_in_rules::{CommandPipeContext, built_in_rule},
         classified_command::ClassifiedCommand,
         command::understand,
     },
@@ -154,7 +154,7 @@ pub(super) fn simple_command<'t>(found: &mut Findings<'t>, parts: &CommandParts<
         }
     }
     if harmful.is_empty() {
-        let around = CommandContext { reads_pipe: parts.reads_pipe, text: found.text };
+        let around = CommandPipeContext { reads_pipe: parts.reads_pipe, text: found.text };
         understood.built_in_rule = built_in_rule(&parts.words, around);
     }
     found.add(understood, text);

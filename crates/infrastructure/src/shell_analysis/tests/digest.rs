@@ -9,7 +9,7 @@ use serde_json::Map;
 use sha2::{Digest as _, Sha256};
 use std::{fmt::Write as _, fs};
 use toolstead_domain::{
-    Access, Category, Effect, PathAccess, PatternContext, PermissionPolicy, PermissionRule, Tool, ToolName, ToolSource,
+    Access, AccessPath, Category, Effect, PatternContext, PermissionPolicy, PermissionRule, Tool, ToolName, ToolSource,
     WorkspaceRoots, permission::rule::RuleOrigin,
 };
 
@@ -206,7 +206,7 @@ fn judgement(line: &str, tool: &Tool, policy: &PermissionPolicy) -> String {
         accesses.push(Access::RunCommand(command));
     }
     for file_access in analysis.file_accesses {
-        let path = PathAccess { lexical: file_access.path.clone(), real: file_access.path, tree: file_access.tree };
+        let path = AccessPath { lexical: file_access.path.clone(), real: file_access.path, tree: file_access.tree };
         accesses.push(if file_access.writes { Access::WritePath(path) } else { Access::ReadPath(path) });
         let (FileAccessOrigin::Redirection { command } | FileAccessOrigin::Operand { command }) = file_access.origin;
         let is_operand = matches!(file_access.origin, FileAccessOrigin::Operand { .. });

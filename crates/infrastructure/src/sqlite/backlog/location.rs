@@ -109,7 +109,7 @@ impl BacklogLocation {
 }
 
 #[derive(Debug, Default)]
-pub(in crate::sqlite) struct BacklogContents {
+pub(in crate::sqlite) struct BacklogRecords {
     /// Records to write, with their decoded form.
     pub(in crate::sqlite) records: Vec<(PendingRecord, DecodedRecord)>,
     /// `true` if a complete line is not a valid record: the file is damaged, or of a later version.
@@ -117,9 +117,9 @@ pub(in crate::sqlite) struct BacklogContents {
 }
 
 /// Reads a file. A missing file was committed and deleted.
-pub(in crate::sqlite) fn records_in(path: &Path) -> io::Result<BacklogContents> {
+pub(in crate::sqlite) fn records_in(path: &Path) -> io::Result<BacklogRecords> {
     match File::open(path).and_then(read_text) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(BacklogContents::default()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(BacklogRecords::default()),
         text => Ok(parse(&text?, path, &|_| true)),
     }
 }
@@ -141,8 +141,8 @@ fn read_text(mut file: File) -> io::Result<Vec<u8>> {
 }
 
 /// Parses the records of a file. A partial record at its end was never acknowledged and is skipped.
-fn parse(text: &[u8], path: &Path, is_wanted: &dyn Fn(CallId) -> bool) -> BacklogContents {
-    let mut read = BacklogContents::default();
+fn parse(text: &[u8], path: &Path, is_wanted: &dyn Fn(CallId) -> bool) -> BacklogRecords {
+    let mut read = BacklogRecords::default();
     let lines = text.split_inclusive(|byte| *byte == b'\n').filter_map(|line| line.strip_suffix(b"\n"));
     for line in lines.filter(|line| !line.is_empty()) {
         if execution_record::id_of(line).is_some_and(|id| !is_wanted(id)) {
@@ -165,7 +165,7 @@ fn parse(text: &[u8], path: &Path, is_wanted: &dyn Fn(CallId) -> bool) -> Backlo
 
 /// Deletes the file of a dead process after its records are in the database. A file with unreadable records is renamed
 /// instead.
-pub(in crate::sqlite) fn put_away(path: PathBuf, read: &BacklogContents) {
+pub(in crate::sqlite) fn put_away(path: PathBuf, read: &BacklogRecords) {
     if read.is_damaged {
         let mut kept = path.clone().into_os_string();
         kept.push(".damaged");

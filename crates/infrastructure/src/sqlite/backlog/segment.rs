@@ -25,13 +25,13 @@ const MAPPED_FILE_SYSTEMS: [i64; 2] = [0xEF53, 0x0102_1994];
 #[derive(Debug)]
 pub(super) struct Segment {
     path: PathBuf,
-    storage: Storage,
+    storage: SegmentFileAccess,
     /// Length of the records in bytes.
     len: usize,
 }
 
 #[derive(Debug)]
-enum Storage {
+enum SegmentFileAccess {
     Mapped(MmapMut),
     Written(File),
 }
@@ -40,7 +40,7 @@ impl Segment {
     /// Creates a new file. Only its owner can read it.
     pub(super) fn create(path: PathBuf) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
-        let storage = mapped(&file).map_or(Storage::Written(file), Storage::Mapped);
+        let storage = mapped(&file).map_or(SegmentFileAccess::Written(file), SegmentFileAccess::Mapped);
         Ok(Self { path, storage, len: 0 })
     }
 
@@ -58,11 +58,11 @@ impl Segment {
     pub(super) fn append(&mut self, line: &[u8]) -> io::Result<()> {
         let end = self.len + line.len();
         match &mut self.storage {
-            Storage::Mapped(memory) => {
+            SegmentFileAccess::Mapped(memory) => {
                 let free = memory.get_mut(self.len..end).ok_or(io::ErrorKind::FileTooLarge)?;
                 free.copy_from_slice(line);
             }
-            Storage::Written(file) => file.write_all_at(line, self.len as u64)?,
+            SegmentFileAccess::Written(file) => file.write_all_at(line, self.len as u64)?,
         }
         self.len = end;
         Ok(())
@@ -71,8 +71,8 @@ impl Segment {
     /// Removes all records, then renames the file: readers that find the same name twice have read no later record.
     pub(super) fn clear(&mut self, path: PathBuf) -> io::Result<()> {
         match &mut self.storage {
-            Storage::Mapped(memory) => memory.iter_mut().take(self.len).for_each(|byte| *byte = 0),
-            Storage::Written(file) => file.set_len(0)?,
+            SegmentFileAccess::Mapped(memory) => memory.iter_mut().take(self.len).for_each(|byte| *byte = 0),
+            SegmentFileAccess::Written(file) => file.set_len(0)?,
         }
         self.len = 0;
         fs::rename(&self.path, &path)?;
@@ -106,7 +106,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mapped = Segment::create(folder.path().join("mapped")).unwrap();
         let path = folder.path().join("written");
-        let storage = Storage::Written(File::create_new(&path).unwrap());
+        let storage = SegmentFileAccess::Written(File::create_new(&path).unwrap());
         (folder, [mapped, Segment { path, storage, len: 0 }])
     }
 

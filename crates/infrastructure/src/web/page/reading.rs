@@ -13,7 +13,7 @@ use url::Url;
 const BESIDE_THE_TEXT: u64 = 8 << 20;
 
 /// A page to read.
-pub struct HtmlPage {
+pub struct HtmlPageInput {
     /// Content in bytes.
     pub html: Vec<u8>,
     /// `Content-Type` of the response.
@@ -24,7 +24,7 @@ pub struct HtmlPage {
     pub form: PageFormat,
 }
 
-impl fmt::Debug for HtmlPage {
+impl fmt::Debug for HtmlPageInput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HtmlPage").field("url", &self.url.as_str()).field("form", &self.form).finish_non_exhaustive()
     }
@@ -40,7 +40,7 @@ pub async fn read(
     helpers: &dyn HelperPort,
     limits: PageLimits,
     deadline: Instant,
-    page: HtmlPage,
+    page: HtmlPageInput,
 ) -> Result<Page, ToolFailure> {
     let charset = page.content_type.as_deref().and_then(charset_of).map(str::to_owned);
     let mut order = PageRenderRequest { form: page.form, charset, url: page.url, text_bytes: limits.text_bytes };

@@ -262,7 +262,7 @@ proptest! {
 async fn a_program_without_helpers_parses_no_page_and_names_the_feature_to_turn_on() {
     for form in [PageFormat::Article, PageFormat::Markdown, PageFormat::Text] {
         let url = Url::parse("https://site.example/").unwrap();
-        let order = HtmlPage { html: b"<p>words</p>".to_vec(), content_type: None, url, form };
+        let order = HtmlPageInput { html: b"<p>words</p>".to_vec(), content_type: None, url, form };
         let deadline = Instant::now() + Duration::from_secs(60);
         let failure = super::read(&NoHelpers, PageLimits::default(), deadline, order).await.unwrap_err();
         assert_eq!(failure.kind, ErrorKind::Unavailable);

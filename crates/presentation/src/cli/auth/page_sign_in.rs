@@ -12,10 +12,10 @@ use std::{
 use tokio::{sync::mpsc, time::timeout};
 use toolstead_infrastructure::{
     accounts::{
-        credentials::{GrantStatus, SignIn, SignInCode},
+        credentials::{GrantStatus, SignInFlow, SignInRedirectCode},
         sign_in_error::SignInError,
     },
-    sandbox::browser::BrowserProgram,
+    sandbox::browser::UserBrowserProgram,
     upstream_auth::{
         sign_in::{UpstreamCode, UpstreamSignIn},
         stored_grants::UpstreamGrantSummary,
@@ -33,7 +33,7 @@ const MAX_LINE: u64 = 16 << 10;
 /// Way to open the sign-in page and return from it.
 pub(super) enum SignInMethod {
     /// The browser of this machine, if there is one.
-    Browser(Option<BrowserProgram>),
+    Browser(Option<UserBrowserProgram>),
     /// A browser on any machine; the user pastes the address of the last page.
     Pasting,
 }
@@ -51,23 +51,23 @@ pub(super) trait PageSignIn: Sized + Send + Sync {
 }
 
 #[async_trait]
-impl PageSignIn for SignIn {
-    type Code = SignInCode;
+impl PageSignIn for SignInFlow {
+    type Code = SignInRedirectCode;
     type Grant = GrantStatus;
 
     fn page(&self) -> &Url {
         self.page()
     }
 
-    async fn wait_for_code(&self) -> Result<SignInCode, CommandError> {
+    async fn wait_for_code(&self) -> Result<SignInRedirectCode, CommandError> {
         Ok(self.wait_for_code().await?)
     }
 
-    fn pasted(&self, text: &str) -> Result<Result<SignInCode, &'static str>, CommandError> {
+    fn pasted(&self, text: &str) -> Result<Result<SignInRedirectCode, &'static str>, CommandError> {
         Ok(self.pasted(text)?)
     }
 
-    async fn finish(self, code: SignInCode) -> Result<GrantStatus, CommandError> {
+    async fn finish(self, code: SignInRedirectCode) -> Result<GrantStatus, CommandError> {
         Ok(self.finish(code).await?)
     }
 }

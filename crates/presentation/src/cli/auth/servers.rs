@@ -10,8 +10,8 @@ use crate::{composition_root::upstream_accounts_alone, config::Config};
 use serde_json::{Value, json};
 use toolstead_domain::Principal;
 use toolstead_infrastructure::{
-    accounts::credentials::DeletedTokens,
-    upstream_auth::{stored_grants::UpstreamGrantSummary, upstream_accounts::UpstreamAccounts},
+    accounts::credentials::TokenRevocationReport,
+    upstream_auth::{stored_grants::UpstreamGrantSummary, upstream_accounts::UpstreamPrincipalAccounts},
 };
 
 /// Prefix that distinguishes a server from a service.
@@ -20,7 +20,7 @@ const SERVER: &str = "server:";
 /// MCP server that principals can sign in to.
 pub(super) struct SignInServer {
     name: String,
-    accounts: UpstreamAccounts,
+    accounts: UpstreamPrincipalAccounts,
 }
 
 /// Returns the servers that `target` names; all servers over HTTP if it is absent, and none for a service.
@@ -100,7 +100,7 @@ impl SignInServer {
         if signed_out.is_empty() {
             all.push(json!({"grant": grant, "was_signed_in": false, "is_revoked": false, "error": null}));
         }
-        for DeletedTokens { issuer, origin, revoked } in &signed_out {
+        for TokenRevocationReport { issuer, origin, revoked } in &signed_out {
             all.push(json!({
                 "grant": grant, "issuer": issuer, "origin": origin, "was_signed_in": true,
                 "is_revoked": revoked.is_ok(), "error": revoked.as_ref().err(),
@@ -111,7 +111,7 @@ impl SignInServer {
         } else if signed_out.is_empty() {
             output.line(&visible(&format!("{}: was not signed in.", self.name)))?;
         } else {
-            for DeletedTokens { issuer, revoked, .. } in &signed_out {
+            for TokenRevocationReport { issuer, revoked, .. } in &signed_out {
                 let name = &self.name;
                 output.line(&visible(&match revoked {
                     Ok(()) => format!("{name}: signed out, and {issuer} revoked the grant."),

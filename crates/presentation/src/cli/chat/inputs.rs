@@ -1,7 +1,7 @@
 //! Inputs of the user in chats, for recall with the arrow keys. They are stored in a file in the data folder that only
 //! its owner can read.
 
-use crate::config::layers::folders::{ExistingFile, write_private};
+use crate::config::layers::folders::{ExistingFileTreatment, write_private};
 use std::{
     fs::{File, OpenOptions},
     io::{self, Read, Write},
@@ -59,7 +59,7 @@ fn known(file: &Path) -> Vec<String> {
     if text.len() > MOST_FILE_BYTES {
         let lines: String = last.iter().map(|text| line(text)).collect();
         // If writing fails, the file stays as it is.
-        let _ = write_private(file, lines.as_bytes(), ExistingFile::Replaced);
+        let _ = write_private(file, lines.as_bytes(), ExistingFileTreatment::Replaced);
     }
     last
 }

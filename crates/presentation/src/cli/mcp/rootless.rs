@@ -17,25 +17,25 @@ use tokio_util::task::TaskTracker;
 const LAST_CALLS: Duration = Duration::from_millis(300);
 
 /// The successive applications of one client.
-pub(super) struct RootlessAppLauncher {
+pub(super) struct ClientRootsAppLauncher {
     global: GlobalFlags,
     roots: ClientRootChecker,
     /// Capabilities of the client.
     client: Map<String, Value>,
-    state: Mutex<RunningApps>,
+    state: Mutex<ClientAppSuccession>,
     /// Shutdown of replaced applications.
     retiring: TaskTracker,
 }
 
 #[derive(Default)]
-struct RunningApps {
+struct ClientAppSuccession {
     newest: Option<RunningApp>,
     older: Vec<RunningApp>,
     /// Reason why there is no newest application.
     failed: Option<CommandError>,
 }
 
-impl RootlessAppLauncher {
+impl ClientRootsAppLauncher {
     /// Creates the state without an application.
     pub(super) fn new(global: GlobalFlags, config: Config, client: Map<String, Value>) -> Self {
         let roots = ClientRootChecker::new(config.folders);
@@ -57,7 +57,7 @@ impl RootlessAppLauncher {
 }
 
 #[async_trait(?Send)]
-impl AppLauncher for RootlessAppLauncher {
+impl AppLauncher for ClientRootsAppLauncher {
     async fn sort(&self, folders: Vec<PathBuf>) -> FoldersByTrust {
         let roots = self.roots.clone();
         let sort = move || {

@@ -141,7 +141,7 @@ fn a_long_diff_is_cut_unless_everything_is_wanted() {
 fn where_nobody_reads_along_the_last_answer_alone_is_the_answer() {
     let one_call = [started("1", "echo"), ended("1", "echo", None)];
     let called = "• echo (1.2 s)";
-    let budget = over(AgentOutcome::BudgetExhausted(Budget::Calls), "So far.");
+    let budget = over(AgentOutcome::BudgetExhausted(BudgetKind::Calls), "So far.");
     let events = [&[text("So far.")], &one_call[..], &[budget]].concat();
     let used_up = "stopped: the budget of calls of tools is used up; `--max-calls` or `[agent] max_calls` sets it";
     check(false, &events, "So far.\n", &["  | So far.", called, used_up]);

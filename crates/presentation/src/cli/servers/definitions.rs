@@ -21,7 +21,7 @@ use std::{
 use toolstead_application::{DefinitionPins, UnapprovedItem, digest_of};
 use toolstead_domain::{
     DefinitionVersion, PinnedServerKey, ProviderState,
-    pinning::{change::ChangeClass, diff::diff},
+    pinning::{change::ItemChangeKind, diff::diff},
 };
 
 /// Approver of versions that `servers approve` approves.
@@ -221,7 +221,7 @@ async fn show_history(
 }
 
 fn classes(item: &UnapprovedItem) -> Vec<&'static str> {
-    item.classes().into_iter().map(ChangeClass::as_str).collect()
+    item.classes().into_iter().map(ItemChangeKind::as_str).collect()
 }
 
 fn difference(item: &UnapprovedItem) -> String {

@@ -9,7 +9,9 @@ use crate::{
     },
     config::{
         Config,
-        servers::foreign_servers::import::{ImportCandidate, ImportRequest, ServerImportOutcome, ServerImportPlan},
+        servers::foreign_servers::import::{
+            ImportRequest, ServerImportOutcome, ServerImportPlan, ServerImportPlanEntry,
+        },
     },
 };
 use clap::Args;
@@ -29,7 +31,7 @@ impl ForeignServersCommand {
             output.json(&json!({"servers": servers, "problems": problems}))?;
             return Ok(Exit::Done);
         }
-        let row = |server: &ImportCandidate| {
+        let row = |server: &ServerImportPlanEntry| {
             vec![
                 server.owner.to_owned(),
                 server.foreign_name.clone(),
@@ -57,7 +59,7 @@ pub(in crate::cli) fn importable(config: &Config) -> usize {
 /// Returns a line for each server in files of other programs that could be imported.
 pub(super) fn importable_lines(config: &Config) -> Vec<String> {
     let Ok(plan) = ServerImportPlan::of(config, &ImportRequest::default()) else { return Vec::new() };
-    let line = |server: &ImportCandidate| match &server.outcome {
+    let line = |server: &ServerImportPlanEntry| match &server.outcome {
         ServerImportOutcome::Added(added) => Some(format!(
             "`{}` ({}) of {} in {}: not imported; to import it, run `toolstead servers import`",
             server.foreign_name, added.what, server.owner, server.origin
@@ -68,7 +70,7 @@ pub(super) fn importable_lines(config: &Config) -> Vec<String> {
 }
 
 /// Returns a server of another program for `--json`.
-pub(super) fn to_json(server: &ImportCandidate) -> Value {
+pub(super) fn to_json(server: &ServerImportPlanEntry) -> Value {
     let (state, name, reason, notes) = match &server.outcome {
         ServerImportOutcome::Added(added) => ("new", Some(added.name.as_str()), None, added.notes.as_slice()),
         ServerImportOutcome::Present(name) => ("configured", Some(name.as_str()), None, [].as_slice()),
@@ -87,14 +89,14 @@ pub(super) fn to_json(server: &ImportCandidate) -> Value {
     })
 }
 
-fn what(server: &ImportCandidate) -> &str {
+fn what(server: &ServerImportPlanEntry) -> &str {
     match &server.outcome {
         ServerImportOutcome::Added(added) => &added.what,
         ServerImportOutcome::Present(_) | ServerImportOutcome::Repeated(_) | ServerImportOutcome::Rejected(_) => "",
     }
 }
 
-fn state(server: &ImportCandidate) -> String {
+fn state(server: &ServerImportPlanEntry) -> String {
     match &server.outcome {
         ServerImportOutcome::Added(added) if *added.name.as_str() == *server.foreign_name => "new".into(),
         ServerImportOutcome::Added(added) => format!("new, as `{}`", added.name),

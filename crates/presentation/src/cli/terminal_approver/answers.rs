@@ -2,7 +2,7 @@
 
 use super::{
     super::terminal::{bell, key, write_escaped},
-    KeyAction, KeyAnswer, chosen,
+    ApprovalKeysAnswer, KeyAction, chosen,
     rule_edit::EditableRule,
     words,
 };
@@ -42,7 +42,7 @@ pub(super) fn read(
     question: &ApprovalQuestion,
     rules: &mut [Option<EditableRule>],
     given_up: &AtomicBool,
-) -> io::Result<Option<KeyAnswer>> {
+) -> io::Result<Option<ApprovalKeysAnswer>> {
     let (rows, can_view) = (&question.rows, question.full_text.is_some());
     let mut scopes = Vec::new();
     if rows.len() > 1 {
@@ -63,15 +63,15 @@ pub(super) fn read(
         }
     }
     let rules = rules.iter().map(|rule| rule.as_ref().and_then(EditableRule::written)).collect();
-    Ok(Some(KeyAnswer::Granted(PartApprovals { scopes, rules })))
+    Ok(Some(ApprovalKeysAnswer::Granted(PartApprovals { scopes, rules })))
 }
 
 /// Returns the answer of a key that approves nothing.
-fn ended_by(choice: KeyAction) -> Option<KeyAnswer> {
+fn ended_by(choice: KeyAction) -> Option<ApprovalKeysAnswer> {
     match choice {
-        KeyAction::Deny => Some(KeyAnswer::DeniedWithMessage),
-        KeyAction::DenyWithoutMessage => Some(KeyAnswer::Denied),
-        KeyAction::Interrupt => Some(KeyAnswer::Interrupted),
+        KeyAction::Deny => Some(ApprovalKeysAnswer::DeniedWithMessage),
+        KeyAction::DenyWithoutMessage => Some(ApprovalKeysAnswer::Denied),
+        KeyAction::Interrupt => Some(ApprovalKeysAnswer::Interrupted),
         KeyAction::View | KeyAction::Approve(_) | KeyAction::EachPart | KeyAction::EditRules => None,
     }
 }

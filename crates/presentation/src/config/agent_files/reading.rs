@@ -17,7 +17,7 @@ use crate::config::{
     },
 };
 use std::{path::Path, sync::Arc};
-use toolstead_domain::{AgentDefinition, PromptCommand, Skill};
+use toolstead_domain::{AgentDefinition, Skill, UserPromptTemplate};
 use toolstead_infrastructure::builtin::command_tools;
 
 /// Maximum length of a name in bytes.
@@ -27,10 +27,10 @@ const LONGEST_DESCRIPTION: usize = 8_000;
 
 /// A parsed file.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum ParsedAgentFile {
+pub(super) enum AgentSkillOrCommand {
     Agent(AgentDefinition),
     Skill(Skill),
-    Command(PromptCommand),
+    Command(UserPromptTemplate),
 }
 
 /// Parses a trusted file. Adds the parts that have no effect to `notes`.
@@ -43,7 +43,7 @@ pub(super) fn read(
     file: &Arc<Path>,
     text: &str,
     notes: &mut Vec<Problem>,
-) -> Result<ParsedAgentFile, Problem> {
+) -> Result<AgentSkillOrCommand, Problem> {
     let FrontMatterDocument { members, body, note } = parts(text, file)?;
     notes.extend(note);
     let wrong = |line: usize, message: String| Err(Problem::new(Origin::File(file.clone(), line), message));
@@ -51,7 +51,7 @@ pub(super) fn read(
         let word = place.kind.word();
         return wrong(1, format!("{word} files begin with `---`, the keys `name` and `description`, and `---`"));
     }
-    let mut keys = FrontMatterKeys { members: members.unwrap_or_default(), notes, file: file.clone() };
+    let mut keys = UnreadFrontMatterKeys { members: members.unwrap_or_default(), notes, file: file.clone() };
     let name = match place.kind {
         // The name of a command is derived from its path, as users of those systems expect.
         AgentFileKind::Command => {
@@ -72,17 +72,17 @@ pub(super) fn read(
     };
     let description: String = description.trim().chars().take(LONGEST_DESCRIPTION).collect();
     let written = match place.kind {
-        AgentFileKind::Agent => ParsedAgentFile::Agent(agent(&name, description, body, &mut keys)?),
+        AgentFileKind::Agent => AgentSkillOrCommand::Agent(agent(&name, description, body, &mut keys)?),
         AgentFileKind::Skill => {
             keys.grants_nothing(&["allowed-tools", "allowed_tools"]);
             let mut skill = Skill::new(name, description, replace_commands(&body));
             skill.folder = file.parent().map(Path::to_path_buf);
-            ParsedAgentFile::Skill(skill)
+            AgentSkillOrCommand::Skill(skill)
         }
         AgentFileKind::Command => {
             keys.grants_nothing(&["allowed-tools", "allowed_tools", "allowed_commands"]);
             let defaults = keys.table(if place.has_templates { "defaults" } else { "" });
-            let mut command = PromptCommand::new(name, description, "");
+            let mut command = UserPromptTemplate::new(name, description, "");
             command.argument_hint = keys.text("argument-hint")?.map(|(text, _)| text);
             if place.has_templates {
                 (command.body, command.arguments) = recipe::read(&body, defaults, file)?;
@@ -90,7 +90,7 @@ pub(super) fn read(
                 command.body = replace_commands(&body);
             }
             command.source = Some(file.to_path_buf());
-            ParsedAgentFile::Command(command)
+            AgentSkillOrCommand::Command(command)
         }
     };
     keys.note_unknown_keys();
@@ -101,7 +101,7 @@ fn agent(
     name: &str,
     description: String,
     body: String,
-    keys: &mut FrontMatterKeys<'_>,
+    keys: &mut UnreadFrontMatterKeys<'_>,
 ) -> Result<AgentDefinition, Problem> {
     let mut prompt = body;
     let mut only = None;
@@ -163,13 +163,13 @@ fn check_name((name, origin): &TextWithOrigin) -> Result<(), Problem> {
 }
 
 /// Remaining keys of a front matter. Each accessor removes the key that it reads.
-struct FrontMatterKeys<'a> {
+struct UnreadFrontMatterKeys<'a> {
     members: Vec<Member>,
     notes: &'a mut Vec<Problem>,
     file: Arc<Path>,
 }
 
-impl FrontMatterKeys<'_> {
+impl UnreadFrontMatterKeys<'_> {
     fn take(&mut self, key: &str) -> Option<Member> {
         let at = self.members.iter().position(|member| member.name == key)?;
         Some(self.members.swap_remove(at)).filter(|member| member.node.content != NodeContent::Other("nothing"))

@@ -36,7 +36,7 @@ impl Machine {
         fs::write(path, text).unwrap();
     }
 
-    fn files(&self) -> AgentFiles {
+    fn files(&self) -> AgentFileCatalogue {
         let folders = StandardFolders {
             start: self.path("project"),
             home: Some(self.path("home")),
@@ -44,7 +44,7 @@ impl Machine {
             data: Some(self.path("data")),
             administrator: self.path("none"),
         };
-        AgentFiles::of(&folders, &self.roots, false)
+        AgentFileCatalogue::of(&folders, &self.roots, false)
     }
 
     /// Returns the listing after the user trusted all files.

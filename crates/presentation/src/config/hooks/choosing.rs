@@ -21,9 +21,9 @@ use toolstead_infrastructure::{
 
 /// Matchers and filters of tool hooks that have to be checked.
 #[derive(Debug, Clone, Default)]
-pub(super) struct HookSelectors {
+pub(super) struct HookSelectorCheckInputs {
     matchers: Vec<MatcherWithOrigin>,
-    filters: Vec<WrittenFilter>,
+    filters: Vec<HookFilterRule>,
     /// Filters that match less than they appear to.
     narrow: Vec<IneffectiveSelector>,
 }
@@ -38,14 +38,14 @@ pub(super) struct MatcherWithOrigin {
 }
 
 #[derive(Debug, Clone)]
-struct WrittenFilter {
+struct HookFilterRule {
     rule: Arc<PermissionRule>,
     /// `true` if the filter may name an unknown tool that resembles no known one: it is from a file of Claude Code, and
     /// the hook is not a gate.
     may_be_foreign: bool,
 }
 
-impl WrittenFilter {
+impl HookFilterRule {
     /// Returns `true` if the filter names an unknown tool that resembles no known one, and may do so.
     fn is_foreign(&self, known: &[&str]) -> bool {
         let is_strange = |name| !known.contains(&name) && nearest_name(name, known.iter().copied()).is_none();
@@ -61,7 +61,7 @@ struct IneffectiveSelector {
     opens_gate: bool,
 }
 
-impl HookSelectors {
+impl HookSelectorCheckInputs {
     pub(super) fn add(&mut self, matcher: MatcherWithOrigin, filter: Option<(&HookFilter, Origin)>) {
         let narrow = filter.as_ref().and_then(|(filter, origin)| {
             let problem = Problem::new(origin.clone(), of_one_line(filter.rule())?);
@@ -71,7 +71,7 @@ impl HookSelectors {
         let is_foreign = |name: &str| matcher.is_of_claude_code && FOREIGN_TOOLS.contains(&name);
         let filter = filter.map(|(filter, _)| filter.rule()).filter(|rule| !rule.named_tool().is_some_and(is_foreign));
         let may_be_foreign = matcher.is_of_claude_code && !matcher.is_gate;
-        self.filters.extend(filter.map(|rule| WrittenFilter { rule: Arc::new(rule.clone()), may_be_foreign }));
+        self.filters.extend(filter.map(|rule| HookFilterRule { rule: Arc::new(rule.clone()), may_be_foreign }));
         self.matchers.push(matcher);
     }
 }
@@ -105,7 +105,7 @@ pub fn notes(config: &Config, known: &[&str]) -> Vec<Problem> {
 /// Applies a check of rules to the `if`s of hooks, which are parsed as ask rules.
 fn of_filters(
     config: &Config,
-    is_checked: impl Fn(&WrittenFilter) -> bool,
+    is_checked: impl Fn(&HookFilterRule) -> bool,
     check: impl FnOnce(&Config) -> Result<(), ConfigError>,
 ) -> Vec<Problem> {
     let filters = config.hooks.choices.filters.iter().filter(|one| is_checked(one));
@@ -124,7 +124,7 @@ fn of_filters(
 }
 
 fn misses<'a>(config: &'a Config, known: &'a [&str]) -> impl Iterator<Item = IneffectiveSelector> + 'a {
-    let HookSelectors { matchers, narrow, .. } = &*config.hooks.choices;
+    let HookSelectorCheckInputs { matchers, narrow, .. } = &*config.hooks.choices;
     let missed = matchers.iter().flat_map(move |written| {
         let parts = written.matcher.alternatives();
         parts.into_iter().filter_map(move |part| miss(config, known, written, &part))

@@ -1,7 +1,7 @@
 //! Folders in which Toolstead reads and stores data.
 
 use crate::config::{
-    layers::environment::EnvironmentVariables,
+    layers::environment::EnvironmentVariableSnapshot,
     tree::{
         origin::Origin,
         ownership::{close_to_others, user},
@@ -33,7 +33,7 @@ pub struct StandardFolders {
 
 impl StandardFolders {
     pub(in crate::config) fn of(
-        environment: &EnvironmentVariables,
+        environment: &EnvironmentVariableSnapshot,
         start: &Path,
         administrator: &Path,
     ) -> Result<Self, Problem> {
@@ -123,7 +123,7 @@ pub(in crate::config) fn real(path: &Path) -> PathBuf {
 
 /// Treatment of a file that already exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ExistingFile {
+pub(crate) enum ExistingFileTreatment {
     /// The new content replaces it.
     Replaced,
     /// The existing file is left unchanged, and the write fails with [`io::ErrorKind::AlreadyExists`].
@@ -131,7 +131,7 @@ pub(crate) enum ExistingFile {
 }
 
 /// Writes a file that only its owner may read. The write is atomic.
-pub(crate) fn write_private(path: &Path, content: &[u8], existing: ExistingFile) -> io::Result<()> {
+pub(crate) fn write_private(path: &Path, content: &[u8], existing: ExistingFileTreatment) -> io::Result<()> {
     write_with_mode(path, content, existing, 0o600)
 }
 
@@ -140,7 +140,7 @@ pub(crate) fn write_private(path: &Path, content: &[u8], existing: ExistingFile)
 pub(in crate::config) fn write_with_mode(
     path: &Path,
     content: &[u8],
-    existing: ExistingFile,
+    existing: ExistingFileTreatment,
     mode: u32,
 ) -> io::Result<()> {
     let target = path.file_name().unwrap_or_default();
@@ -152,11 +152,11 @@ pub(in crate::config) fn write_with_mode(
         file.write_all(content)?;
         file.sync_all()?;
         match existing {
-            ExistingFile::Replaced => fs::rename(&temporary, path),
-            ExistingFile::Kept => fs::hard_link(&temporary, path),
+            ExistingFileTreatment::Replaced => fs::rename(&temporary, path),
+            ExistingFileTreatment::Kept => fs::hard_link(&temporary, path),
         }
     })();
-    if written.is_err() || existing == ExistingFile::Kept {
+    if written.is_err() || existing == ExistingFileTreatment::Kept {
         // The file was linked to its final name or is not needed, so a failure to remove it loses no data.
         let _ = fs::remove_file(&temporary);
     }
@@ -230,7 +230,7 @@ mod tests {
         }
         let writer = File::open(folder.path().join(&held)).unwrap();
         writer.lock().unwrap();
-        write_private(&folder.path().join("token"), b"new", ExistingFile::Replaced).unwrap();
+        write_private(&folder.path().join("token"), b"new", ExistingFileTreatment::Replaced).unwrap();
         let mut expected = vec![held.clone(), "token".to_owned()];
         expected.extend(others);
         expected.sort();
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn a_start_removes_what_ended_processes_left_in_the_data_folder() {
         let home = tempfile::tempdir().unwrap();
-        let environment = EnvironmentVariables::new([("HOME", home.path().to_str().unwrap())]);
+        let environment = EnvironmentVariableSnapshot::new([("HOME", home.path().to_str().unwrap())]);
         let folders = StandardFolders::of(&environment, home.path(), home.path()).unwrap();
         let data = folders.prepare_data().unwrap();
         fs::write(data.join(format!(".trust.json.{}", "0".repeat(32))), "x").unwrap();

@@ -71,8 +71,8 @@ fn layers() -> impl Strategy<Value = Vec<Layer>> {
     })
 }
 
-fn joined(layers: &[Layer]) -> Layers {
-    layers.iter().cloned().map(Layers::of).fold(Layers::default(), Layers::merge)
+fn joined(layers: &[Layer]) -> ContributionsByKey {
+    layers.iter().cloned().map(ContributionsByKey::of).fold(ContributionsByKey::default(), ContributionsByKey::merge)
 }
 
 proptest! {

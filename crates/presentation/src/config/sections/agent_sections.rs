@@ -1,11 +1,11 @@
 //! The sections that refer to each other: models, profiles, views, and the settings of agents.
 
 use crate::config::{
-    layers::{ResolvedSettings, environment::EnvironmentVariables, folders::StandardFolders},
+    layers::{ResolvedSettings, environment::EnvironmentVariableSnapshot, folders::StandardFolders},
     sections::{
         agent::{self, AgentSettings},
         models::{self, ConfiguredModels, ModelSectionInputs},
-        profiles::{self, Profile},
+        profiles::{self, AgentProfile},
     },
     servers::mcp_server::ConfiguredServer,
     tree::{problem::Problem, value::TextItem},
@@ -18,7 +18,7 @@ use toolstead_domain::{ServerName, WorkspaceRoots};
 /// Inputs for reading these sections.
 pub(in crate::config) struct AgentSectionInputs<'a> {
     pub(in crate::config) folders: &'a StandardFolders,
-    pub(in crate::config) environment: &'a EnvironmentVariables,
+    pub(in crate::config) environment: &'a EnvironmentVariableSnapshot,
     pub(in crate::config) roots: &'a WorkspaceRoots,
     pub(in crate::config) servers: &'a [ConfiguredServer],
 }
@@ -26,7 +26,7 @@ pub(in crate::config) struct AgentSectionInputs<'a> {
 /// Models, profiles, views, and the settings of agents.
 pub(in crate::config) struct AgentSections {
     pub(in crate::config) models: ConfiguredModels,
-    pub(in crate::config) profiles: Vec<Profile>,
+    pub(in crate::config) profiles: Vec<AgentProfile>,
     pub(in crate::config) views: Vec<ConfiguredView>,
     pub(in crate::config) agent: AgentSettings,
     /// Every tool name in the profiles and views.

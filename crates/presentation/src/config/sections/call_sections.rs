@@ -3,7 +3,7 @@
 use crate::config::{
     config_file::ConfigFile,
     hooks::{self, ConfiguredHooks, HookInputs},
-    layers::{ResolvedSettings, environment::EnvironmentVariables, folders::StandardFolders},
+    layers::{ResolvedSettings, environment::EnvironmentVariableSnapshot, folders::StandardFolders},
     sections::permission_settings::PermissionSettings,
     servers::ConfiguredServers,
     tree::problem::Problem,
@@ -16,12 +16,12 @@ use toolstead_domain::WorkspaceRoots;
 /// Inputs for reading these sections.
 pub(in crate::config) struct CallSectionInputs<'a> {
     pub(in crate::config) folders: &'a StandardFolders,
-    pub(in crate::config) environment: &'a EnvironmentVariables,
+    pub(in crate::config) environment: &'a EnvironmentVariableSnapshot,
     pub(in crate::config) trusted: &'a TrustList,
 }
 
 /// Roots, permissions, hooks and servers.
-pub(in crate::config) struct CallSections {
+pub(in crate::config) struct CallDecisionSections {
     pub(in crate::config) roots: WorkspaceRoots,
     pub(in crate::config) permissions: PermissionSettings,
     pub(in crate::config) hooks: ConfiguredHooks,
@@ -30,7 +30,7 @@ pub(in crate::config) struct CallSections {
     pub(in crate::config) sealed: Vec<PathBuf>,
 }
 
-impl CallSections {
+impl CallDecisionSections {
     /// Returns the sections. Adds the files that hooks are imported from to `files`.
     pub(in crate::config) fn of(
         resolved: &mut ResolvedSettings,

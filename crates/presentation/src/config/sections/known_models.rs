@@ -7,7 +7,7 @@ use toolstead_domain::TokenPrices;
 
 /// Data about a model.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate::config) struct KnownModel {
+pub(in crate::config) struct ModelDefaults {
     /// Size of the context window in tokens.
     pub(in crate::config) context_tokens: u64,
     /// Maximum number of output tokens to request.
@@ -19,8 +19,8 @@ pub(in crate::config) struct KnownModel {
 }
 
 /// Values for a model that is not listed.
-const UNKNOWN: KnownModel =
-    KnownModel { context_tokens: 128_000, max_output_tokens: 8_192, takes_images: false, prices: None };
+const UNKNOWN: ModelDefaults =
+    ModelDefaults { context_tokens: 128_000, max_output_tokens: 8_192, takes_images: false, prices: None };
 
 /// Maximum number of output tokens to request, although some models allow more.
 const LONGEST: u64 = 32_000;
@@ -61,13 +61,13 @@ const GEMINI: &[KnownModelEntry] = &[
 ];
 
 /// Returns the data about the model with this name at its provider, for any protocol.
-pub(in crate::config) fn known(model: &str) -> KnownModel {
+pub(in crate::config) fn known(model: &str) -> ModelDefaults {
     let mut rows = [ANTHROPIC, OPENAI, GEMINI].into_iter().flatten();
     let Some((_, context_tokens, longest, prices)) = rows.find(|(beginning, ..)| model.starts_with(beginning)) else {
         return UNKNOWN;
     };
     let [input, cache_read, cache_write, output] = *prices;
-    KnownModel {
+    ModelDefaults {
         context_tokens: *context_tokens,
         max_output_tokens: (*longest).min(LONGEST),
         takes_images: true,

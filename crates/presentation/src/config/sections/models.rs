@@ -4,9 +4,9 @@
 //! key and the headers of lower layers, and a project file never supplies a key for an address of another file.
 
 use crate::config::{
-    layers::{Layers, ResolvedSettings, Setting, environment::EnvironmentVariables},
+    layers::{ContributionsByKey, ResolvedSettings, Setting, environment::EnvironmentVariableSnapshot},
     sections::{
-        known_models::{KnownModel, known},
+        known_models::{ModelDefaults, known},
         plaintext_url::is_plaintext,
     },
     tree::{expansion::expand, origin::Origin, problem::Problem, schema::KEY_FROM, value::ConfigValue},
@@ -79,7 +79,7 @@ pub enum NoSuchModel {
 
 /// Inputs for reading models.
 pub(in crate::config) struct ModelSectionInputs<'a> {
-    pub(in crate::config) environment: &'a EnvironmentVariables,
+    pub(in crate::config) environment: &'a EnvironmentVariableSnapshot,
     /// Home folder, in which key commands start, because tools cannot change files there.
     pub(in crate::config) home: &'a Path,
     /// Folders that tools can write to.
@@ -139,7 +139,7 @@ fn default_of(resolved: &ResolvedSettings, models: &ConfiguredModels) -> Result<
 
 /// Returns the files that contain keys. No tool may access them, even if their model is unusable or another layer names
 /// a different key.
-pub(in crate::config) fn key_files(layers: &Layers) -> impl Iterator<Item = PathBuf> {
+pub(in crate::config) fn key_files(layers: &ContributionsByKey) -> impl Iterator<Item = PathBuf> {
     layers.trusted_in_tables("models", "api_key_file").filter_map(|value| value.as_text().map(PathBuf::from))
 }
 
@@ -277,7 +277,7 @@ impl ModelTable<'_> {
 
     /// Returns the configured prices, completed by the known ones if the model is used at its own provider; other
     /// servers have prices of their own.
-    fn prices(&self, known: KnownModel) -> Option<TokenPrices> {
+    fn prices(&self, known: ModelDefaults) -> Option<TokenPrices> {
         let price = |key: &str| self.resolved.at(&["models", self.name, "prices", key])?.value.as_ref()?.as_number();
         let known = known.prices.filter(|_| self.value("base_url").is_none());
         let configured = ["input", "output", "cache_read", "cache_write"].map(price);

@@ -12,11 +12,11 @@ use crate::config::{
     },
 };
 use std::collections::BTreeMap;
-use toolstead_domain::{InvalidSelection, ServerName, ToolSelection, tool_input_schema::nearest_name};
+use toolstead_domain::{SelectionFormConflict, ServerName, ToolSelection, tool_input_schema::nearest_name};
 
 /// A profile.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Profile {
+pub struct AgentProfile {
     /// Name of the profile.
     pub name: String,
     /// Configured name of the model; `None`: the default model.
@@ -50,7 +50,7 @@ pub(in crate::config) fn profiles(
     servers: &[&ServerName],
     problems: &mut Vec<Problem>,
     notes: &mut Vec<Problem>,
-) -> (Vec<Profile>, Vec<TextItem>) {
+) -> (Vec<AgentProfile>, Vec<TextItem>) {
     let mut profiles = Vec::new();
     let mut chosen = Vec::new();
     // Computed values, for displaying the configuration.
@@ -97,7 +97,7 @@ pub(in crate::config) fn profiles(
             (true, None) => tools,
             (true, Some(offered)) => Some(without_others(tools.unwrap_or_default(), servers, offered)),
         };
-        profiles.push(Profile {
+        profiles.push(AgentProfile {
             model,
             tools,
             use_tools,
@@ -187,13 +187,13 @@ fn waiting(name: &str, keys: &BTreeMap<&str, &Setting>) -> Option<Problem> {
     Some(Problem::new(waiting.origin.clone(), message))
 }
 
-impl Profile {
+impl AgentProfile {
     /// Returns the selection after applying `--tools`: `a,b` replaces it, `+a,-b` adjusts it, and an empty text selects
     /// no tool. Returns `None` if neither sets it.
     ///
     /// # Errors
-    /// [`InvalidSelection`] if both forms are mixed.
-    pub fn tools_with(&self, typed: Option<&str>) -> Result<Option<ToolSelection>, InvalidSelection> {
+    /// [`SelectionFormConflict`] if both forms are mixed.
+    pub fn tools_with(&self, typed: Option<&str>) -> Result<Option<ToolSelection>, SelectionFormConflict> {
         match typed {
             None => Ok(self.tools.clone()),
             Some(typed) => self.tools.clone().unwrap_or_default().adjusted(typed).map(Some),
@@ -202,7 +202,10 @@ impl Profile {
 }
 
 /// Returns the profile with this name.
-pub(in crate::config) fn named<'p>(profiles: &'p [Profile], name: &str) -> Result<&'p Profile, NoSuchProfile> {
+pub(in crate::config) fn named<'p>(
+    profiles: &'p [AgentProfile],
+    name: &str,
+) -> Result<&'p AgentProfile, NoSuchProfile> {
     profiles.iter().find(|profile| profile.name == name).ok_or_else(|| {
         let names: Vec<&str> = profiles.iter().map(|profile| profile.name.as_str()).collect();
         let advice = match nearest_name(name, names.iter().copied()) {

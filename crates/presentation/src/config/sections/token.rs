@@ -3,8 +3,8 @@
 use crate::config::{
     Config,
     layers::{
-        environment::{EnvironmentVariables, SERVER_TOKEN},
-        folders::{ExistingFile, real, write_private},
+        environment::{EnvironmentVariableSnapshot, SERVER_TOKEN},
+        folders::{ExistingFileTreatment, real, write_private},
     },
     tree::{origin::Origin, ownership::close_to_others, problem::Problem, source_file::read_bounded},
 };
@@ -41,7 +41,7 @@ const MAX_CHARACTERS: usize = 4096;
 ///
 /// # Errors
 /// A [`Problem`] if a configured token is invalid, too short or readable by others, or if none can be created.
-pub fn server_token(config: &Config, environment: &EnvironmentVariables) -> Result<ServerToken, Problem> {
+pub fn server_token(config: &Config, environment: &EnvironmentVariableSnapshot) -> Result<ServerToken, Problem> {
     if let Some(token) = environment.get(SERVER_TOKEN) {
         return checked(token, Origin::Environment(SERVER_TOKEN.into()));
     }
@@ -49,7 +49,7 @@ pub fn server_token(config: &Config, environment: &EnvironmentVariables) -> Resu
         return from_file(path);
     }
     let path = default_file(config)?;
-    match write_new(&path, ExistingFile::Kept) {
+    match write_new(&path, ExistingFileTreatment::Kept) {
         Err(TokenWriteError::Exists) => from_file(&path),
         written => written.map_err(|error| error.of_file(&path)),
     }
@@ -60,7 +60,7 @@ pub fn server_token(config: &Config, environment: &EnvironmentVariables) -> Resu
 ///
 /// # Errors
 /// A [`Problem`] if the token is the value of a variable, or the file holds something else or cannot be written.
-pub fn rotate_server_token(config: &Config, environment: &EnvironmentVariables) -> Result<ServerToken, Problem> {
+pub fn rotate_server_token(config: &Config, environment: &EnvironmentVariableSnapshot) -> Result<ServerToken, Problem> {
     if environment.get(SERVER_TOKEN).is_some() {
         let message = "the token is the value of this variable: set another value, or unset it and name a file";
         return Err(Problem::new(Origin::Environment(SERVER_TOKEN.into()), message));
@@ -72,7 +72,7 @@ pub fn rotate_server_token(config: &Config, environment: &EnvironmentVariables) 
     // A symbolic link is preserved, and its target is replaced.
     let path = real(&path);
     check_replaceable(&path)?;
-    write_new(&path, ExistingFile::Replaced).map_err(|error| error.of_file(&path))
+    write_new(&path, ExistingFileTreatment::Replaced).map_err(|error| error.of_file(&path))
 }
 
 /// Rejects a file that holds something other than a token, to which a wrong name or a link may lead.
@@ -114,7 +114,7 @@ impl TokenWriteError {
     }
 }
 
-fn write_new(path: &Path, existing: ExistingFile) -> Result<ServerToken, TokenWriteError> {
+fn write_new(path: &Path, existing: ExistingFileTreatment) -> Result<ServerToken, TokenWriteError> {
     let mut random = [0_u8; 32];
     SystemRandom::new().fill(&mut random).map_err(|_| TokenWriteError::NoRandomness)?;
     let token = URL_SAFE_NO_PAD.encode(random);

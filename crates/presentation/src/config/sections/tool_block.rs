@@ -27,7 +27,7 @@ const WRITING_TOOLS: &[&str] = &[
 
 /// Subject of the paths in a tool's block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::config) enum PathSubject {
+pub(in crate::config) enum PathRuleScope {
     /// Changes of files, by any tool.
     Writes,
     /// All accesses of this tool.
@@ -35,8 +35,8 @@ pub(in crate::config) enum PathSubject {
 }
 
 /// Returns the subject of the paths in the block with this name.
-pub(in crate::config) fn path_subject(tool: &str) -> PathSubject {
-    if WRITING_TOOLS.contains(&tool) { PathSubject::Writes } else { PathSubject::Other }
+pub(in crate::config) fn path_subject(tool: &str) -> PathRuleScope {
+    if WRITING_TOOLS.contains(&tool) { PathRuleScope::Writes } else { PathRuleScope::Other }
 }
 
 /// Returns the rules of all blocks. Path rules use resolved paths, because calls are checked by those.
@@ -88,8 +88,8 @@ fn texts(tool: &str, key: &str, item: &TextItem) -> Vec<String> {
     }
     let path = crate::config::layers::folders::real(Path::new(&item.text));
     let head = match path_subject(tool) {
-        PathSubject::Writes => "Write",
-        PathSubject::Other => tool,
+        PathRuleScope::Writes => "Write",
+        PathRuleScope::Other => tool,
     };
     vec![format!("{head}(/{})", path_pattern::literal(&path.to_string_lossy()))]
 }

@@ -2,7 +2,7 @@
 
 use crate::config::{
     Config,
-    layers::{ResolvedSettings, environment::EnvironmentVariables},
+    layers::{ResolvedSettings, environment::EnvironmentVariableSnapshot},
     sections::{models::parse_base_url, plaintext_url::is_plaintext},
     tree::{expansion::expand, problem::Problem, value::ConfigValue},
 };
@@ -39,7 +39,7 @@ impl Config {
 /// words.
 pub(in crate::config) fn embeddings(
     resolved: &ResolvedSettings,
-    environment: &EnvironmentVariables,
+    environment: &EnvironmentVariableSnapshot,
     problems: &mut Vec<Problem>,
     notes: &mut Vec<Problem>,
 ) -> Option<EmbeddingsSettings> {

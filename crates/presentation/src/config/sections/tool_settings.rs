@@ -1,7 +1,7 @@
 //! `[tools]` and `[dialect]`: the tools that are offered, and the form in which they appear.
 
 use crate::config::{
-    layers::{ResolvedSettings, environment::EnvironmentVariables},
+    layers::{ResolvedSettings, environment::EnvironmentVariableSnapshot},
     sections::{tool_block, tool_choice, tool_search},
     tree::{problem::Problem, value::TextItem},
 };
@@ -11,7 +11,7 @@ use toolstead_infrastructure::{dialects, models::EmbeddingsSettings};
 
 /// `[tools]` and `[dialect]`.
 #[derive(Debug, Clone)]
-pub struct ToolSettings {
+pub struct ToolOfferSettings {
     /// Selection of the tools that are offered.
     pub selection: ToolSelection,
     /// Tool system whose names and wording the tools use; `None`: Toolstead's own.
@@ -25,11 +25,11 @@ pub struct ToolSettings {
     pub(in crate::config) timeouts: BTreeMap<String, Duration>,
 }
 
-impl ToolSettings {
+impl ToolOfferSettings {
     /// Returns the settings. `selected` are the names in the selections of other sections.
     pub(in crate::config) fn of(
         resolved: &mut ResolvedSettings,
-        environment: &EnvironmentVariables,
+        environment: &EnvironmentVariableSnapshot,
         selected: Vec<TextItem>,
         problems: &mut Vec<Problem>,
         notes: &mut Vec<Problem>,

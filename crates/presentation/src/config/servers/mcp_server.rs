@@ -3,7 +3,7 @@
 mod look_alikes;
 
 use crate::config::{
-    layers::{LayerKind, ResolvedSettings, Setting, environment::EnvironmentVariables},
+    layers::{LayerKind, ResolvedSettings, Setting, environment::EnvironmentVariableSnapshot},
     servers::{server_auth, server_programs::WritableServerPrograms},
     tree::{
         expansion::expand,
@@ -26,7 +26,10 @@ use std::{
 use toolstead_domain::{ChangePolicy, Effect, PatternContext, PermissionRule, ProtocolVersion, ServerName, ToolName};
 use toolstead_infrastructure::{
     mcp::client::{
-        config::{HttpUpstream, McpTransport, OutputLimit, ServerProfile, StdioUpstream, ToolAllowlist, ToolNaming},
+        config::{
+            HttpUpstream, McpTransport, OutputSizePolicy, ServerSandboxProfile, StdioUpstream, ToolAllowlist,
+            ToolNaming,
+        },
         connection::question_kind::QuestionKind,
     },
     upstream_auth::settings::UpstreamAuth,
@@ -57,7 +60,7 @@ pub struct ConfiguredServer {
     /// Kinds of questions that it may ask its callers.
     pub may_ask: Vec<QuestionKind>,
     /// Parts of its results that are passed on.
-    pub output: OutputLimit,
+    pub output: OutputSizePolicy,
     /// Fixed protocol version; `None`: negotiated.
     pub protocol: Option<ProtocolVersion>,
     /// Maximum time to start and to list its tools.
@@ -73,7 +76,7 @@ pub struct ConfiguredServer {
     /// `true` if each principal gets its own connection.
     pub stateful: bool,
     /// Confinement of a stdio server.
-    pub profile: ServerProfile,
+    pub profile: ServerSandboxProfile,
     /// Files and folders that it may read and write, in addition to those of its profile.
     pub roots: Vec<PathBuf>,
     /// `true` if its tools are in every list, even if others are deferred.
@@ -108,7 +111,7 @@ struct ServerTable {
     only_tools: Option<Vec<String>>,
     names: ToolNaming,
     may_ask: Vec<QuestionKind>,
-    output: OutputLimit,
+    output: OutputSizePolicy,
     protocol: Option<String>,
     connect_timeout_seconds: u64,
     timeout_seconds: Option<u64>,
@@ -116,7 +119,7 @@ struct ServerTable {
     required: bool,
     idle_seconds: Option<u64>,
     stateful: bool,
-    profile: ServerProfile,
+    profile: ServerSandboxProfile,
     roots: Vec<PathBuf>,
     always_load: bool,
     disabled: bool,
@@ -135,7 +138,7 @@ enum TransportKind {
 /// Returns the configured servers, sorted by name. Adds a note for each table that does not define a server.
 pub(in crate::config) fn servers(
     resolved: &ResolvedSettings,
-    environment: &EnvironmentVariables,
+    environment: &EnvironmentVariableSnapshot,
     folder: &Path,
     problems: &mut Vec<Problem>,
     notes: &mut Vec<Problem>,
@@ -248,7 +251,7 @@ fn place(keys: &BTreeMap<&str, &Setting>) -> (LayerKind, Origin) {
 /// Replaces the variables in a text of a server. `project` and `folder` are as in [`transport`].
 fn expand_for_server(
     text: &str,
-    environment: &EnvironmentVariables,
+    environment: &EnvironmentVariableSnapshot,
     project: Option<&Path>,
     folder: &Path,
 ) -> Result<String, String> {
@@ -266,7 +269,7 @@ fn expand_for_server(
 /// project around the start folder.
 fn transport(
     written: &ServerTable,
-    environment: &EnvironmentVariables,
+    environment: &EnvironmentVariableSnapshot,
     project: Option<&Path>,
     folder: &Path,
 ) -> Result<McpTransport, String> {

@@ -7,7 +7,7 @@ use crate::config::{
         origin::Origin,
         problem::Problem,
         schema::{self, KeyDefinition, KeyLookup, ValueKind},
-        value::{ConfigValue, RuleExample, TextItem},
+        value::{ConfigValue, RuleTestCase, TextItem},
     },
 };
 use serde_json::Map;
@@ -293,7 +293,7 @@ impl Checker<'_> {
                 ("matches" | "not_matches", NodeContent::List(nodes)) => {
                     let texts = self.items(ValueKind::Texts, nodes, &format!("{key}.{name}"));
                     let matches = name == "matches";
-                    examples.extend(texts.into_iter().map(|TextItem { text, origin, .. }| RuleExample {
+                    examples.extend(texts.into_iter().map(|TextItem { text, origin, .. }| RuleTestCase {
                         text,
                         origin,
                         matches,

@@ -2,11 +2,11 @@
 
 use crate::config::{
     sections::command_lines::commands_of,
-    tree::{problem::Problem, value::RuleExample},
+    tree::{problem::Problem, value::RuleTestCase},
 };
 use std::{path::Path, sync::Arc};
 use toolstead_domain::{
-    Access, PathAccess, PermissionRule, RuleSubject, ServerName, WorkspaceRoots, workspace_roots::lexical,
+    Access, AccessPath, PermissionRule, RuleSubject, ServerName, WorkspaceRoots, workspace_roots::lexical,
 };
 
 /// Base of relative example paths if there is no root.
@@ -15,13 +15,13 @@ const NO_ROOT: &str = "/workspace";
 /// Adds a problem for every example that the rule does not treat as stated.
 pub(in crate::config) fn check(
     rule: &PermissionRule,
-    examples: &[RuleExample],
+    examples: &[RuleTestCase],
     roots: &WorkspaceRoots,
     problems: &mut Vec<Problem>,
 ) {
     let fallback = WorkspaceRoots { write: vec![NO_ROOT.into()], ..WorkspaceRoots::default() };
     let roots = if roots.start().is_some() { roots } else { &fallback };
-    for RuleExample { text, origin, matches } in examples {
+    for RuleTestCase { text, origin, matches } in examples {
         let rule_said = || format!("the {} rule `{}`", rule.effect.as_str(), rule.text);
         let message = match (meets(rule, text, roots), matches) {
             (Ok(true), true) | (Ok(false), false) => continue,
@@ -42,7 +42,7 @@ fn meets(rule: &PermissionRule, example: &str, roots: &WorkspaceRoots) -> Result
         }
         RuleSubject::Path => {
             let start = roots.start().unwrap_or(Path::new(NO_ROOT));
-            let path = PathAccess::plain(lexical(start, Path::new(example)));
+            let path = AccessPath::plain(lexical(start, Path::new(example)));
             [Access::ReadPath(path.clone()), Access::WritePath(path)]
                 .into_iter()
                 .any(|access| rule.meets(&[access], roots))

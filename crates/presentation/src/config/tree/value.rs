@@ -33,14 +33,14 @@ pub struct TextItem {
     /// Origin of the text.
     pub origin: Origin,
     /// Examples that a rule must match, and that it must not match.
-    pub examples: Vec<RuleExample>,
+    pub examples: Vec<RuleTestCase>,
     /// Entry in a file of another system from which a rule was derived.
     pub entry: Option<String>,
 }
 
 /// An example with which a rule is tested when it is loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RuleExample {
+pub struct RuleTestCase {
     /// A command line, a path, a host, the name of a tool, or arguments, depending on the rule.
     pub text: String,
     /// Origin of the example.

@@ -7,7 +7,7 @@
 use crate::config::{
     Config,
     hooks::executable::{lines_within, run_by},
-    layers::{LayerKind, environment::EnvironmentVariables, folders::StandardFolders},
+    layers::{LayerKind, environment::EnvironmentVariableSnapshot, folders::StandardFolders},
     servers::{
         mcp_server::ConfiguredServer,
         server_programs::{ProgramFile, WritableServerPrograms},
@@ -26,7 +26,7 @@ use toolstead_domain::{
 use toolstead_infrastructure::{
     child_environment,
     mcp::client::{
-        config::{McpTransport, ServerProfile, StdioUpstream},
+        config::{McpTransport, ServerSandboxProfile, StdioUpstream},
         transport::stdio::named_data,
     },
     sandbox::program_folders::holds_home,
@@ -86,7 +86,7 @@ pub(in crate::config) fn of_servers(
     servers: &mut [ConfiguredServer],
     roots: &WorkspaceRoots,
     folders: &StandardFolders,
-    environment: &EnvironmentVariables,
+    environment: &EnvironmentVariableSnapshot,
 ) -> Vec<(PathBuf, Origin)> {
     let written = written_by_tools(servers, roots);
     let is_written = |path: &Path| written.iter().any(|folder| path.starts_with(folder));
@@ -96,7 +96,8 @@ pub(in crate::config) fn of_servers(
         .map(|server| (server.name.clone(), with_real(worked_on_by(server, roots, folders, &common))))
         .collect();
     let mut all = Vec::new();
-    for server in servers.iter_mut().filter(|server| server.profile != ServerProfile::Strict && !server.disabled) {
+    for server in servers.iter_mut().filter(|server| server.profile != ServerSandboxProfile::Strict && !server.disabled)
+    {
         let Ok(McpTransport::Stdio(StdioUpstream { command, args, env, working_dir })) = &server.transport else {
             continue;
         };
@@ -163,7 +164,7 @@ pub(in crate::config) fn guarding_rules(
 pub(in crate::config) fn in_reach_of_tools(
     words: &[String],
     start: &Path,
-    environment: &EnvironmentVariables,
+    environment: &EnvironmentVariableSnapshot,
     written: &[PathBuf],
 ) -> Option<PathBuf> {
     let (command, args) = words.split_first()?;
@@ -180,7 +181,7 @@ pub(in crate::config) fn in_reach_of_tools(
 pub fn out_of_reach_of_tools(
     servers: &[ConfiguredServer],
     roots: &WorkspaceRoots,
-    environment: &EnvironmentVariables,
+    environment: &EnvironmentVariableSnapshot,
 ) -> BTreeMap<String, String> {
     let mut variables = child_environment::base(|name| environment.get(name).map(str::to_owned));
     let written = written_by_tools(servers, roots);
@@ -195,10 +196,11 @@ pub fn out_of_reach_of_tools(
 
 /// Returns the folders that tools, commands and confined servers can write to.
 pub(in crate::config) fn written_by_tools(servers: &[ConfiguredServer], roots: &WorkspaceRoots) -> Vec<PathBuf> {
-    let confined = servers.iter().filter(|server| server.profile != ServerProfile::Open && !server.disabled);
+    let confined = servers.iter().filter(|server| server.profile != ServerSandboxProfile::Open && !server.disabled);
     let of_server = |server: &ConfiguredServer| {
         let mut folders = server.roots.clone();
-        if let (Ok(McpTransport::Stdio(launched)), ServerProfile::Guarded) = (&server.transport, server.profile) {
+        if let (Ok(McpTransport::Stdio(launched)), ServerSandboxProfile::Guarded) = (&server.transport, server.profile)
+        {
             let values = launched.args.iter().map(|arg| arg.split_once('=').map_or(arg.as_str(), |(_, value)| value));
             folders.extend(values.map(PathBuf::from).filter(|path| path.is_absolute() && path.is_dir()));
         }
@@ -216,12 +218,12 @@ fn worked_on_by(
     common: &BTreeMap<String, String>,
 ) -> Vec<PathBuf> {
     let Ok(McpTransport::Stdio(launched)) = &server.transport else { return Vec::new() };
-    if server.profile == ServerProfile::Open || server.disabled {
+    if server.profile == ServerSandboxProfile::Open || server.disabled {
         return Vec::new();
     }
     let mut all: Vec<PathBuf> =
         launched.working_dir.clone().into_iter().filter(|dir| !holds_home(dir, folders.home.as_deref())).collect();
-    if server.profile == ServerProfile::Guarded {
+    if server.profile == ServerSandboxProfile::Guarded {
         let start = launched.working_dir.as_deref().or(roots.start()).unwrap_or(&folders.start);
         all.extend(named_data(launched, start, common));
     }

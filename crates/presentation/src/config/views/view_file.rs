@@ -2,7 +2,7 @@
 
 use crate::config::{
     Config,
-    layers::folders::{ExistingFile, real, write_private, write_with_mode},
+    layers::folders::{ExistingFileTreatment, real, write_private, write_with_mode},
     rule_files::chosen_file,
     tree::{
         check::{PathBase, check},
@@ -198,8 +198,8 @@ fn toml_value(value: &Value) -> toml_edit::Value {
 fn write(path: &Path, text: &str, exists: bool) -> io::Result<()> {
     if exists {
         let mode = fs::metadata(path)?.permissions().mode() & 0o777;
-        return write_with_mode(path, text.as_bytes(), ExistingFile::Replaced, mode);
+        return write_with_mode(path, text.as_bytes(), ExistingFileTreatment::Replaced, mode);
     }
     path.parent().map_or(Ok(()), fs::create_dir_all)?;
-    write_private(path, text.as_bytes(), ExistingFile::Replaced)
+    write_private(path, text.as_bytes(), ExistingFileTreatment::Replaced)
 }

@@ -18,7 +18,7 @@ use super::{
     response::{Body, accepted, json, live_events, method_not_allowed, text},
     sessions::{SessionEndCallback, Sessions},
     settings::HttpSettings,
-    stateless_sessions::StatelessSessions,
+    stateless_sessions::ImplicitSessions,
 };
 use crate::mcp_server::{
     McpServer,
@@ -54,12 +54,12 @@ const BETWEEN_SWEEPS: Duration = Duration::from_secs(30);
 
 /// State shared by all requests.
 #[derive(Debug)]
-pub(super) struct Endpoint {
+pub(super) struct EndpointState {
     pub(super) server: McpServer,
     gate: RequestAdmission,
     mirrored: MirroredHeaderValidator,
     sessions: Sessions,
-    stateless: Arc<StatelessSessions>,
+    stateless: Arc<ImplicitSessions>,
     settings: HttpSettings,
     /// Number of running requests.
     running: AtomicUsize,
@@ -71,12 +71,12 @@ pub(super) struct Endpoint {
 
 /// Handle of the endpoint per connection. A request clones only this handle, so connections share no reference count.
 #[derive(Debug)]
-pub(super) struct ConnectionEndpoint(Arc<Endpoint>);
+pub(super) struct ConnectionEndpoint(Arc<EndpointState>);
 
 impl Deref for ConnectionEndpoint {
-    type Target = Endpoint;
+    type Target = EndpointState;
 
-    fn deref(&self) -> &Endpoint {
+    fn deref(&self) -> &EndpointState {
         &self.0
     }
 }
@@ -85,9 +85,9 @@ impl Deref for ConnectionEndpoint {
 struct RequestPermit(Arc<ConnectionEndpoint>);
 
 impl Deref for RequestPermit {
-    type Target = Endpoint;
+    type Target = EndpointState;
 
-    fn deref(&self) -> &Endpoint {
+    fn deref(&self) -> &EndpointState {
         &self.0
     }
 }
@@ -101,24 +101,24 @@ impl Drop for RequestPermit {
 /// Request of either generation, with the members that both share.
 struct RpcRequest {
     id: RequestId,
-    content: RequestContent,
+    content: RpcMethodParams,
     meta: RequestMeta,
 }
 
-enum RequestContent {
+enum RpcMethodParams {
     ToolCall { tool: String, arguments: Value, rest: Vec<(String, Value)> },
     Other { method: String, params: Map<String, Value> },
 }
 
 /// Reply to a request.
-enum Reply {
+enum ReplySource {
     Now(Response<Body>),
     /// Boxed: large, and every connection would reserve memory for it.
     Later(BoxFuture<'static, Response<Body>>),
     Call(RunningCall),
 }
 
-impl RequestContent {
+impl RpcMethodParams {
     fn method(&self) -> &str {
         match self {
             Self::ToolCall { .. } => "tools/call",
@@ -132,7 +132,7 @@ impl RequestContent {
     }
 }
 
-impl Endpoint {
+impl EndpointState {
     /// Creates the endpoint of a server at this port, or one that is mounted in another server.
     pub(super) fn new(server: McpServer, settings: HttpSettings, port: Option<u16>) -> Self {
         let ending = CancellationToken::new();
@@ -148,7 +148,7 @@ impl Endpoint {
             gate: RequestAdmission::new(&settings, port),
             mirrored: MirroredHeaderValidator::new(server.app.registry.clone()),
             sessions: Sessions::new(&settings, ending.clone(), ended()),
-            stateless: StatelessSessions::new(&settings, ended()),
+            stateless: ImplicitSessions::new(&settings, ended()),
             running: AtomicUsize::new(0),
             refusals: RefusalLog::default(),
             ending,
@@ -209,7 +209,7 @@ impl Endpoint {
 
     /// Returns `true` if a request is refused because the server shuts down. A retry that answers the questions of a
     /// parked call is accepted while the call is open.
-    fn refuses(&self, request: &RequestContent) -> bool {
+    fn refuses(&self, request: &RpcMethodParams) -> bool {
         self.is_draining() && (!request.is_retry() || self.server.app.open_calls.is_ended())
     }
 
@@ -302,7 +302,7 @@ impl Endpoint {
 }
 
 impl ConnectionEndpoint {
-    pub(super) fn new(endpoint: Arc<Endpoint>) -> Self {
+    pub(super) fn new(endpoint: Arc<EndpointState>) -> Self {
         Self(endpoint)
     }
 
@@ -382,47 +382,51 @@ impl ConnectionEndpoint {
             Err(refusal) => return refusal,
         };
         match self.reply(context, parsed) {
-            Reply::Now(response) => response,
-            Reply::Later(response) => response.await,
-            Reply::Call(call) => call.respond(self.settings.keep_alive).await,
+            ReplySource::Now(response) => response,
+            ReplySource::Later(response) => response.await,
+            ReplySource::Call(call) => call.respond(self.settings.keep_alive).await,
         }
     }
 
-    fn reply(self: &Arc<Self>, context: RequestContext, parsed: Result<ClientMessage, MalformedMessage>) -> Reply {
+    fn reply(
+        self: &Arc<Self>,
+        context: RequestContext,
+        parsed: Result<ClientMessage, MalformedMessage>,
+    ) -> ReplySource {
         let (id, content, meta) = match parsed {
             Ok(ClientMessage::ToolCall { id, params: ToolCallParams { tool, arguments, meta, rest } }) => (
                 id,
-                RequestContent::ToolCall { tool, arguments, rest },
+                RpcMethodParams::ToolCall { tool, arguments, rest },
                 Ok(meta.map(RequestMeta::of).unwrap_or_default()),
             ),
             Ok(ClientMessage::Other(RpcMessage::Request { id, method, mut params })) => {
                 let meta = RequestMeta::take(&mut params);
-                (id, RequestContent::Other { method, params }, meta)
+                (id, RpcMethodParams::Other { method, params }, meta)
             }
             Ok(ClientMessage::Other(RpcMessage::Notification { method, params })) => {
-                return Reply::Now(self.notification(&context, &method, &params));
+                return ReplySource::Now(self.notification(&context, &method, &params));
             }
             Ok(ClientMessage::Other(RpcMessage::Response { id, outcome })) => {
-                return Reply::Now(self.client_response(&context, &id, outcome));
+                return ReplySource::Now(self.client_response(&context, &id, outcome));
             }
-            Err(wrong) => return Reply::Now(malformed(&wrong)),
+            Err(wrong) => return ReplySource::Now(malformed(&wrong)),
         };
         if self.refuses(&content) {
-            return Reply::Now(shutting_down());
+            return ReplySource::Now(shutting_down());
         }
         let meta = match meta {
             Ok(meta) => meta.traced(|name| context.headers.get(name)?.to_str().ok()),
-            Err(error) => return Reply::Now(refused(&id, &error)),
+            Err(error) => return ReplySource::Now(refused(&id, &error)),
         };
         let Some(permit) = self.permit() else {
             let error = overloaded("the server is busy: try again later");
-            return Reply::Now(json(StatusCode::SERVICE_UNAVAILABLE, error_response(Some(&id), &error)));
+            return ReplySource::Now(json(StatusCode::SERVICE_UNAVAILABLE, error_response(Some(&id), &error)));
         };
         let request = RpcRequest { id, content, meta };
         match generation_of(&context.headers, &request) {
             Ok(ProtocolGeneration::Legacy) => permit.legacy_request(context, request),
             Ok(ProtocolGeneration::Modern) => permit.modern_request(context, request),
-            Err(error) => Reply::Now(refused(&request.id, &error)),
+            Err(error) => ReplySource::Now(refused(&request.id, &error)),
         }
     }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// Checks on the head of a request, before its body is read.
 #[derive(Debug)]
 pub(super) struct RequestAdmission {
-    authentication: Authentication,
+    authentication: AuthenticationMethod,
     hosts: Vec<String>,
     origins: Vec<String>,
     /// Port on which this server listens; `None` if it is mounted in another server.
@@ -21,7 +21,7 @@ pub(super) struct RequestAdmission {
 
 /// Authentication of requests. Tokens need no future.
 #[derive(Debug)]
-enum Authentication {
+enum AuthenticationMethod {
     Tokens(BearerTokens),
     Authenticator(Arc<dyn Authenticator>),
 }
@@ -29,9 +29,9 @@ enum Authentication {
 impl RequestAdmission {
     /// Creates the gate of a server at this port, or of one that is mounted in another server.
     pub(super) fn new(settings: &HttpSettings, port: Option<u16>) -> Self {
-        let tokens = || Authentication::Tokens(BearerTokens::new(&settings.tokens));
+        let tokens = || AuthenticationMethod::Tokens(BearerTokens::new(&settings.tokens));
         Self {
-            authentication: settings.authenticator.clone().map_or_else(tokens, Authentication::Authenticator),
+            authentication: settings.authenticator.clone().map_or_else(tokens, AuthenticationMethod::Authenticator),
             hosts: settings.allowed_hosts.clone(),
             origins: settings.allowed_origins.iter().map(|origin| origin.to_ascii_lowercase()).collect(),
             port,
@@ -49,8 +49,8 @@ impl RequestAdmission {
             return Err(text(StatusCode::FORBIDDEN, "pages of this origin are not permitted"));
         }
         let authenticated = match &self.authentication {
-            Authentication::Tokens(tokens) => tokens.check(head),
-            Authentication::Authenticator(authenticator) => authenticator.authenticate(head).await,
+            AuthenticationMethod::Tokens(tokens) => tokens.check(head),
+            AuthenticationMethod::Authenticator(authenticator) => authenticator.authenticate(head).await,
         };
         authenticated.map_err(NotAuthenticated::response)
     }

@@ -5,7 +5,7 @@ use super::{
     event_stream::{ALIVE, EventStreamBody, body, events},
     sessions::SessionInUse,
 };
-use crate::mcp_server::{notification_feed::NotificationFeed, subscription::Subscription};
+use crate::mcp_server::{notification_feed::NotificationFeed, subscription::ChangeSubscription};
 use bytes::Bytes;
 use futures::stream;
 use std::time::Duration;
@@ -14,9 +14,9 @@ use tokio_util::sync::CancellationToken;
 
 /// Builder of such a stream.
 #[derive(Debug)]
-pub(super) struct NotificationStream {
+pub(super) struct NotificationStreamBuilder {
     feed: NotificationFeed,
-    subscription: Option<Subscription>,
+    subscription: Option<ChangeSubscription>,
     first: Option<Vec<u8>>,
     last: Option<Vec<u8>>,
     alive: Interval,
@@ -24,7 +24,7 @@ pub(super) struct NotificationStream {
     session: Option<SessionInUse>,
 }
 
-impl NotificationStream {
+impl NotificationStreamBuilder {
     /// Creates a stream of these notifications. After each `keep_alive` without one, the stream sends a comment.
     pub(super) fn new(news: NotificationFeed, keep_alive: Duration) -> Self {
         Self { feed: news, subscription: None, first: None, last: None, alive: pulse(keep_alive), session: None }
@@ -32,7 +32,7 @@ impl NotificationStream {
 
     /// Sends the notifications within a subscription: acknowledges it first, and sends `last` when the server ends the
     /// stream.
-    pub(super) fn of_subscription(self, subscription: Subscription, last: Vec<u8>) -> Self {
+    pub(super) fn of_subscription(self, subscription: ChangeSubscription, last: Vec<u8>) -> Self {
         let first = Some(subscription.acknowledgement());
         Self { first, last: Some(last), subscription: Some(subscription), ..self }
     }
@@ -51,7 +51,7 @@ impl NotificationStream {
 }
 
 struct StreamState {
-    stream: NotificationStream,
+    stream: NotificationStreamBuilder,
     end: CancellationToken,
     over: bool,
 }
@@ -61,7 +61,7 @@ impl StreamState {
         if self.over {
             return None;
         }
-        let NotificationStream { feed: news, subscription, first, last, alive, .. } = &mut self.stream;
+        let NotificationStreamBuilder { feed: news, subscription, first, last, alive, .. } = &mut self.stream;
         if let Some(first) = first.take() {
             return Some((events([&first]), self));
         }

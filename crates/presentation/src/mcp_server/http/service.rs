@@ -4,7 +4,7 @@ pub use super::request_body::RequestBody;
 
 use super::{
     FIRST_LIST_WAITS,
-    endpoint::{ConnectionEndpoint, Endpoint},
+    endpoint::{ConnectionEndpoint, EndpointState},
     settings::HttpSettings,
 };
 use crate::{app::App, mcp_server::McpServer};
@@ -52,14 +52,14 @@ impl App {
     /// ```
     pub fn mcp_service(&self, settings: HttpSettings) -> McpService {
         let server = McpServer::new(self.clone(), settings.identity.clone(), FIRST_LIST_WAITS);
-        let endpoint = Arc::new(Endpoint::new(server, settings, None));
+        let endpoint = Arc::new(EndpointState::new(server, settings, None));
         tokio::spawn(look_after(endpoint.clone()));
         McpService { endpoint: Arc::new(ConnectionEndpoint::new(endpoint)) }
     }
 }
 
 /// Waits for the first lists of tools, then ends idle sessions until the service ends.
-async fn look_after(endpoint: Arc<Endpoint>) {
+async fn look_after(endpoint: Arc<EndpointState>) {
     let ending = endpoint.ending().clone();
     let mut sweep = endpoint.between_sweeps();
     let weak = Arc::downgrade(&endpoint);

@@ -22,7 +22,7 @@ use uuid::Uuid;
 const SHORT_NAME: usize = 32;
 
 /// Open sessions, limited in number.
-pub(super) struct StatelessSessions {
+pub(super) struct ImplicitSessions {
     by_client: Mutex<HashMap<StatelessSessionKey, SessionEntry>>,
     limit: usize,
     idle: Duration,
@@ -68,10 +68,10 @@ struct SessionEntry {
 pub(super) struct StatelessSessionGuard {
     pub(super) id: Arc<str>,
     client: StatelessSessionKey,
-    sessions: Arc<StatelessSessions>,
+    sessions: Arc<ImplicitSessions>,
 }
 
-impl StatelessSessions {
+impl ImplicitSessions {
     /// Creates a store without sessions.
     pub(super) fn new(settings: &HttpSettings, ended: SessionEndCallback) -> Arc<Self> {
         let (limit, idle) = (settings.max_sessions, settings.session_idle);
@@ -164,7 +164,7 @@ impl StatelessSessions {
     }
 }
 
-impl fmt::Debug for StatelessSessions {
+impl fmt::Debug for ImplicitSessions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StatelessSessions").field("open", &self.lock().len()).finish_non_exhaustive()
     }
@@ -184,7 +184,7 @@ mod tests {
 
     /// Sessions, with the ids of those that ended.
     struct Register {
-        sessions: Arc<StatelessSessions>,
+        sessions: Arc<ImplicitSessions>,
         ended: Arc<Mutex<Vec<Arc<str>>>>,
         start: Instant,
     }
@@ -196,7 +196,7 @@ mod tests {
             let ended = Arc::new(Mutex::new(Vec::new()));
             let outcome = ended.clone();
             let sessions =
-                StatelessSessions::new(&settings, Box::new(move |_, id| outcome.lock().unwrap().push(id.clone())));
+                ImplicitSessions::new(&settings, Box::new(move |_, id| outcome.lock().unwrap().push(id.clone())));
             Self { sessions, ended, start: Instant::now() }
         }
 

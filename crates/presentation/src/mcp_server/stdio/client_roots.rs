@@ -111,7 +111,7 @@ pub(super) struct ClientRootsWatcher<'a> {
 
 /// State that is retained between rounds of questions.
 #[derive(Debug, Default)]
-struct RootsState {
+struct ClientRootDecisions {
     /// Roots of the newest application; `None` before the first one.
     open: Option<Vec<PathBuf>>,
     /// Folders that the user declined, until the connection ends.
@@ -152,7 +152,7 @@ impl ClientRootsWatcher<'_> {
     /// Runs until the connection ends or the application cannot be built.
     pub(super) async fn follow(self, events: mpsc::Receiver<RootsEvent>) {
         let mut events = RootsEventReceiver { events, next: None };
-        let mut known = RootsState::default();
+        let mut known = ClientRootDecisions::default();
         while let Some(occasion) = events.next().await {
             let opened = match occasion {
                 RootsEvent::InputEnded if known.open.is_some() => {
@@ -172,7 +172,7 @@ impl ClientRootsWatcher<'_> {
     async fn consult(
         &self,
         client: &Arc<ClientProfile>,
-        known: &mut RootsState,
+        known: &mut ClientRootDecisions,
         events: &mut RootsEventReceiver,
     ) -> Result<(), AppBuildError> {
         let caller = ClientCaller::new(
@@ -216,7 +216,12 @@ impl ClientRootsWatcher<'_> {
     }
 
     /// Replaces the application by one with these roots.
-    async fn open(&self, roots: Vec<PathBuf>, known: &mut RootsState, is_asking: bool) -> Result<(), AppBuildError> {
+    async fn open(
+        &self,
+        roots: Vec<PathBuf>,
+        known: &mut ClientRootDecisions,
+        is_asking: bool,
+    ) -> Result<(), AppBuildError> {
         if known.open.as_ref() == Some(&roots) {
             self.stages.send_modify(|stage| stage.is_asking = is_asking);
             return Ok(());

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::mcp_server::{
     answer::SerializedResponse,
-    call_request::CallRequest,
+    call_request::ClientRequest,
     call_tool::Client,
     client_caller::{ClientCaller, NotificationTarget},
     in_flight::{InFlightRequests, RunningRequest},
@@ -17,7 +17,7 @@ use crate::mcp_server::{
     questions::PendingQuestions,
     request_meta::{RequestMeta, log_level},
     server_identity::ServerIdentity,
-    subscription::Subscription,
+    subscription::ChangeSubscription,
     watches::Watches,
 };
 use serde_json::{Map, Value, json};
@@ -386,7 +386,7 @@ impl Connection {
         threshold: LogThreshold,
         bytes: usize,
     ) -> Result<Option<SerializedResponse>, RpcError> {
-        let request = CallRequest::parse(method, &mut params, meta.rest)?;
+        let request = ClientRequest::parse(method, &mut params, meta.rest)?;
         let pending = self.begin(id, bytes)?;
         let caller = ClientCaller::new(
             meta.progress_token,
@@ -449,7 +449,7 @@ impl Connection {
         params: &Map<String, Value>,
         client: Client,
     ) -> Result<Option<SerializedResponse>, RpcError> {
-        let mut subscription = Subscription::parse(id.clone(), params)?;
+        let mut subscription = ChangeSubscription::parse(id.clone(), params)?;
         let place = self.subscriptions.clone().try_acquire_owned();
         let place = place.map_err(|_| overloaded(format!("{MAX_SUBSCRIPTIONS} subscriptions are open already")))?;
         let running = self.in_flight.begin(id.clone())?;

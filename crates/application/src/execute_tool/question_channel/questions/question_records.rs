@@ -14,7 +14,7 @@ use toolstead_domain::{
 use uuid::Uuid;
 
 /// Writer of the audit records of questions, including withdrawn ones.
-pub(in crate::execute_tool::question_channel) struct QuestionRecorder {
+pub(in crate::execute_tool::question_channel) struct QuestionAuditWriter {
     log: Arc<dyn ExecutionLog>,
     clock: Arc<dyn Clock>,
     /// Final records that are not stored yet.
@@ -22,7 +22,7 @@ pub(in crate::execute_tool::question_channel) struct QuestionRecorder {
     writing: tokio::sync::Mutex<()>,
 }
 
-impl QuestionRecorder {
+impl QuestionAuditWriter {
     pub(super) fn new(ports: &ExecuteToolPorts) -> Self {
         Self {
             log: ports.log.clone(),
@@ -136,7 +136,7 @@ impl QuestionEnd {
 
 /// Audit record of an open question. Dropping it records that the question was withdrawn.
 pub(super) struct OpenQuestionRecord {
-    rows: Arc<QuestionRecorder>,
+    rows: Arc<QuestionAuditWriter>,
     row: Option<ToolExecution>,
 }
 
@@ -145,7 +145,7 @@ impl OpenQuestionRecord {
     ///
     /// # Errors
     /// [`NotAnswered::NotRecorded`]. Such a question is not asked.
-    pub(super) async fn open(rows: Arc<QuestionRecorder>, row: ToolExecution) -> Result<Self, NotAnswered> {
+    pub(super) async fn open(rows: Arc<QuestionAuditWriter>, row: ToolExecution) -> Result<Self, NotAnswered> {
         let open = Self { rows: rows.clone(), row: Some(row.clone()) };
         rows.log.record(row).await.map_err(|error| {
             tracing::error!(error = &error as &dyn std::error::Error, "a question is not recorded");

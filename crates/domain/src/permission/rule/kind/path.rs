@@ -2,7 +2,7 @@
 
 use super::{RuleKind, RuleKindResult};
 use crate::{
-    access::{Access, PathAccess},
+    access::{Access, AccessPath},
     permission::{
         path_pattern::{PathPattern, PatternAnchoring, PatternContext},
         rule::{Effect, RuleSubject},
@@ -38,11 +38,11 @@ impl RuleKind for PathRule {
         access.path().is_some_and(|path| self.0.touches(path, roots))
     }
 
-    fn catches_reading(&self, path: &PathAccess, roots: &WorkspaceRoots) -> bool {
+    fn catches_reading(&self, path: &AccessPath, roots: &WorkspaceRoots) -> bool {
         self.0.touches(path, roots)
     }
 
-    fn may_catch_below(&self, folder: &PathAccess, roots: &WorkspaceRoots) -> bool {
+    fn may_catch_below(&self, folder: &AccessPath, roots: &WorkspaceRoots) -> bool {
         self.0.may_touch_below(folder, roots)
     }
 

@@ -3,7 +3,7 @@
 use super::tools_under;
 use crate::{
     browser::browsers::{BrowserSettings, Browsers},
-    builtin::tool_kit::testing::TestRun,
+    builtin::tool_kit::testing::ToolTestHarness,
     sandbox::writable::WritableRoots,
 };
 use serde_json::json;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 
 /// Returns tools whose browser is this shell script.
-fn tools_with(script: &str, start_limit: Duration) -> (TempDir, TestRun, Arc<Browsers>) {
+fn tools_with(script: &str, start_limit: Duration) -> (TempDir, ToolTestHarness, Arc<Browsers>) {
     let folder = tempfile::tempdir().unwrap();
     let installation = folder.path().join("opt");
     fs::create_dir(&installation).unwrap();

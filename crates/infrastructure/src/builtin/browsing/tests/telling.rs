@@ -1,7 +1,7 @@
 //! Reports of pages, as short as a model needs them, and the ways to name elements.
 
 use super::{reference, tools_showing};
-use crate::builtin::tool_kit::testing::TestRun;
+use crate::builtin::tool_kit::testing::ToolTestHarness;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -44,7 +44,7 @@ const SHOWN: &[(&str, &str)] = &[
 ];
 
 struct Rig {
-    tools: TestRun,
+    tools: ToolTestHarness,
     _folder: TempDir,
 }
 

@@ -3,7 +3,7 @@
 //! refused.
 
 use super::tools_on;
-use crate::{builtin::tool_kit::testing::TestRun, egress::testing::FakeNetwork};
+use crate::{builtin::tool_kit::testing::ToolTestHarness, egress::testing::FakeNetwork};
 use serde_json::{Value, json};
 use std::{
     io::ErrorKind as IoErrorKind,
@@ -311,7 +311,7 @@ impl Site {
 }
 
 /// Returns the results of calls until one contains this text.
-pub(super) async fn notes_until(tools: &TestRun, part: &str, way: &str) -> String {
+pub(super) async fn notes_until(tools: &ToolTestHarness, part: &str, way: &str) -> String {
     let mut notes_until = String::new();
     let looking = async {
         while !notes_until.contains(part) {

@@ -8,7 +8,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
-use toolstead_domain::{Access, CallGrant, PathAccess, ToolFailure, error_kind::ErrorKind};
+use toolstead_domain::{Access, AccessPath, CallGrant, ToolFailure, error_kind::ErrorKind};
 
 /// Maximum number of hidden paths. Each is a mount of the same cover: this number takes about 0.2 s.
 pub(super) const MAX_HIDDEN: usize = 20_000;
@@ -87,7 +87,7 @@ fn folded<'a>(paths: &[&'a Path], fits: impl Fn(&[&Path]) -> bool, grant: &CallG
 
 /// Returns a sentence that names the read-only folders and the rule that causes them.
 fn describe_widening(folders: &[PathBuf], asked: &[PathBuf], grant: &CallGrant) -> String {
-    let change = |path: &PathBuf| Access::WritePath(PathAccess::plain(path));
+    let change = |path: &PathBuf| Access::WritePath(AccessPath::plain(path));
     let rule = foremost(asked.iter().filter_map(|path| rule_named(&change(path), grant)));
     let rule = rule.map_or(String::from("rules"), |(rule, _)| rule);
     let mut named: Vec<String> = folders.iter().map(|path| format!("`{}`", path.display())).collect();
@@ -105,9 +105,9 @@ fn describe_widening(folders: &[PathBuf], asked: &[PathBuf], grant: &CallGrant) 
 
 /// Returns a failure that names the rule that closes most paths, and the folder with most of them.
 fn too_many(most: usize, closed: &ClosedPaths, grant: &CallGrant) -> ToolFailure {
-    let read = closed.hidden.iter().map(|path| Access::ReadPath(PathAccess::plain(path)));
+    let read = closed.hidden.iter().map(|path| Access::ReadPath(AccessPath::plain(path)));
     let changed =
-        closed.read_only.iter().chain(&closed.needs_approval).map(|path| Access::WritePath(PathAccess::plain(path)));
+        closed.read_only.iter().chain(&closed.needs_approval).map(|path| Access::WritePath(AccessPath::plain(path)));
     let rule = foremost(read.chain(changed).filter_map(|access| rule_named(&access, grant)));
     let rule = rule.map_or(String::new(), |(rule, count)| format!(", {count} of them by {rule}"));
     let message = format!(

@@ -5,7 +5,7 @@
 mod answers;
 
 use super::*;
-use crate::sandbox::workspace::FolderAliases;
+use crate::sandbox::workspace::UserPathAliases;
 use toolstead_domain::WorkspaceRoots;
 
 /// Returns what a text would touch in a folder with `sub/` and `link`, which leads to another folder; the folders'
@@ -16,7 +16,7 @@ fn touched(text: &str) -> Vec<String> {
     std::fs::create_dir(here.join("sub")).unwrap();
     std::os::unix::fs::symlink(&there, here.join("link")).unwrap();
     let roots = WorkspaceRoots { write: vec![here.clone()], ..Default::default() };
-    let workspace = Workspace::open(&roots, FolderAliases::default()).unwrap();
+    let workspace = Workspace::open(&roots, UserPathAliases::default()).unwrap();
     let short = |text: String| text.replace(here.to_str().unwrap(), "HERE").replace(there.to_str().unwrap(), "THERE");
     let with_operands = |access: &Access| match access {
         Access::RunCommand(command) => command.files().map(|file| format!("naming: {file}")).collect(),
@@ -88,7 +88,7 @@ fn folders_of_the_workspace_among_temporary_files_are_judged_by_each_of_their_na
     let here = tempfile::tempdir_in("/tmp").unwrap();
     let name = here.path().file_name().unwrap().to_str().unwrap();
     let roots = WorkspaceRoots { write: vec![here.path().canonicalize().unwrap()], ..Default::default() };
-    let workspace = Workspace::open(&roots, FolderAliases::default()).unwrap();
+    let workspace = Workspace::open(&roots, UserPathAliases::default()).unwrap();
     for folder in PRIVATE {
         let text = format!("ls > {folder}/{name}/x");
         let found = accesses(&workspace, &text, here.path(), None);
@@ -125,8 +125,8 @@ fn a_filter_that_the_workspace_could_supply_needs_approval() {
     let here = here.path().canonicalize().unwrap();
     std::fs::create_dir(here.join("bin")).unwrap();
     let roots = WorkspaceRoots { write: vec![here.clone()], ..Default::default() };
-    let workspace = Workspace::open(&roots, FolderAliases::default()).unwrap();
-    let allowed_with = |search_path: Option<&SearchPath>| -> Vec<String> {
+    let workspace = Workspace::open(&roots, UserPathAliases::default()).unwrap();
+    let allowed_with = |search_path: Option<&ShellPathAndHome>| -> Vec<String> {
         let accesses = accesses(&workspace, "ls | head -5; echo a", &here, search_path);
         let allowed = accesses.iter().filter_map(|access| match access {
             Access::RunCommand(command) => command.built_in_rule.map(|_| command.words[0].to_string()),
@@ -135,7 +135,7 @@ fn a_filter_that_the_workspace_could_supply_needs_approval() {
         allowed.collect()
     };
     let at_home = |folders: &str, home: &Path| {
-        allowed_with(Some(&SearchPath { folders: folders.into(), home: Some(home.into()) }))
+        allowed_with(Some(&ShellPathAndHome { folders: folders.into(), home: Some(home.into()) }))
     };
     let allowed = |path: &str| at_home(path, Path::new("/"));
     let bin = here.join("bin").display().to_string();

@@ -209,8 +209,8 @@ impl<'a> OfferedToolServer<'a> {
             ListSelection::All(all) => *all,
             ListSelection::One(name) => is_called(tool, name),
         };
-        let tools: Vec<ToolSummary<'_>> =
-            self.offered.tools().iter().filter(|tool| is_meant(tool)).map(|tool| ToolSummary::of(tool)).collect();
+        let tools: Vec<ToolListEntry<'_>> =
+            self.offered.tools().iter().filter(|tool| is_meant(tool)).map(|tool| ToolListEntry::of(tool)).collect();
         match which {
             ListSelection::One(name) if tools.is_empty() => {
                 let name: String = name.chars().take(128).collect();
@@ -231,13 +231,13 @@ fn is_called(tool: &Tool, name: &str) -> bool {
 /// A tool in a list.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ToolSummary<'a> {
+struct ToolListEntry<'a> {
     name: &'a str,
     description: &'a str,
     input_schema: &'a Value,
 }
 
-impl<'a> ToolSummary<'a> {
+impl<'a> ToolListEntry<'a> {
     fn of(tool: &'a Tool) -> Self {
         Self { name: tool.name().as_str(), description: tool.description(), input_schema: tool.input_schema() }
     }

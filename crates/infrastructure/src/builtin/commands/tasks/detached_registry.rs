@@ -1,5 +1,5 @@
 //! Detached tasks of sessions that continue in other processes. The process that started a task owns it; later
-//! processes follow it by its socket, or read its record ([`DetachedTaskFolder`]).
+//! processes follow it by its socket, or read its record ([`DetachedTaskStore`]).
 //!
 //! Both describe a task by the same frames: a line of JSON each, followed by bytes for some of them.
 
@@ -20,7 +20,7 @@ use crate::{
         },
         files::read_state::SessionKey,
     },
-    sandbox::detached::{DetachedTaskFolder, DetachedTaskListener},
+    sandbox::detached::{DetachedTaskListener, DetachedTaskStore},
 };
 use futures::future::join_all;
 use std::{
@@ -50,7 +50,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// Detached tasks of this process and of others.
 #[derive(Debug)]
 pub(super) struct DetachedRegistry {
-    place: DetachedTaskFolder,
+    place: DetachedTaskStore,
     /// `true` if this process may own detached tasks.
     pub(super) outlives: bool,
     owned: Mutex<JoinSet<()>>,
@@ -64,11 +64,11 @@ pub(super) struct RemoteTask {
     cursor: u64,
     end_reported: bool,
     /// Connection to the owner, if the task was running when it was found.
-    connection: Mutex<Option<OwnerConnection>>,
+    connection: Mutex<Option<RemoteOwnerConnection>>,
 }
 
 #[derive(Debug)]
-struct OwnerConnection {
+struct RemoteOwnerConnection {
     final_state: oneshot::Sender<Vec<Frame>>,
     work: JoinHandle<()>,
 }
@@ -83,7 +83,7 @@ struct ReceivedState {
 }
 
 impl DetachedRegistry {
-    pub(super) fn new(place: DetachedTaskFolder, outlives: bool) -> Self {
+    pub(super) fn new(place: DetachedTaskStore, outlives: bool) -> Self {
         Self { place, outlives, owned: Mutex::default() }
     }
 
@@ -171,7 +171,7 @@ fn record_failure(error: io::Error) -> ToolFailure {
 
 /// Finds one task: by its socket while it runs, otherwise by its record.
 async fn find_task(
-    place: &DetachedTaskFolder,
+    place: &DetachedTaskStore,
     number: u64,
     settings: &CommandSettings,
     now: Timestamp,
@@ -200,7 +200,7 @@ async fn find_task(
         let (farewell, left) = oneshot::channel();
         let reading = follow(heard, frames, place.clone(), number);
         let work = tokio::spawn(poll_both(reading, send_orders(writer, orders, texts, left)));
-        OwnerConnection { final_state: farewell, work }
+        RemoteOwnerConnection { final_state: farewell, work }
     });
     let is_told = OnceFlag::default();
     if end_reported {
@@ -222,14 +222,14 @@ async fn find_task(
 }
 
 /// Returns `true` if the owner is certainly gone: its socket does not exist, or refuses connections.
-fn has_lost_owner(place: &DetachedTaskFolder, number: u64) -> bool {
+fn has_lost_owner(place: &DetachedTaskStore, number: u64) -> bool {
     let gone = |error: io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused);
     place.connect(number).is_err_and(gone)
 }
 
 /// Connects to the owner, and receives everything that was printed so far.
 async fn connect_to_owner(
-    place: &DetachedTaskFolder,
+    place: &DetachedTaskStore,
     number: u64,
     secret: &str,
     heard: &mut ReceivedState,
@@ -271,7 +271,7 @@ impl ReceivedState {
     }
 
     /// Reads the rest of the record. A task whose record has no end is lost.
-    async fn rest_of<R: AsyncRead + Unpin>(&mut self, record: &mut Frames<R>, place: &DetachedTaskFolder, number: u64) {
+    async fn rest_of<R: AsyncRead + Unpin>(&mut self, record: &mut Frames<R>, place: &DetachedTaskStore, number: u64) {
         // A truncated record ends at its last whole frame.
         while let Ok(Some((frame, bytes))) = record.next().await {
             self.apply(frame, bytes).await;
@@ -291,7 +291,7 @@ impl ReceivedState {
 async fn follow(
     mut heard: ReceivedState,
     mut frames: Frames<tokio::net::unix::OwnedReadHalf>,
-    place: DetachedTaskFolder,
+    place: DetachedTaskStore,
     number: u64,
 ) {
     while let Ok(Some((frame, bytes))) = frames.next().await {

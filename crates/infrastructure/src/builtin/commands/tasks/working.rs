@@ -14,7 +14,7 @@ use futures::FutureExt;
 use std::{fmt, panic::AssertUnwindSafe, sync::Arc, time::Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use toolstead_domain::{
-    Clock, EventSink, Principal, TaskEnd, TaskOutputSink, TaskWork, ToolFailure,
+    Clock, EventSink, Principal, TaskOutputSink, TaskWork, TaskWorkOutcome, ToolFailure,
     error_kind::ErrorKind,
     ports::tasks::{self},
 };
@@ -34,7 +34,7 @@ impl fmt::Debug for WorkAsTasks {
 }
 
 #[async_trait]
-impl tasks::Tasks for WorkAsTasks {
+impl tasks::TaskStarter for WorkAsTasks {
     fn check_room(&self, principal: &Principal, session: &str) -> Result<(), ToolFailure> {
         if self.tasks.detached.is_some() {
             let message = "a task ends with its session, which here ends with this call";
@@ -79,7 +79,7 @@ async fn run_work(work: Box<dyn TaskWork>, channels: CommandOwnerChannels, captu
                     // The task is forgotten or was stopped: the work needs no cleanup.
                     None | Some(CommandControl::Signal(_) | CommandControl::Stop | CommandControl::Kill | CommandControl::TimeOut) => break None,
                 },
-                end = &mut working => break Some(end.unwrap_or(TaskEnd::Failed)),
+                end = &mut working => break Some(end.unwrap_or(TaskWorkOutcome::Failed)),
                 Some(text) = said.recv() => capture_text(&capture, text).await,
             }
         }
@@ -87,8 +87,8 @@ async fn run_work(work: Box<dyn TaskWork>, channels: CommandOwnerChannels, captu
     capture_rest(&capture, &mut said).await;
     let (cause, code) = match end {
         None => (EndCause::Stopped, None),
-        Some(TaskEnd::Succeeded) => (EndCause::Itself, Some(0)),
-        Some(TaskEnd::Failed) => (EndCause::Itself, Some(1)),
+        Some(TaskWorkOutcome::Succeeded) => (EndCause::Itself, Some(0)),
+        Some(TaskWorkOutcome::Failed) => (EndCause::Itself, Some(1)),
     };
     ended.send_replace(Some(CommandEnd::of_work(cause, code, started.elapsed())));
 }
@@ -124,14 +124,14 @@ mod tests {
     use super::{super::TaskStatus, *};
     use crate::system_clock::SystemClock;
     use tokio::sync::oneshot;
-    use toolstead_domain::{NoEvents, Tasks as _};
+    use toolstead_domain::{NoEvents, TaskStarter as _};
 
     /// Work that writes a text and ends like this; `None`: never.
-    struct Says(Option<TaskEnd>, Option<oneshot::Sender<()>>);
+    struct Says(Option<TaskWorkOutcome>, Option<oneshot::Sender<()>>);
 
     #[async_trait]
     impl TaskWork for Says {
-        async fn run(self: Box<Self>, output: Arc<dyn TaskOutputSink>) -> TaskEnd {
+        async fn run(self: Box<Self>, output: Arc<dyn TaskOutputSink>) -> TaskWorkOutcome {
             // Dropped with this future.
             let _gone = self.1;
             output.write("a word\n");
@@ -163,8 +163,8 @@ mod tests {
     async fn work_is_known_as_a_task_to_its_session_with_what_it_said() {
         let tasks = Arc::new(Tasks::default());
         for (end, status, outcome) in [
-            (TaskEnd::Succeeded, TaskStatus::Succeeded, "is done after"),
-            (TaskEnd::Failed, TaskStatus::Failed, "failed after"),
+            (TaskWorkOutcome::Succeeded, TaskStatus::Succeeded, "is done after"),
+            (TaskWorkOutcome::Failed, TaskStatus::Failed, "failed after"),
         ] {
             let id = as_tasks(&tasks).begin(new_task(), Box::new(Says(Some(end), None))).await.unwrap();
             let task = tasks.find(&viewer("s"), &id).unwrap();

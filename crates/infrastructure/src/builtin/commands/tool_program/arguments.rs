@@ -1,6 +1,6 @@
 //! The arguments of `tool`: a name, and the arguments of the call as JSON or as fields.
 
-use super::ToolProgramError;
+use super::ErrorExit;
 use serde_json::{Map, Value};
 use toolstead_domain::tool_input_schema::nearest_name;
 
@@ -24,13 +24,13 @@ pub(super) enum ArgumentSource<'a> {
     Fields(&'a [String]),
 }
 
-pub(super) fn parse_command(words: &[String]) -> Result<ToolCommand<'_>, ToolProgramError> {
+pub(super) fn parse_command(words: &[String]) -> Result<ToolCommand<'_>, ErrorExit> {
     let (name, rest) = match words {
-        [] => return Err(ToolProgramError::usage("the tool name is missing; see `tool --list` and `tool --help`")),
+        [] => return Err(ErrorExit::usage("the tool name is missing; see `tool --list` and `tool --help`")),
         [one] if one == "--help" || one == "-h" => return Ok(ToolCommand::Usage),
         [one] if one == "--list" => return Ok(ToolCommand::List),
         [name, ..] if name.starts_with('-') => {
-            return Err(ToolProgramError::usage(format!(
+            return Err(ErrorExit::usage(format!(
                 "`{name}` is not a tool: the name comes first, as in `tool NAME --field value`"
             )));
         }
@@ -46,18 +46,16 @@ pub(super) fn parse_command(words: &[String]) -> Result<ToolCommand<'_>, ToolPro
         }
         [first, ..] => {
             let message = format!("`{first}` is neither a JSON object nor a field");
-            return Err(ToolProgramError::usage(format!(
-                "{message}: write '{{\"field\": \"value\"}}' or --field value"
-            )));
+            return Err(ErrorExit::usage(format!("{message}: write '{{\"field\": \"value\"}}' or --field value")));
         }
     })
 }
 
-pub(super) fn object(text: &str) -> Result<Value, ToolProgramError> {
+pub(super) fn object(text: &str) -> Result<Value, ErrorExit> {
     match serde_json::from_str(text) {
         Ok(object @ Value::Object(_)) => Ok(object),
-        Ok(_) => Err(ToolProgramError::usage("the arguments are not a JSON object: write '{\"field\": \"value\"}'")),
-        Err(error) => Err(ToolProgramError::usage(format!("the arguments are not JSON: {error}"))),
+        Ok(_) => Err(ErrorExit::usage("the arguments are not a JSON object: write '{\"field\": \"value\"}'")),
+        Err(error) => Err(ErrorExit::usage(format!("the arguments are not JSON: {error}"))),
     }
 }
 
@@ -65,13 +63,13 @@ pub(super) fn object(text: &str) -> Result<Value, ToolProgramError> {
 pub(super) fn fields(
     words: &[String],
     schema: &Value,
-    input: &mut dyn FnMut() -> Result<String, ToolProgramError>,
-) -> Result<Value, ToolProgramError> {
+    input: &mut dyn FnMut() -> Result<String, ErrorExit>,
+) -> Result<Value, ErrorExit> {
     let mut object = Map::new();
     let mut words = words.iter().peekable();
     while let Some(word) = words.next() {
         let Some(field) = word.strip_prefix("--").filter(|field| !field.is_empty()) else {
-            return Err(ToolProgramError::usage(format!(
+            return Err(ErrorExit::usage(format!(
                 "`{word}` has no field: write --field value, and lists as --field a --field b"
             )));
         };
@@ -84,7 +82,7 @@ pub(super) fn fields(
         let text = match given {
             Some(given) => given,
             None if is_flag => words.next_if(|next| *next == "true" || *next == "false").map_or("true", String::as_str),
-            None => words.next().ok_or_else(|| ToolProgramError::usage(format!("--{field} has no value")))?,
+            None => words.next().ok_or_else(|| ErrorExit::usage(format!("--{field} has no value")))?,
         };
         let read =
             if text == "-" && (kinds.has("string") || kinds.items_have("string")) { Some(input()?) } else { None };
@@ -106,12 +104,12 @@ pub(super) fn fields(
     Ok(Value::Object(object))
 }
 
-fn twice(field: &str) -> ToolProgramError {
-    ToolProgramError::usage(format!("--{field} is given twice, but takes one value"))
+fn twice(field: &str) -> ErrorExit {
+    ErrorExit::usage(format!("--{field} is given twice, but takes one value"))
 }
 
 /// Finds a field, and returns its name in the schema and its types.
-fn known<'a>(field: &str, schema: &'a Value) -> Result<(String, FieldTypes<'a>), ToolProgramError> {
+fn known<'a>(field: &str, schema: &'a Value) -> Result<(String, FieldTypes<'a>), ErrorExit> {
     let properties = schema.get("properties").and_then(Value::as_object);
     let names = || properties.into_iter().flatten().map(|(name, _)| name.as_str());
     let folded = field.replace('-', "_");
@@ -122,7 +120,7 @@ fn known<'a>(field: &str, schema: &'a Value) -> Result<(String, FieldTypes<'a>),
     if schema.get("additionalProperties") == Some(&Value::Bool(false)) {
         let known: Vec<String> = names().map(|name| format!("--{name}")).collect();
         let meant = nearest_name(&folded, names()).map_or(".".into(), |name| format!("; did you mean --{name}?"));
-        return Err(ToolProgramError::usage(format!(
+        return Err(ErrorExit::usage(format!(
             "there is no field --{field}{meant} The tool takes {}",
             known.join(", ")
         )));
@@ -193,7 +191,7 @@ fn kind_of(value: &Value) -> &'static str {
 }
 
 /// Parses a text as a value of these types. It remains a text wherever a text is allowed.
-fn value(field: &str, text: &str, kinds: &FieldTypes<'_>) -> Result<Value, ToolProgramError> {
+fn value(field: &str, text: &str, kinds: &FieldTypes<'_>) -> Result<Value, ErrorExit> {
     let parsed = serde_json::from_str::<Value>(text).ok().filter(|value| {
         let kind = kind_of(value);
         let fits = kinds.has(kind) || (kind == "number" && kinds.has("integer"));
@@ -202,7 +200,7 @@ fn value(field: &str, text: &str, kinds: &FieldTypes<'_>) -> Result<Value, ToolP
     match parsed {
         Some(value) => Ok(value),
         None if kinds.has("string") || kinds.names.is_empty() => Ok(text.into()),
-        None => Err(ToolProgramError::usage(format!("--{field} takes {}, not `{text}`", kinds.names.join(" or ")))),
+        None => Err(ErrorExit::usage(format!("--{field} takes {}, not `{text}`", kinds.names.join(" or ")))),
     }
 }
 
@@ -256,7 +254,7 @@ mod tests {
         let made = fields(&words(line), &schema, &mut || Ok("from input\n".into()));
         match (made, expected) {
             (Ok(made), Ok(expected)) => assert_eq!(made, expected, "{line:?}"),
-            (Err(ToolProgramError { code, message }), Err(part)) => {
+            (Err(ErrorExit { code, message }), Err(part)) => {
                 assert!(code == 2 && message.contains(part), "{line:?}: {message}");
             }
             (made, expected) => panic!("{line:?}: {made:?}, and not {expected:?}"),

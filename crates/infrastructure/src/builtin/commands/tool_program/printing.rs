@@ -1,6 +1,6 @@
 //! The output of `tool`: a result for the next program in the pipe, lists and errors for the user.
 
-use super::{ToolProgramError, UNAVAILABLE};
+use super::{ErrorExit, UNAVAILABLE};
 use serde_json::Value;
 use toolstead_domain::tool_result::NO_OUTPUT;
 
@@ -8,10 +8,10 @@ use toolstead_domain::tool_result::NO_OUTPUT;
 const OUTPUTS: &str = "toolstead/outputs";
 
 /// Returns the result of a call: its structured content on one line, else its text.
-pub(super) fn result(answer: &Value) -> Result<String, ToolProgramError> {
+pub(super) fn result(answer: &Value) -> Result<String, ErrorExit> {
     let result = &answer["result"];
     if result["isError"] == Value::Bool(true) {
-        return Err(ToolProgramError { code: 1, message: text(result) });
+        return Err(ErrorExit { code: 1, message: text(result) });
     }
     Ok(match result.get("structuredContent") {
         Some(content) => content.to_string(),
@@ -87,13 +87,13 @@ pub(super) fn help(answer: &Value) -> String {
 }
 
 /// Returns the failure of a call, with the exit code that was sent with it.
-pub(super) fn failure(error: &Value) -> ToolProgramError {
+pub(super) fn failure(error: &Value) -> ErrorExit {
     let code = error["exit"].as_u64().and_then(|code| u8::try_from(code).ok()).filter(|code| *code != 0);
     let mut message = error["message"].as_str().unwrap_or("the call failed without a reason").to_owned();
     if let Some(partial) = error.get("partial") {
         message = format!("{message}\n{}", text(partial));
     }
-    ToolProgramError { code: code.unwrap_or(UNAVAILABLE), message }
+    ErrorExit { code: code.unwrap_or(UNAVAILABLE), message }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::{
     builtin::text::wording::counted,
-    sandbox::workspace::{draft::Draft, path_error::PathError, write::WriteResult},
+    sandbox::workspace::{draft::FileChangeDraft, path_error::PathError, write::WriteResult},
 };
 use std::io;
 use toolstead_domain::ToolFailure;
@@ -15,14 +15,14 @@ pub(super) struct ApplyFailure {
 }
 
 /// Prepared changes.
-pub(super) struct Drafts<'t>(Vec<Draft<'t>>);
+pub(super) struct Drafts<'t>(Vec<FileChangeDraft<'t>>);
 
 impl<'t> Drafts<'t> {
     pub(super) fn new() -> Self {
         Self(Vec::new())
     }
 
-    pub(super) fn push(&mut self, draft: Draft<'t>) {
+    pub(super) fn push(&mut self, draft: FileChangeDraft<'t>) {
         self.0.push(draft);
     }
 

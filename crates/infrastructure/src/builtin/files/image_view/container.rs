@@ -4,7 +4,7 @@ use image::ImageFormat;
 
 /// Classification of an image file by its outer structure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ImageStructure {
+pub(super) enum ImageStructureClass {
     /// One picture and what is needed to show it, nothing else.
     Plain,
     /// Metadata, more pictures, data after the end, or an unknown part.
@@ -17,7 +17,7 @@ pub(super) enum ImageStructure {
 const PNG_CHUNKS: &[&[u8; 4]] =
     &[b"IHDR", b"PLTE", b"IDAT", b"IEND", b"tRNS", b"gAMA", b"cHRM", b"sRGB", b"iCCP", b"sBIT", b"bKGD", b"pHYs"];
 
-impl ImageStructure {
+impl ImageStructureClass {
     pub(super) fn of(file: &[u8], format: ImageFormat) -> Self {
         match format {
             ImageFormat::Png => png(file),
@@ -29,32 +29,36 @@ impl ImageStructure {
     }
 }
 
-fn png(file: &[u8]) -> ImageStructure {
+fn png(file: &[u8]) -> ImageStructureClass {
     let (mut rest, mut is_plain) = (file.get(8..).unwrap_or_default(), true);
     loop {
-        let Some((head, behind)) = rest.split_first_chunk::<8>() else { return ImageStructure::Truncated };
+        let Some((head, behind)) = rest.split_first_chunk::<8>() else { return ImageStructureClass::Truncated };
         let (length, name) = head.split_at(4);
         let length = u32::from_be_bytes([length[0], length[1], length[2], length[3]]) as usize;
-        let Some(next) = behind.get(length.saturating_add(4)..) else { return ImageStructure::Truncated };
+        let Some(next) = behind.get(length.saturating_add(4)..) else { return ImageStructureClass::Truncated };
         is_plain &= PNG_CHUNKS.iter().any(|known| known[..] == *name);
         if name == b"IEND" {
-            return if is_plain && next.is_empty() { ImageStructure::Plain } else { ImageStructure::Other };
+            return if is_plain && next.is_empty() { ImageStructureClass::Plain } else { ImageStructureClass::Other };
         }
         rest = next;
     }
 }
 
-fn jpeg(file: &[u8]) -> ImageStructure {
+fn jpeg(file: &[u8]) -> ImageStructureClass {
     let (mut at, mut is_plain) = (2, true);
     loop {
         let marker = match file.get(at..at + 2) {
             Some([0xff, marker]) => marker,
-            Some(_) => return ImageStructure::Other,
-            None => return ImageStructure::Truncated,
+            Some(_) => return ImageStructureClass::Other,
+            None => return ImageStructureClass::Truncated,
         };
         let length = match file.get(at + 2..at + 4) {
             _ if *marker == 0xd9 => {
-                return if is_plain && file.len() == at + 2 { ImageStructure::Plain } else { ImageStructure::Other };
+                return if is_plain && file.len() == at + 2 {
+                    ImageStructureClass::Plain
+                } else {
+                    ImageStructureClass::Other
+                };
             }
             // Any number of fill bytes may precede a marker.
             _ if *marker == 0xff => {
@@ -62,7 +66,7 @@ fn jpeg(file: &[u8]) -> ImageStructure {
                 continue;
             }
             Some(bytes) => usize::from(u16::from_be_bytes([bytes[0], bytes[1]])),
-            None => return ImageStructure::Truncated,
+            None => return ImageStructureClass::Truncated,
         };
         let body = file.get(at + 4..at + 2 + length.max(2)).unwrap_or_default();
         is_plain &= match marker {
@@ -78,22 +82,22 @@ fn jpeg(file: &[u8]) -> ImageStructure {
             let own = |pair: &[u8]| pair[0] != 0xff || matches!(pair[1], 0 | 0xd0..=0xd7 | 0xff);
             match file.get(at..).and_then(|data| data.windows(2).position(|pair| !own(pair))) {
                 Some(passed) => at += passed,
-                None => return ImageStructure::Truncated,
+                None => return ImageStructureClass::Truncated,
             }
         }
     }
 }
 
-fn webp(file: &[u8]) -> ImageStructure {
-    let Some(header) = file.get(4..16) else { return ImageStructure::Truncated };
+fn webp(file: &[u8]) -> ImageStructureClass {
+    let Some(header) = file.get(4..16) else { return ImageStructureClass::Truncated };
     let length = u32::from_le_bytes([header[0], header[1], header[2], header[3]]) as usize;
     match file.len().cmp(&length.saturating_add(8)) {
-        std::cmp::Ordering::Less => ImageStructure::Truncated,
+        std::cmp::Ordering::Less => ImageStructureClass::Truncated,
         // The simple forms have one chunk, which is the picture.
         std::cmp::Ordering::Equal if [&b"VP8 "[..], b"VP8L"].contains(&&header[8..12]) && is_one_chunk(file) => {
-            ImageStructure::Plain
+            ImageStructureClass::Plain
         }
-        _ => ImageStructure::Other,
+        _ => ImageStructureClass::Other,
     }
 }
 

@@ -12,7 +12,7 @@ use toolstead_domain::{ContentDigest, FileState, JournalEntry, ToolFailure, erro
 
 /// One file of an entry, whatever the number of steps in which the call changed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct RestoredFile {
+pub(super) struct JournalEntryFile {
     /// Real path.
     pub(super) path: PathBuf,
     /// State before the call; `None`: no file.
@@ -30,7 +30,7 @@ pub(super) struct RestoredFile {
 
 /// Result of restoring.
 #[derive(Debug)]
-pub(super) enum RestoreOutcome {
+pub(super) enum JournalEntryRestoreOutcome {
     /// Each file with its change, in the order of the entry; `None` if it already had the state.
     Done(Vec<(String, Option<ChangedFile>)>),
     /// Nothing was changed, because these files are not as the call left them: the shown path, the index, and the
@@ -39,8 +39,8 @@ pub(super) enum RestoreOutcome {
 }
 
 /// Returns the files of an entry, the last one first, without their contents.
-pub(super) fn files_of(entry: &JournalEntry) -> Vec<RestoredFile> {
-    let mut files: Vec<RestoredFile> = Vec::new();
+pub(super) fn files_of(entry: &JournalEntry) -> Vec<JournalEntryFile> {
+    let mut files: Vec<JournalEntryFile> = Vec::new();
     for change in &entry.changes {
         let states = [change.before, change.after].map(|state| state.map(|state| state.digest));
         match files.iter_mut().find(|file| file.path == change.path) {
@@ -49,7 +49,7 @@ pub(super) fn files_of(entry: &JournalEntry) -> Vec<RestoredFile> {
                 file.made_folders = file.made_folders.max(change.made_folders);
                 file.on_the_way.extend(states);
             }
-            None => files.push(RestoredFile {
+            None => files.push(JournalEntryFile {
                 path: change.path.clone(),
                 before: change.before,
                 after: change.after,
@@ -66,11 +66,11 @@ pub(super) fn files_of(entry: &JournalEntry) -> Vec<RestoredFile> {
 /// Restores all files, or none.
 pub(super) fn restore(
     granted: &GrantedWorkspace,
-    files: Vec<RestoredFile>,
+    files: Vec<JournalEntryFile>,
     recording: &ChangeRecorder,
     limit: u64,
     dry_run: bool,
-) -> Result<RestoreOutcome, ToolFailure> {
+) -> Result<JournalEntryRestoreOutcome, ToolFailure> {
     let paths: Vec<&str> = files.iter().map(|file| path_text(&file.path)).collect::<Result<_, _>>()?;
     let mut set = ChangeSet::take(granted, &paths)?;
     let shown: Vec<String> = (0..files.len()).map(|index| set.shown(index).to_owned()).collect();
@@ -94,23 +94,28 @@ pub(super) fn restore(
         is_planned.push(plan(&mut set, index, file, now)?);
     }
     if !stale.is_empty() {
-        return Ok(RestoreOutcome::Stale(stale));
+        return Ok(JournalEntryRestoreOutcome::Stale(stale));
     }
     let mut changed = set.commit(recording, dry_run)?.into_iter();
     let done = shown.into_iter().zip(is_planned).map(|(shown, is_planned)| {
         let changed = if is_planned { changed.next() } else { None };
         (shown, changed.filter(|changed| changed.before != changed.after))
     });
-    Ok(RestoreOutcome::Done(done.collect()))
+    Ok(JournalEntryRestoreOutcome::Done(done.collect()))
 }
 
 /// Returns the result for a call that changed nothing.
-pub(super) fn untouched(granted: &GrantedWorkspace, files: &[RestoredFile]) -> RestoreOutcome {
-    RestoreOutcome::Done(files.iter().map(|file| (granted.workspace().shown(&file.path), None)).collect())
+pub(super) fn untouched(granted: &GrantedWorkspace, files: &[JournalEntryFile]) -> JournalEntryRestoreOutcome {
+    JournalEntryRestoreOutcome::Done(files.iter().map(|file| (granted.workspace().shown(&file.path), None)).collect())
 }
 
 /// Plans the change that restores the file; `false` if the file is already gone as required.
-fn plan(set: &mut ChangeSet<'_>, index: usize, file: RestoredFile, now: Option<Vec<u8>>) -> Result<bool, ToolFailure> {
+fn plan(
+    set: &mut ChangeSet<'_>,
+    index: usize,
+    file: JournalEntryFile,
+    now: Option<Vec<u8>>,
+) -> Result<bool, ToolFailure> {
     let Some(before) = file.before else {
         if now.is_some() {
             set.delete_with_folders(index, file.made_folders);

@@ -3,9 +3,9 @@
 use crate::{
     builtin::{
         self,
-        tool_kit::testing::{TestRun, test_environment},
+        tool_kit::testing::{ToolTestHarness, test_environment},
     },
-    sandbox::workspace::{FolderAliases, Workspace},
+    sandbox::workspace::{UserPathAliases, Workspace},
     services::settings::ServiceSettings,
     web::testing::{ReceivedRequest, Reply, TestServer},
 };
@@ -28,7 +28,7 @@ use toolstead_domain::{
 struct Mail {
     _folder: TempDir,
     server: TestServer,
-    run: TestRun,
+    run: ToolTestHarness,
 }
 
 impl Mail {
@@ -38,11 +38,12 @@ impl Mail {
         let roots = WorkspaceRoots { write: vec![folder.path().to_path_buf()], ..Default::default() };
         let services = ServiceSettings { gmail: Ok(server.url("/")), ..ServiceSettings::default() };
         let credentials = FakeCredentials::none().holding(&Principal::local(), "gmail", "t1");
-        let world = test_environment(Workspace::open(&roots, FolderAliases::default()).unwrap())
+        let world = test_environment(Workspace::open(&roots, UserPathAliases::default()).unwrap())
             .with_services(Arc::new(services))
             .with_credentials(Arc::new(credentials));
         let policy = PermissionPolicy { roots, ..Default::default() };
-        let run = TestRun::in_environment(builtin::all(), world, policy, Arc::new(InMemoryChangeJournal::new()));
+        let run =
+            ToolTestHarness::in_environment(builtin::all(), world, policy, Arc::new(InMemoryChangeJournal::new()));
         Self { _folder: folder, server, run }
     }
 
@@ -265,7 +266,7 @@ async fn a_sending_whose_end_is_unknown_says_so_and_is_made_once() {
 #[tokio::test]
 async fn what_is_missing_is_the_reason_why_mail_is_unavailable() {
     let folder = tempfile::tempdir().unwrap();
-    let tools = TestRun::of_tools(builtin::all(), &folder);
+    let tools = ToolTestHarness::of_tools(builtin::all(), &folder);
     let unavailable = |tool: &str| match &tools.definition(tool).availability {
         Availability::Unavailable(reason) => reason.clone(),
         other => panic!("{tool}: {other:?}"),
@@ -278,7 +279,7 @@ async fn what_is_missing_is_the_reason_why_mail_is_unavailable() {
     let world =
         test_environment(Workspace::closed()).with_services(Arc::new(services)).with_credentials(Arc::new(NoAccounts));
     let journal = Arc::new(InMemoryChangeJournal::new());
-    let tools = TestRun::in_environment(builtin::all(), world, PermissionPolicy::default(), journal);
+    let tools = ToolTestHarness::in_environment(builtin::all(), world, PermissionPolicy::default(), journal);
     let availability = tools.definition("gmail_send").availability.clone();
     assert_eq!(availability, Availability::Unavailable("this program does not support signing in".into()));
     let accesses = tools.accesses("gmail_search", json!({"query": "x"})).await.unwrap();

@@ -15,7 +15,7 @@ use crate::{
             wording::counted,
         },
         tools::apply_patch::{
-            FileAction, OutputFile, hunk_problem,
+            FilePatchOutcome, OutputFile, hunk_problem,
             matching::{HunkFinder, HunkPlacement, LineTolerance},
             parser::{FilePatch, Hunk, PatchAction},
             patched_text::apply_hunks,
@@ -43,7 +43,7 @@ pub(super) struct PatchWorkspace<'a> {
 #[derive(Debug)]
 pub(super) struct PatchedFile {
     pub(super) path: String,
-    action: FileAction,
+    action: FilePatchOutcome,
     moved_from: Option<String>,
     etag: Option<String>,
     added: usize,
@@ -133,7 +133,7 @@ impl PatchWorkspace<'_> {
         };
         match (&file.action, content) {
             (PatchAction::Add(new), Some(old)) if old == new.as_bytes() && file.executable.is_none() => {
-                let unchanged = PatchedFile::new(path, place, FileAction::Unchanged, Some(&old));
+                let unchanged = PatchedFile::new(path, place, FilePatchOutcome::Unchanged, Some(&old));
                 set.put(index, old, WriteOptions { create_folders: false, overwrite: true, mode: None });
                 Ok(Ok(unchanged))
             }
@@ -142,7 +142,7 @@ impl PatchWorkspace<'_> {
                 format!("`{path}` exists already. Use `*** Update File`, or delete it in the same patch first."),
             ),
             (PatchAction::Add(new), None) => {
-                let added = PatchedFile::new(path, place, FileAction::Added, Some(new.as_bytes()));
+                let added = PatchedFile::new(path, place, FilePatchOutcome::Added, Some(new.as_bytes()));
                 let mode = file.executable.and_then(|executable| executable.then_some(0o755));
                 set.put(index, new.clone().into_bytes(), WriteOptions { mode, ..WRITE_NEW });
                 let notes = mode.map(|_| "It is executable.".to_owned()).into_iter().collect();
@@ -173,7 +173,11 @@ impl PatchWorkspace<'_> {
                 set.delete(index);
                 let before = text_of(&old).unwrap_or_default();
                 let removed = before.lines().count();
-                Ok(Ok(PatchedFile { removed, before, ..PatchedFile::new(path, place, FileAction::Deleted, None) }))
+                Ok(Ok(PatchedFile {
+                    removed,
+                    before,
+                    ..PatchedFile::new(path, place, FilePatchOutcome::Deleted, None)
+                }))
             }
             (PatchAction::Update { to, hunks }, Some(old)) => {
                 let mut updated = match self.update_file(&path, place, &old, hunks, file.line) {
@@ -188,7 +192,7 @@ impl PatchWorkspace<'_> {
                 }
                 updated.file.changed_elsewhere = is_stale;
                 if file.executable.is_some() {
-                    updated.file.action = FileAction::Updated;
+                    updated.file.action = FilePatchOutcome::Updated;
                 }
                 let mode = set.mode(index);
                 let new_mode = file.executable.map(|executable| with_execution(mode.unwrap_or(0o644), executable));
@@ -219,7 +223,7 @@ impl PatchWorkspace<'_> {
                 }
                 set.put(index + 1, updated.bytes, WriteOptions { mode: new_mode.or(mode), ..WRITE_NEW });
                 set.delete(index);
-                let (action, place) = (FileAction::Moved, set.file(index + 1));
+                let (action, place) = (FilePatchOutcome::Moved, set.file(index + 1));
                 Ok(Ok(PatchedFile { path: shown, place, action, moved_from: Some(path), ..updated.file }))
             }
         }
@@ -252,7 +256,7 @@ impl PatchWorkspace<'_> {
     ) -> Result<UpdatedFile, Vec<PatchProblem>> {
         let wrong = |kind, text: String| vec![PatchProblem { kind, text: format!("line {line}: {text}") }];
         if hunks.is_empty() {
-            let file = PatchedFile::new(path.to_owned(), place, FileAction::Updated, Some(bytes));
+            let file = PatchedFile::new(path.to_owned(), place, FilePatchOutcome::Updated, Some(bytes));
             return Ok(UpdatedFile { bytes: bytes.to_vec(), file });
         }
         let file = DecodedFile::of(bytes, path).map_err(|failure| wrong(failure.kind, failure.text()))?;
@@ -276,7 +280,7 @@ impl PatchWorkspace<'_> {
             wrong(failure.kind, format!("`{path}` cannot store this content: {}", failure.text()))
         })?;
         let (old, bytes) = (bytes, [&bytes[..file.encoding.mark_bytes()], &body].concat());
-        let action = if bytes == old { FileAction::Unchanged } else { FileAction::Updated };
+        let action = if bytes == old { FilePatchOutcome::Unchanged } else { FilePatchOutcome::Updated };
         let file = PatchedFile {
             added: new.added,
             removed: new.removed,
@@ -375,7 +379,7 @@ fn problems_failure(wrong: &[PatchProblem]) -> ToolFailure {
 }
 
 impl PatchedFile {
-    fn new(path: String, place: usize, action: FileAction, content: Option<&[u8]>) -> Self {
+    fn new(path: String, place: usize, action: FilePatchOutcome, content: Option<&[u8]>) -> Self {
         Self {
             path,
             place,
@@ -403,25 +407,25 @@ impl PatchedFile {
                 }
             }
             // The patch created the file and deleted it again, so that it does not exist.
-            None if self.action != FileAction::Unchanged => self.etag = None,
+            None if self.action != FilePatchOutcome::Unchanged => self.etag = None,
             None => {}
         }
     }
 
     /// Returns `true` if the changed lines describe the whole change.
     pub(super) fn is_text_alone(&self) -> bool {
-        matches!(self.action, FileAction::Added | FileAction::Updated) && self.notes.is_empty()
+        matches!(self.action, FilePatchOutcome::Added | FilePatchOutcome::Updated) && self.notes.is_empty()
     }
 
     /// Describes the change on one line.
     pub(super) fn summary(&self) -> String {
         let (path, counts) = (&self.path, format!("(+{} -{})", self.added, self.removed));
         let mut text = match (self.action, &self.moved_from) {
-            (FileAction::Added, _) => format!("added `{path}` {counts}"),
-            (FileAction::Deleted, _) => format!("deleted `{path}` {counts}"),
-            (FileAction::Unchanged, _) => format!("`{path}` has this content already"),
-            (FileAction::Moved, Some(from)) => format!("moved `{from}` to `{path}` {counts}"),
-            (FileAction::Updated | FileAction::Moved, _) => format!("updated `{path}` {counts}"),
+            (FilePatchOutcome::Added, _) => format!("added `{path}` {counts}"),
+            (FilePatchOutcome::Deleted, _) => format!("deleted `{path}` {counts}"),
+            (FilePatchOutcome::Unchanged, _) => format!("`{path}` has this content already"),
+            (FilePatchOutcome::Moved, Some(from)) => format!("moved `{from}` to `{path}` {counts}"),
+            (FilePatchOutcome::Updated | FilePatchOutcome::Moved, _) => format!("updated `{path}` {counts}"),
         };
         let overlooked: Vec<&str> = self.looseness.iter().filter_map(|looseness| looseness.words()).collect();
         if !overlooked.is_empty() {

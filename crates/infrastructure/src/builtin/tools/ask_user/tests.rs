@@ -1,6 +1,6 @@
 use crate::builtin::{
     agents::question_form::{QuestionFormReply, elicitation_request, reply},
-    tool_kit::testing::{TestRun, client},
+    tool_kit::testing::{ToolTestHarness, client},
     tools::all,
 };
 use serde_json::{Value, json};
@@ -35,10 +35,10 @@ fn two() -> Value {
 }
 
 /// Calls the tool once with a client that responds with `said`.
-async fn called(arguments: Value, said: Result<Value, NotAnswered>) -> (TestRun, Result<Value, ErrorKind>) {
+async fn called(arguments: Value, said: Result<Value, NotAnswered>) -> (ToolTestHarness, Result<Value, ErrorKind>) {
     let folder = tempfile::tempdir().unwrap();
     let caller = RecordingCaller::answering([said.map(InputResponse)]);
-    let run = TestRun::of_tools(all(), &folder).with_caller(caller);
+    let run = ToolTestHarness::of_tools(all(), &folder).with_caller(caller);
     let result = run.call("ask_user", arguments).await;
     let outcome = result.map(|result| result.structured_content().unwrap().clone()).map_err(|failure| failure.kind);
     (run, outcome)
@@ -156,7 +156,7 @@ fn a_question_passes_for_nobody_elses() {
 async fn questions_wait_until_somebody_answers_them_and_are_their_principals_alone() {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(InMemoryQuestions::new());
-    let mut run = TestRun::of_tools(all(), &folder);
+    let mut run = ToolTestHarness::of_tools(all(), &folder);
     run.tools = run.tools.with_questions(store.clone());
     let asked = run.call("ask_user", one()).await.unwrap();
     assert_eq!(asked.structured_content().unwrap(), &json!({"outcome": "waiting", "answers": {}, "id": "q1"}));

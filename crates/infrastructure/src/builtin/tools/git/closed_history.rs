@@ -14,7 +14,7 @@ use std::{
     path::{Path, PathBuf},
     str,
 };
-use toolstead_domain::{Access, PathAccess, ToolFailure, error_kind::ErrorKind, workspace_roots::lexical};
+use toolstead_domain::{Access, AccessPath, ToolFailure, error_kind::ErrorKind, workspace_roots::lexical};
 
 /// Maximum size of a list of files, in bytes.
 const MAX_LIST: usize = 4 << 20;
@@ -27,16 +27,16 @@ const LONGEST_FAULT: usize = 400;
 /// Returns the places on disk where a path in a commit may be: below the top of the repository, which is the folder or
 /// one of its ancestors.
 pub(super) fn places<'a>(
-    folder: &'a PathAccess,
+    folder: &'a AccessPath,
     path: &'a str,
     workspace: &'a Workspace,
-) -> impl Iterator<Item = PathAccess> {
+) -> impl Iterator<Item = AccessPath> {
     let tops = tops(&folder.real, |path| workspace.contains(path));
     tops.map(|top| {
         // `./a` and `../a` are relative to the folder.
         let is_relative = path.starts_with("./") || path.starts_with("../");
         let start = if is_relative { &folder.real } else { top };
-        PathAccess::plain(lexical(start, Path::new(path))).whole_tree()
+        AccessPath::plain(lexical(start, Path::new(path))).whole_tree()
     })
 }
 
@@ -56,10 +56,10 @@ pub(super) async fn restrict_arguments(
     let as_given = || input.words_with(&[], str::to_owned, file(input));
     let grant = &repository.run.context().grant;
     // All roots count: the history may be that of files in another root.
-    if !grant.roots().all().any(|root| grant.reading_below(&PathAccess::plain(root)).is_limited()) {
+    if !grant.roots().all().any(|root| grant.reading_below(&AccessPath::plain(root)).is_limited()) {
         return Ok((as_given(), 0));
     }
-    let Some(kept) = HistoryWorktrees::of(repository).await? else { return Ok((as_given(), 0)) };
+    let Some(kept) = RepositoryWorkingTrees::of(repository).await? else { return Ok((as_given(), 0)) };
     if let Some((commit, path)) = input.content()? {
         let is_relative = path.starts_with("./") || path.starts_with("../");
         kept.check(&if is_relative { format!("{}{path}", kept.prefix) } else { path.to_owned() }, repository)?;
@@ -83,7 +83,7 @@ pub(super) async fn restrict_arguments(
 }
 
 /// Working trees whose files are in the history of a folder's repository.
-struct HistoryWorktrees {
+struct RepositoryWorkingTrees {
     /// Path of the folder in its working tree; empty, or ends with a slash.
     prefix: String,
     /// Tops of other working trees whose files are in that history. Files that rules close there are not shown under
@@ -91,7 +91,7 @@ struct HistoryWorktrees {
     other_tops: Vec<PathBuf>,
 }
 
-impl HistoryWorktrees {
+impl RepositoryWorkingTrees {
     /// Examines the repository that contains the folder, if there is one.
     ///
     /// # Errors
@@ -154,7 +154,7 @@ impl HistoryWorktrees {
     /// Refuses a path, relative to the top, that must not be read in another working tree.
     fn check(&self, below: &str, repository: &Repository<'_>) -> Result<(), ToolFailure> {
         let may_be_read = |top: &PathBuf| {
-            let path = PathAccess::plain(lexical(top, Path::new(below))).whole_tree();
+            let path = AccessPath::plain(lexical(top, Path::new(below))).whole_tree();
             repository.run.context().grant.permits(&Access::ReadPath(path))
         };
         match self.other_tops.iter().find(|top| !may_be_read(top)) {
@@ -215,7 +215,7 @@ fn file(input: &Input) -> Option<String> {
 /// Returns the files that the call would show but must not be read, as paths that exclude them in git.
 async fn left_out(
     input: &Input,
-    kept: &HistoryWorktrees,
+    kept: &RepositoryWorkingTrees,
     repository: &Repository<'_>,
 ) -> Result<Vec<String>, ToolFailure> {
     let mut options = vec!["--name-only", "-z", "--no-renames", "--no-relative"];
@@ -241,7 +241,7 @@ async fn left_out(
     let may_be_read = |below: &str| {
         tops(&repository.folder, is_within)
             .chain(kept.other_tops.iter().map(PathBuf::as_path))
-            .all(|top| grant.permits(&Access::ReadPath(PathAccess::plain(top.join(below)))))
+            .all(|top| grant.permits(&Access::ReadPath(AccessPath::plain(top.join(below)))))
     };
     let (mut paths, mut bytes) = (BTreeSet::new(), 0);
     for name in list.split(|byte| *byte == 0) {

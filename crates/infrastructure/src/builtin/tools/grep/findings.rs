@@ -74,7 +74,7 @@ pub(super) enum SearchEnd {
 
 /// File or stored output that has matches.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct MatchedFile {
+pub(super) struct FindingsSource {
     /// Path as it is displayed, or the handle.
     pub(super) shown: String,
     /// Full path; empty for a stored output.
@@ -84,7 +84,7 @@ pub(super) struct MatchedFile {
 /// Findings in one file.
 #[derive(Debug)]
 pub(super) struct FileFindings {
-    pub(super) place: MatchedFile,
+    pub(super) place: FindingsSource,
     pub(super) modified: Timestamp,
     pub(super) matches: u64,
     pub(super) lines: Vec<FoundLine>,
@@ -131,7 +131,7 @@ impl Worker {
         &mut self,
         content: impl Read,
         modified: Timestamp,
-        place: impl FnOnce() -> MatchedFile,
+        place: impl FnOnce() -> FindingsSource,
         bounds: &SearchBudget,
         stop: &StopCondition,
     ) {

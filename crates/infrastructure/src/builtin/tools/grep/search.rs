@@ -4,14 +4,14 @@
 use crate::{
     builtin::{
         files::{
-            file_filter::{ActiveIgnoreRules, IgnoreFilter, SkipReason},
+            file_filter::{ActiveIgnoreRules, IgnoreOptions, SkipReason},
             file_limits::FileLimits,
             source::FileOrOutput,
         },
         text::wording::DisplayPathPrefix,
         tools::grep::{
             Input, OutputMode,
-            findings::{Findings, MatchedFile, SearchBudget},
+            findings::{Findings, FindingsSource, SearchBudget},
             plan::SearchPlan,
         },
     },
@@ -20,7 +20,7 @@ use crate::{
         file_handle::FileHandle,
         granted_workspace::GrantedWorkspace,
         stop::StopCondition,
-        walk::{Visit, Visitor, WalkEntry, WalkFolder, WalkLimits, WalkOrder, WalkSummary},
+        walk::{Visitor, WalkControl, WalkEntry, WalkFolder, WalkLimits, WalkOrder, WalkSummary},
     },
 };
 use std::{
@@ -81,7 +81,7 @@ pub(super) fn run(
         }
         // A file that the caller names is searched regardless of the filters.
         FileOrOutput::File(found) => {
-            let place = MatchedFile { shown: name.clone(), lexical: found.path().lexical.clone() };
+            let place = FindingsSource { shown: name.clone(), lexical: found.path().lexical.clone() };
             in_one(
                 files,
                 place,
@@ -92,7 +92,7 @@ pub(super) fn run(
             )
         }
         FileOrOutput::Output(_, content) => {
-            let place = MatchedFile { shown: name.clone(), lexical: PathBuf::new() };
+            let place = FindingsSource { shown: name.clone(), lexical: PathBuf::new() };
             in_one(files, place, output.insert(content), Timestamp(0), &SearchPlan::for_single_file(input)?, limits)
         }
     };
@@ -110,7 +110,7 @@ fn in_folder(
     limits: &FileLimits,
 ) -> Result<SearchResult, ToolFailure> {
     let plan = SearchPlan::of(input, &folder.path().lexical)?;
-    let filter = IgnoreFilter { show_hidden: input.show_hidden, respect_ignore_files: !input.no_ignore };
+    let filter = IgnoreOptions { show_hidden: input.show_hidden, respect_ignore_files: !input.no_ignore };
     let bounds = SearchBudget::new(limits.search_hits);
     let shown = DisplayPathPrefix::of(&files.workspace().shown(&folder.path().lexical));
     let passed_over = AtomicUsize::new(0);
@@ -126,7 +126,7 @@ fn in_folder(
 
 fn in_one(
     files: &GrantedWorkspace,
-    place: MatchedFile,
+    place: FindingsSource,
     content: impl Read,
     modified: Timestamp,
     plan: &SearchPlan,
@@ -207,7 +207,7 @@ struct SearchVisitor<'a> {
     stop: &'a StopCondition,
     shown: DisplayPathPrefix,
     plan: &'a SearchPlan,
-    filter: IgnoreFilter,
+    filter: IgnoreOptions,
     bounds: &'a SearchBudget,
     passed_over: AtomicUsize,
 }
@@ -224,31 +224,36 @@ impl Visitor for SearchVisitor<'_> {
         self.filter.enter(folder, above)
     }
 
-    fn visit_entry(&self, worker: &mut Self::Worker, entry: &WalkEntry<'_>, ignoring: &ActiveIgnoreRules) -> Visit {
+    fn visit_entry(
+        &self,
+        worker: &mut Self::Worker,
+        entry: &WalkEntry<'_>,
+        ignoring: &ActiveIgnoreRules,
+    ) -> WalkControl {
         match self.filter.skip_reason(entry, ignoring) {
             None => {}
             Some(SkipReason::Ignored | SkipReason::Hidden) => {
                 self.passed_over.fetch_add(1, Ordering::Relaxed);
-                return Visit::Skip;
+                return WalkControl::Skip;
             }
-            Some(SkipReason::VersionControl) => return Visit::Skip,
+            Some(SkipReason::VersionControl) => return WalkControl::Skip,
         }
         let is_folder = entry.kind() == FileKind::Folder;
         if !self.plan.is_included(&entry.path().lexical, is_folder) {
-            return Visit::Skip;
+            return WalkControl::Skip;
         }
         // Links are not searched: their targets are, and no match is found twice.
         if entry.kind() != FileKind::File {
-            return Visit::Continue;
+            return WalkControl::Continue;
         }
         match entry.open() {
             Ok((file, facts)) => {
                 let place =
-                    || MatchedFile { shown: self.shown.path(entry.below()), lexical: entry.path().lexical.clone() };
+                    || FindingsSource { shown: self.shown.path(entry.below()), lexical: entry.path().lexical.clone() };
                 worker.search(file, facts.modified, place, self.bounds, self.stop);
             }
             Err(_) => worker.findings.unreadable_files += 1,
         }
-        if worker.findings.ended.is_some() { Visit::Stop } else { Visit::Continue }
+        if worker.findings.ended.is_some() { WalkControl::Stop } else { WalkControl::Continue }
     }
 }

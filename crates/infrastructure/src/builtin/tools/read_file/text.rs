@@ -12,7 +12,7 @@ use crate::{
             line_index::LineIndex,
             line_unit::CodeUnit,
             text_encoding::TextEncoding,
-            text_window::{LineSelection, LinedText, TextWindow},
+            text_window::{LineRangeContent, LinedText, TextWindowPosition},
         },
         tool_kit::answer::answer,
     },
@@ -123,7 +123,7 @@ impl FileReader {
         encoding: TextEncoding,
         stop: &StopCondition,
         input: &Input,
-    ) -> Result<TextWindow, ToolFailure> {
+    ) -> Result<LineRangeContent, ToolFailure> {
         let (wanted, start) = (select_lines(input), encoding.mark_bytes());
         let Some(unit) = encoding.line_unit() else {
             // A text that cannot be split into lines before it is decoded is read as a whole and converted to UTF-8.
@@ -158,7 +158,7 @@ fn in_memory<'a>(bytes: &'a [u8], start: u64, unit: CodeUnit, stop: &'a StopCond
 }
 
 impl InMemoryText<'_> {
-    fn window(&mut self, wanted: LineSelection, limit: u64) -> io::Result<TextWindow> {
+    fn window(&mut self, wanted: TextWindowPosition, limit: u64) -> io::Result<LineRangeContent> {
         let (bytes, mut reader) = (self.bytes.len() as u64, Cursor::new(self.bytes));
         let mut text = LinedText { reader: &mut reader, bytes, index: &mut self.index, stop: self.stop };
         text.read_lines(wanted, limit)
@@ -166,11 +166,11 @@ impl InMemoryText<'_> {
 }
 
 /// Returns the lines that the caller requests.
-fn select_lines(input: &Input) -> LineSelection {
+fn select_lines(input: &Input) -> TextWindowPosition {
     match (input.around, input.offset) {
-        (Some(line), _) => LineSelection::Around(line),
-        (None, offset) if offset < 0 => LineSelection::Last(offset.unsigned_abs()),
-        (None, offset) => LineSelection::From(offset.max(1).unsigned_abs()),
+        (Some(line), _) => TextWindowPosition::Around(line),
+        (None, offset) if offset < 0 => TextWindowPosition::Last(offset.unsigned_abs()),
+        (None, offset) => TextWindowPosition::From(offset.max(1).unsigned_abs()),
     }
 }
 
@@ -179,7 +179,7 @@ fn unreadable(error: io::Error) -> ToolFailure {
 }
 
 /// Decodes a range of text, and returns whether bytes were invalid. `is_decoded`: the range is UTF-8 already.
-fn decoded(window: &TextWindow, encoding: TextEncoding, is_decoded: bool) -> (Cow<'_, str>, bool) {
+fn decoded(window: &LineRangeContent, encoding: TextEncoding, is_decoded: bool) -> (Cow<'_, str>, bool) {
     if is_decoded {
         let text = String::from_utf8_lossy(&window.bytes);
         let is_malformed = text.contains(char::REPLACEMENT_CHARACTER);
@@ -193,7 +193,7 @@ fn decoded(window: &TextWindow, encoding: TextEncoding, is_decoded: bool) -> (Co
 }
 
 /// Describes which lines are shown, and how to read more.
-fn place_notes(output: &Output, window: &TextWindow, page: &LinePage<'_>, input: &Input) -> Vec<String> {
+fn place_notes(output: &Output, window: &LineRangeContent, page: &LinePage<'_>, input: &Input) -> Vec<String> {
     let (mut notes, name) = (Vec::new(), &output.path);
     let asked = input.around.map_or(window.first, |line| i64::try_from(line).unwrap_or(i64::MAX));
     match (output.total_lines, output.end_line) {

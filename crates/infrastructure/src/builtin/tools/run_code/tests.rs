@@ -12,11 +12,11 @@ use crate::{
             programs::{CommandSettings, ProgramLauncher, ProgramSpec},
         },
         tests::{Bench, definition},
-        tool_kit::testing::{TestRun, test_environment},
+        tool_kit::testing::{ToolTestHarness, test_environment},
     },
     sandbox::{
         launcher::ChildInput as StandardInput,
-        workspace::{FolderAliases, Workspace},
+        workspace::{UserPathAliases, Workspace},
     },
 };
 use serde_json::{Value, json};
@@ -112,7 +112,7 @@ async fn no_rule_on_a_program_covers_the_code_that_it_runs() {
         (Effect::Deny, "Bash(rm *)", "shell", "echo 1; rm -f x", false),
     ] {
         let folder = tempfile::tempdir().unwrap();
-        let bench = TestRun::of(RunCode, &folder).with_rule(effect, rule).without_approver();
+        let bench = ToolTestHarness::of(RunCode, &folder).with_rule(effect, rule).without_approver();
         let result = bench.call("run_code", json!({"language": language, "code": code, "tools": []})).await;
         let ran = result.map(|result| result.joined_text()).map_err(|failure| failure.kind);
         let expected = if is_run { Ok("1\n".into()) } else { Err(ErrorKind::PermissionDenied) };
@@ -128,10 +128,10 @@ async fn a_language_that_is_not_installed_is_said_to_be_missing_with_those_that_
         settings.environment.insert("PATH".into(), programs.path().display().to_string());
         let root = folder.path().canonicalize().unwrap();
         let roots = WorkspaceRoots { write: vec![root], ..Default::default() };
-        let workspace = Workspace::open(&roots, FolderAliases::default()).unwrap();
+        let workspace = Workspace::open(&roots, UserPathAliases::default()).unwrap();
         let world = test_environment(workspace).with_programs(Arc::new(ProgramLauncher::new(settings)));
         let policy = PermissionPolicy { roots, ..Default::default() };
-        TestRun::in_environment(vec![Box::new(RunCode)], world, policy, Arc::default())
+        ToolTestHarness::in_environment(vec![Box::new(RunCode)], world, policy, Arc::default())
     };
     let availability = of_machine().definition("run_code").availability.clone();
     let missing = "none of the programs `python3`, `node`, `bash` is installed";
@@ -169,7 +169,7 @@ async fn printed(language: Language, code: &str) -> String {
     };
     let LaunchInput { args, input } = language.start(code, &NAMES.iter().map(function).collect::<Vec<_>>());
     let folder = tempfile::tempdir().unwrap();
-    let bench = TestRun::of(RunCode, &folder);
+    let bench = ToolTestHarness::of(RunCode, &folder);
     let program = ProgramSpec {
         name: language.program().into(),
         args,

@@ -13,7 +13,7 @@ use crate::{
     },
     sandbox::workspace::{granted_workspace::GrantedWorkspace, write::WriteOptions},
 };
-use toolstead_domain::{Access, PathAccess, ToolFailure, error_kind::ErrorKind};
+use toolstead_domain::{Access, AccessPath, ToolFailure, error_kind::ErrorKind};
 use url::Url;
 
 const FOLDER: &str = "web-archives";
@@ -47,7 +47,7 @@ pub(super) async fn access(input: &Input, url: &Url, world: &ToolEnvironment) ->
     Ok(match &input.save_as {
         Some(path) => Some(Access::WritePath(world.access(path).await?)),
         None if input.save || input.save_text => {
-            Some(Access::WritePath(PathAccess { tree: true, ..world.access(&folder(url)).await? }))
+            Some(Access::WritePath(AccessPath { tree: true, ..world.access(&folder(url)).await? }))
         }
         None => None,
     })

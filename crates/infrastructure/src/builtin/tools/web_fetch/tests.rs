@@ -3,7 +3,7 @@
 
 use crate::{
     builtin::{
-        tool_kit::{provider::InProcessTools, testing::TestRun, tool_environment::ToolEnvironment},
+        tool_kit::{provider::InProcessTools, testing::ToolTestHarness, tool_environment::ToolEnvironment},
         tools::all,
     },
     egress::{host::HostPatterns, testing::FakeNetwork},
@@ -30,7 +30,7 @@ struct Site {
     network: Arc<FakeNetwork>,
     clock: Arc<FixedClock>,
     folder: TempDir,
-    run: TestRun,
+    run: ToolTestHarness,
 }
 
 const ADDRESS: &str = "93.184.216.34";
@@ -45,7 +45,7 @@ impl Site {
         network.server(&format!("{ADDRESS}:443"), server.address());
         let folder = tempfile::tempdir().unwrap();
         let clock = Arc::new(FixedClock::at(Timestamp(1_772_366_400_000_000)));
-        let mut run = TestRun::of_tools(all(), &folder);
+        let mut run = ToolTestHarness::of_tools(all(), &folder);
         let reach = WebClient::trusting(network.clone(), HostPatterns::default(), &authority());
         let world = ToolEnvironment::new(run.world.workspace().clone(), clock.clone(), "Toolstead test".into());
         run.world = world.with_journal(run.journal.clone()).with_web_client(reach);

@@ -21,7 +21,7 @@ use tokio::time::{self, sleep, timeout_at};
 use toolstead_domain::{CallContext, ClientProfile, ProtocolGeneration, ProviderState};
 
 /// Request in progress.
-struct Attempt<'a> {
+struct ForwardingState<'a> {
     request: &'a ForwardedRequest<'a>,
     context: &'a CallContext<'a>,
     /// `true` once the request was sent to the server. Before that it waits for the server or a connection.
@@ -53,7 +53,7 @@ impl Upstream {
     ) -> Result<(RawResponse, ProtocolGeneration), RequestError> {
         let _used = self.shared.usage.begin();
         let time = context.deadline.saturating_duration_since(Instant::now()).min(self.shared.config.timeouts.call);
-        let attempt = Attempt { request, context, sent: AtomicBool::new(false) };
+        let attempt = ForwardingState { request, context, sent: AtomicBool::new(false) };
         let (began, waited) = (time::Instant::now(), context.caller.waited());
         let mut exchange = pin!(self.exchange(&attempt, began + time));
         loop {
@@ -85,7 +85,7 @@ impl Upstream {
     /// Sends the request, and retries it if that is safe and useful.
     async fn exchange(
         &self,
-        attempt: &Attempt<'_>,
+        attempt: &ForwardingState<'_>,
         until: time::Instant,
     ) -> Result<(RawResponse, ProtocolGeneration), RequestError> {
         let mut requested_pause = None;
@@ -101,7 +101,7 @@ impl Upstream {
     /// Retries a request after a temporary error.
     async fn repeat(
         &self,
-        attempt: &Attempt<'_>,
+        attempt: &ForwardingState<'_>,
         until: time::Instant,
         mut error: RequestError,
         mut requested_pause: Option<Duration>,
@@ -131,7 +131,7 @@ impl Upstream {
 
     async fn ask_once(
         &self,
-        attempt: &Attempt<'_>,
+        attempt: &ForwardingState<'_>,
         until: time::Instant,
         requested_pause: &mut Option<Duration>,
     ) -> Result<(RawResponse, ProtocolGeneration), RequestError> {
@@ -169,7 +169,7 @@ impl Upstream {
     async fn send_after_refresh(
         &self,
         selected: &SelectedConnection,
-        attempt: &Attempt<'_>,
+        attempt: &ForwardingState<'_>,
         until: time::Instant,
     ) -> Result<RawResponse, RequestError> {
         self.refresh().await;
@@ -185,9 +185,9 @@ impl Upstream {
         &self,
         current: &UpstreamSnapshot,
         connection: &Connection,
-        attempt: &Attempt<'_>,
+        attempt: &ForwardingState<'_>,
     ) -> Result<RawResponse, RequestError> {
-        let Attempt { request, context, sent } = attempt;
+        let ForwardingState { request, context, sent } = attempt;
         let catalogue = current.catalogue.as_ref();
         let mirrored = request.name.and_then(|name| catalogue?.mirrored.get(name));
         let idle = self.shared.config.timeouts.idle;

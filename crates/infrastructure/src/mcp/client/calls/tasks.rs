@@ -12,7 +12,7 @@ use crate::mcp::client::{
 };
 use serde_json::{Map, Value};
 use toolstead_domain::{
-    CallContext, ClientCapability, ClientProfile, InputRequest, ProtocolGeneration, TaskMethod, TaskRequest,
+    CallContext, ClientCapability, ClientProfile, InputRequest, ProtocolGeneration, TaskMethod, TaskMethodRequest,
     ToolFailure,
     error_kind::ErrorKind,
     task_request::{takes_tasks, tasks_declared},
@@ -34,7 +34,7 @@ impl Upstream {
     pub(in crate::mcp::client) async fn send_task_request(
         &self,
         called: CallTarget<'_>,
-        request: &TaskRequest,
+        request: &TaskMethodRequest,
         context: &CallContext<'_>,
     ) -> Result<Map<String, Value>, ToolFailure> {
         let may_ask = self.capabilities_of(context.client);

@@ -1,6 +1,6 @@
 //! Identity of a server across restarts.
 
-use crate::mcp::client::config::{McpTransport, ServerProfile, ToolNaming, UpstreamConfig};
+use crate::mcp::client::config::{McpTransport, ServerSandboxProfile, ToolNaming, UpstreamConfig};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::path::Path;
@@ -69,8 +69,8 @@ fn reached(config: &UpstreamConfig, working_dir: &Path) -> Value {
             "cwd": working_dir,
             "profile": config.confinement.profile.label(),
             "roots": match config.confinement.profile {
-                ServerProfile::Guarded | ServerProfile::Strict => json!(config.confinement.roots),
-                ServerProfile::Open => Value::Null,
+                ServerSandboxProfile::Guarded | ServerSandboxProfile::Strict => json!(config.confinement.roots),
+                ServerSandboxProfile::Open => Value::Null,
             },
         }),
         // The HTTP transport that is used for a URL does not make another server.
@@ -118,7 +118,7 @@ mod tests {
             ("command", |_, server| server.command = "uvx".into()),
             ("arguments", |_, server| server.args.push("--all".into())),
             ("variable", |_, server| drop(server.env.insert("MODE".into(), "x".into()))),
-            ("profile", |config, _| config.confinement.profile = ServerProfile::Open),
+            ("profile", |config, _| config.confinement.profile = ServerSandboxProfile::Open),
             ("roots", |config, _| config.confinement.roots.push("/data".into())),
             ("names", |config, _| config.names = ToolNaming::Plain),
             ("listed tools", |config, _| config.only_tools = ToolAllowlist::of(vec!["read".into()])),

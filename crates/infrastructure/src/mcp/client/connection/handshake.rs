@@ -2,7 +2,7 @@
 
 use crate::mcp::client::{
     connection::{
-        request::RequestSerializer,
+        request::ConnectionRequestSerializer,
         request_error::RequestError,
         server_card::{
             HandshakeResult, initialize_params, lists_version, read_discover_result, read_initialize_result,
@@ -23,10 +23,10 @@ pub(in crate::mcp::client) async fn initialize(
     offered: ProtocolVersion,
 ) -> Result<HandshakeResult, RequestError> {
     let capabilities = &transport.peer().capabilities;
-    let writer = RequestSerializer::new(offered, capabilities);
+    let writer = ConnectionRequestSerializer::new(offered, capabilities);
     let answer = transport.request(&writer, "initialize", &initialize_params(offered, capabilities)).await?;
     let card = read_initialize_result(answer)?;
-    let writer = RequestSerializer::new(card.version, capabilities);
+    let writer = ConnectionRequestSerializer::new(card.version, capabilities);
     match transport.notify(&writer, "notifications/initialized").await {
         // The server has responded, so it works even if it rejects the notification.
         Ok(()) | Err(RequestError::Http { .. }) => Ok(card),
@@ -39,7 +39,7 @@ pub(in crate::mcp::client) async fn initialize(
 /// # Errors
 /// Returns [`RequestError`]; [`Malformed`](RequestError::Malformed) if the response is not that of a modern server.
 pub(in crate::mcp::client) async fn discover(transport: &dyn Transport) -> Result<HandshakeResult, RequestError> {
-    let writer = RequestSerializer::new(ProtocolVersion::NEWEST, &transport.peer().capabilities);
+    let writer = ConnectionRequestSerializer::new(ProtocolVersion::NEWEST, &transport.peer().capabilities);
     let mut answer = transport.request(&writer, "server/discover", &Map::new()).await?;
     if let Ok(Err(error)) = answer.result_text()
         && error.data.as_ref().is_some_and(|data| lists_version(data.get("supported"), ProtocolVersion::NEWEST))

@@ -82,13 +82,13 @@ pub(in crate::mcp::client) enum RequestPurpose {
 struct RequestState {
     outcome: Option<Result<RawResponse, RequestError>>,
     /// `None` until a message for the request arrives before its response, which is rare.
-    notices: Option<Box<RequestInbox>>,
+    notices: Option<Box<PendingRequestMessages>>,
     waker: Option<Waker>,
 }
 
 /// Messages that arrived for a request before its response.
 #[derive(Debug, Default)]
-struct RequestInbox {
+struct PendingRequestMessages {
     /// Value of the last progress report.
     reached: Option<f64>,
     /// Progress and log messages not yet delivered, in order. A progress report replaces the one before it when the
@@ -352,7 +352,7 @@ impl PendingRequest {
         })
     }
 
-    fn notify<T>(&self, change: impl FnOnce(&mut RequestInbox) -> T) -> T {
+    fn notify<T>(&self, change: impl FnOnce(&mut PendingRequestMessages) -> T) -> T {
         self.update(|state| change(state.notices.get_or_insert_default()))
     }
 
@@ -390,7 +390,7 @@ impl RequestState {
     }
 }
 
-impl RequestInbox {
+impl PendingRequestMessages {
     fn push(&mut self, notice: CallNotice) {
         if self.undelivered.len() == WAITING_NOTICES {
             self.undelivered.pop_front();

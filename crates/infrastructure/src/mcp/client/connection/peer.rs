@@ -79,7 +79,7 @@ pub(in crate::mcp::client) enum ConnectionLoss {
 }
 
 /// Immediate response to a request of the server.
-pub(in crate::mcp::client) type Reply = (RequestId, Result<Value, RpcError>);
+pub(in crate::mcp::client) type ServerRequestResponse = (RequestId, Result<Value, RpcError>);
 
 impl Peer {
     /// Creates the state of a new connection.
@@ -216,7 +216,7 @@ impl Peer {
         &self,
         message: RpcMessage,
         call: Option<&Arc<PendingRequest>>,
-    ) -> Option<Reply> {
+    ) -> Option<ServerRequestResponse> {
         match message {
             RpcMessage::Request { id, method, params } => self.answer_request(id, method, params, call),
             RpcMessage::Notification { method, params } => {
@@ -302,7 +302,7 @@ impl Peer {
         method: String,
         mut params: Map<String, Value>,
         call: Option<&Arc<PendingRequest>>,
-    ) -> Option<Reply> {
+    ) -> Option<ServerRequestResponse> {
         if method == "ping" {
             return Some((id, Ok(Map::new().into())));
         }
@@ -379,7 +379,7 @@ mod tests {
         RpcMessage::Request { id: RequestId::Number(1), method: method.into(), params: Map::new() }
     }
 
-    fn code(reply: Option<Reply>) -> Option<i64> {
+    fn code(reply: Option<ServerRequestResponse>) -> Option<i64> {
         reply.and_then(|(_, outcome)| outcome.err()).map(|error| error.code)
     }
 

@@ -1,6 +1,6 @@
 //! Detection of errors that a server's profile may have caused, with advice on the configuration key to change.
 
-use crate::mcp::client::config::{McpTransport, ServerProfile, UpstreamConfig};
+use crate::mcp::client::config::{McpTransport, ServerSandboxProfile, UpstreamConfig};
 
 /// Texts for a file that cannot be written or opened, in lower case.
 const OF_REFUSALS: [&str; 7] = [
@@ -58,11 +58,11 @@ fn advice(config: &UpstreamConfig, said: &str, of_files: &[&[&str]]) -> Option<S
     let is_of_files = of_files.iter().any(|words| says(words));
     let (profile, name) = (config.confinement.profile, &config.name);
     let closed = match profile {
-        ServerProfile::Guarded if is_of_files => {
+        ServerSandboxProfile::Guarded if is_of_files => {
             "any file outside of the first root and of what absolute paths among its arguments and variables name"
         }
-        ServerProfile::Strict if is_of_files || says(&OF_MISSING_HOSTS) => "the network, and any file",
-        ServerProfile::Guarded | ServerProfile::Strict | ServerProfile::Open => return None,
+        ServerSandboxProfile::Strict if is_of_files || says(&OF_MISSING_HOSTS) => "the network, and any file",
+        ServerSandboxProfile::Guarded | ServerSandboxProfile::Strict | ServerSandboxProfile::Open => return None,
     };
     Some(format!(
         "add a folder that `{name}` needs to `mcp_servers.{name}.roots`, or name another profile in \
@@ -78,7 +78,7 @@ mod tests {
     use std::collections::BTreeMap;
     use toolstead_domain::ServerName;
 
-    fn server(profile: ServerProfile) -> UpstreamConfig {
+    fn server(profile: ServerSandboxProfile) -> UpstreamConfig {
         let child = StdioUpstream { command: "x".into(), args: vec![], env: BTreeMap::new(), working_dir: None };
         let mut config = UpstreamConfig::new(ServerName::parse("s").unwrap(), McpTransport::Stdio(child));
         config.confinement.profile = profile;
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_profile_is_named_where_words_of_a_server_may_come_of_it() {
-        use ServerProfile::{Guarded, Open, Strict};
+        use ServerSandboxProfile::{Guarded, Open, Strict};
         // Where it is named: for a start and for a call.
         for (profile, said, expected) in [
             (Guarded, "EROFS: read-only file system, open '/data/x'", (true, true)),

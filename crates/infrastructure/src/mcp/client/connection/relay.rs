@@ -4,7 +4,7 @@ use crate::mcp::{
     client::{
         connection::{
             in_flight::{CallNotice, PendingRequest},
-            peer::Reply,
+            peer::ServerRequestResponse,
             request_error::RequestError,
         },
         transport::Transport,
@@ -92,7 +92,7 @@ struct PendingQuestions<'a> {
 
 #[derive(Default)]
 struct OpenQuestions<'a> {
-    answers: FuturesUnordered<Abortable<BoxFuture<'a, Reply>>>,
+    answers: FuturesUnordered<Abortable<BoxFuture<'a, ServerRequestResponse>>>,
     open: HashMap<RequestId, (InputRequest, AbortHandle)>,
 }
 
@@ -129,7 +129,7 @@ impl<'a> PendingQuestions<'a> {
     }
 
     /// Waits for the caller's next answer. Returns `None` for a withdrawn question.
-    async fn next_answer(&mut self) -> Option<Reply> {
+    async fn next_answer(&mut self) -> Option<ServerRequestResponse> {
         let questions = self.questions.as_mut()?;
         let (id, outcome) = questions.answers.next().await?.ok()?;
         questions.open.remove(&id);
@@ -154,7 +154,7 @@ fn deliver(caller: &dyn Caller, notice: CallNotice) {
     }
 }
 
-async fn ask(caller: &dyn Caller, id: RequestId, request: InputRequest) -> Reply {
+async fn ask(caller: &dyn Caller, id: RequestId, request: InputRequest) -> ServerRequestResponse {
     let outcome = match caller.ask(request).await {
         Ok(InputResponse(answer)) => Ok(answer),
         Err(why) => Err(RpcError::new(code_of(&why), message_of(why))),

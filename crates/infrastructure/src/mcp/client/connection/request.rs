@@ -16,7 +16,7 @@ const CLIENT_NAME: &str = "toolstead";
 
 /// Serializer of the requests of one connection. Members that every request has are prepared once.
 #[derive(Debug, Clone)]
-pub(in crate::mcp::client) struct RequestSerializer {
+pub(in crate::mcp::client) struct ConnectionRequestSerializer {
     /// Protocol version in use.
     pub(in crate::mcp::client) version: ProtocolVersion,
     /// Members of `_meta` that every request has, as JSON text. Empty up to 2025-11-25.
@@ -62,7 +62,7 @@ pub(in crate::mcp::client) enum RequestParams<'a> {
     Members(&'a Map<String, Value>),
 }
 
-impl RequestSerializer {
+impl ConnectionRequestSerializer {
     /// Creates a writer for this protocol version. Our own requests declare these capabilities (MCP's
     /// `ClientCapabilities`).
     pub(in crate::mcp::client) fn new(version: ProtocolVersion, capabilities: &Map<String, Value>) -> Self {
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_call_to_an_old_server_is_what_the_caller_said() {
-        let writer = RequestSerializer::new(ProtocolVersion::V20251125, &Map::new());
+        let writer = ConnectionRequestSerializer::new(ProtocolVersion::V20251125, &Map::new());
         let arguments = map(json!({"z": 1, "a": [{"b": null}]}));
         let mut call = ForwardedRequest {
             method: "tools/call",
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn every_request_to_a_new_server_says_who_asks_and_how() {
-        let writer = RequestSerializer::new(ProtocolVersion::V20260728, &map(json!({"roots": {}})));
+        let writer = ConnectionRequestSerializer::new(ProtocolVersion::V20260728, &map(json!({"roots": {}})));
         let (method, params) = parse(&writer.request(7, "tools/list", &map(json!({"cursor": "c"}))));
         let common = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn a_request_of_any_method_goes_on_with_its_members() {
-        let writer = RequestSerializer::new(ProtocolVersion::V20251125, &Map::new());
+        let writer = ConnectionRequestSerializer::new(ProtocolVersion::V20251125, &Map::new());
         let params = map(json!({"uri": "a://b", "x": {"y": 1.50}}));
         let answers = InputAnswers { responses: [].into(), state: Some("s".into()) };
         let mut request = ForwardedRequest {
@@ -331,7 +331,7 @@ mod tests {
 
     #[test]
     fn requests_without_parameters_have_an_empty_object() {
-        let writer = RequestSerializer::new(ProtocolVersion::V20241105, &Map::new());
+        let writer = ConnectionRequestSerializer::new(ProtocolVersion::V20241105, &Map::new());
         assert_eq!(
             writer.request(1, "tools/list", &Map::new()),
             br#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#

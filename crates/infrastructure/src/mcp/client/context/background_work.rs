@@ -3,7 +3,7 @@
 
 use super::{
     lists::ListMethod,
-    state::{ContextOffers, ContextState, OfferConnection},
+    state::{ContextState, OfferConnection, ServerContextOffers},
 };
 use crate::mcp::client::{
     catalogue::{ToolCatalogue, pooled_tools::PooledTools},
@@ -92,7 +92,7 @@ async fn forward_list_changes(news: &Notify, connection: &Connection) {
 /// Offers the tools, resources and prompts of a pooled connection until dropped, and subscribes to resources on it.
 async fn run_plain_work(company: &PooledWorkDeps, connection: &Connection) {
     let PooledWorkDeps { config, context_state: beside, pooled_tools: elsewhere } = company;
-    let offer = PooledOfferGuard { company, by: elsewhere.begin() };
+    let offer = ConnectionOfferGuard { company, by: elsewhere.begin() };
     let keeping = OfferUpdater {
         beside,
         config,
@@ -104,15 +104,15 @@ async fn run_plain_work(company: &PooledWorkDeps, connection: &Connection) {
 }
 
 /// Offer of one pooled connection.
-struct PooledOfferGuard<'a> {
+struct ConnectionOfferGuard<'a> {
     company: &'a PooledWorkDeps,
     by: u64,
 }
 
-impl Drop for PooledOfferGuard<'_> {
+impl Drop for ConnectionOfferGuard<'_> {
     fn drop(&mut self) {
         if self.company.pooled_tools.end(self.by) {
-            self.company.context_state.offer(OfferConnection::Plain, ContextOffers::default());
+            self.company.context_state.offer(OfferConnection::Plain, ServerContextOffers::default());
         }
     }
 }
@@ -160,7 +160,7 @@ struct OfferUpdater<'a> {
 
 impl OfferUpdater<'_> {
     /// Lists the tools, and lists them again when the server reports a change.
-    async fn tools(&self, offer: &PooledOfferGuard<'_>) {
+    async fn tools(&self, offer: &ConnectionOfferGuard<'_>) {
         let UpstreamConfig { name, timeouts, .. } = self.config;
         loop {
             let fetching = ToolCatalogue::fetch(self.connection, self.config);
@@ -238,7 +238,7 @@ impl OfferUpdater<'_> {
             .ok()
     }
 
-    fn name_prompts(&self, offered: &mut ContextOffers, listed: Vec<Prompt>) {
+    fn name_prompts(&self, offered: &mut ServerContextOffers, listed: Vec<Prompt>) {
         let (mut prompts, mut names) = (Vec::new(), HashMap::new());
         for prompt in listed {
             let own = prompt.name().to_owned();

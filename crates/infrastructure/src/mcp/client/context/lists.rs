@@ -2,8 +2,8 @@
 
 use crate::mcp::{
     client::{
-        catalogue::{MAX_CURSOR_BYTES, RawDefinitions},
-        config::UpstreamLimits,
+        catalogue::{MAX_CURSOR_BYTES, RawDefinitionPage},
+        config::UpstreamSizeLimits,
         connection::{Connection, foreign_text::shown, own_members, request_error::RequestError},
     },
     wire::{
@@ -42,7 +42,7 @@ impl ListMethod {
     pub(super) async fn fetch<T>(
         self,
         connection: &Connection,
-        limits: &UpstreamLimits,
+        limits: &UpstreamSizeLimits,
         parse: impl Fn(Map<String, Value>) -> Result<T, InvalidContextDefinition>,
     ) -> Result<Vec<T>, RequestError> {
         let server = &connection.transport.peer().server;
@@ -75,7 +75,7 @@ impl ListMethod {
 struct ListDraft<'a, T, P> {
     list: ListMethod,
     server: &'a ServerName,
-    limits: &'a UpstreamLimits,
+    limits: &'a UpstreamSizeLimits,
     parse: P,
     taken: Vec<T>,
     known: HashSet<String>,
@@ -93,7 +93,7 @@ impl<T, P: Fn(Map<String, Value>) -> Result<T, InvalidContextDefinition>> ListDr
             |reason| RequestError::Malformed(format!("its answer to `{}` is not a list: {reason}", self.list.method));
         let page: BTreeMap<String, &RawValue> = serde_json::from_str(text).map_err(no_list)?;
         let definitions = page.get(self.list.member).map_or("[]", |list| list.get());
-        let definitions: RawDefinitions<'_> = serde_json::from_str(definitions).map_err(no_list)?;
+        let definitions: RawDefinitionPage<'_> = serde_json::from_str(definitions).map_err(no_list)?;
         for definition in definitions.0 {
             self.memory += json_memory::memory(definition.get().as_bytes());
             if self.taken.len() >= MAX_DEFINITIONS || self.memory > MAX_MEMORY {
@@ -158,8 +158,10 @@ mod tests {
         taken: usize,
         next: Option<&str>,
     ) -> Vec<T> {
-        let (server, limits) =
-            (ServerName::parse("s").unwrap(), UpstreamLimits { definition_bytes: 200, ..UpstreamLimits::default() });
+        let (server, limits) = (
+            ServerName::parse("s").unwrap(),
+            UpstreamSizeLimits { definition_bytes: 200, ..UpstreamSizeLimits::default() },
+        );
         let mut draft = ListDraft {
             list,
             server: &server,

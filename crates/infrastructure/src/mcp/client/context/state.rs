@@ -20,9 +20,9 @@ const INSTRUCTIONS: usize = 16 << 10;
 /// State of everything that a server offers apart from tools.
 #[derive(Debug)]
 pub(in crate::mcp::client) struct ContextState {
-    offered: ArcSwap<ContextOffers>,
+    offered: ArcSwap<ServerContextOffers>,
     /// Offers of each connection.
-    parts: Mutex<OffersBySource>,
+    parts: Mutex<OffersByConnection>,
     /// Incremented with every change of `offered`.
     version: watch::Sender<u64>,
     /// Version returned most recently by `read_offers`.
@@ -47,20 +47,20 @@ pub(in crate::mcp::client) enum OfferConnection {
 }
 
 #[derive(Debug, Default)]
-struct OffersBySource {
-    listed: ContextOffers,
-    plain: ContextOffers,
+struct OffersByConnection {
+    listed: ServerContextOffers,
+    plain: ServerContextOffers,
 }
 
 /// Current or last known offers of a connection.
 #[derive(Debug, Default, Clone, PartialEq)]
-pub(in crate::mcp::client) struct ContextOffers {
+pub(in crate::mcp::client) struct ServerContextOffers {
     pub(in crate::mcp::client) catalogue: ContextCatalogue,
     /// Names of prompts at the server, by their names in Toolstead.
     pub(in crate::mcp::client) prompts: HashMap<String, String>,
 }
 
-impl ContextOffers {
+impl ServerContextOffers {
     /// Returns these offers and those of `other` that are not among them.
     fn and(&self, other: &Self) -> Self {
         fn add<T: Clone>(all: &mut Vec<T>, more: &[T], name: impl Fn(&T) -> &str) {
@@ -96,12 +96,12 @@ impl ContextState {
         }
     }
 
-    pub(super) fn offered(&self) -> Arc<ContextOffers> {
+    pub(super) fn offered(&self) -> Arc<ServerContextOffers> {
         self.offered.load_full()
     }
 
     /// Returns the offers and remembers their version for [`changed`](Self::changed).
-    pub(super) fn read_offers(&self) -> Arc<ContextOffers> {
+    pub(super) fn read_offers(&self) -> Arc<ServerContextOffers> {
         // The version is read first, so that a concurrent change is reported once more rather than missed.
         self.seen.store(*self.version.borrow(), Ordering::Release);
         self.offered()
@@ -115,7 +115,7 @@ impl ContextState {
     }
 
     /// Returns the offers of one connection.
-    pub(super) fn part(&self, part: OfferConnection) -> ContextOffers {
+    pub(super) fn part(&self, part: OfferConnection) -> ServerContextOffers {
         let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
         match part {
             OfferConnection::Listed => parts.listed.clone(),
@@ -124,7 +124,7 @@ impl ContextState {
     }
 
     /// Replaces the offers of one connection. Only the task that keeps this connection up to date calls it.
-    pub(super) fn offer(&self, part: OfferConnection, offered: ContextOffers) {
+    pub(super) fn offer(&self, part: OfferConnection, offered: ServerContextOffers) {
         let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
         match part {
             OfferConnection::Listed => parts.listed = offered,

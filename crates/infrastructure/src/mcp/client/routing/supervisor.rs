@@ -11,7 +11,7 @@ use crate::mcp::client::{
         background_work::{PooledWorkDeps, run_catalogue_work},
         state::ContextState,
     },
-    routing::{circuit::Circuit, pause::pause_after, pool::ConnectionPool, usage::UsageCounter},
+    routing::{circuit::Circuit, pause::pause_after, pool::ConnectionPool, usage::ServerUsageCounter},
 };
 use arc_swap::ArcSwap;
 use std::{sync::Arc, time::Duration};
@@ -37,7 +37,7 @@ pub(in crate::mcp::client) struct SharedUpstreamState {
     pub(in crate::mcp::client) config: UpstreamConfig,
     pub(in crate::mcp::client) deps: UpstreamDeps,
     /// Number and time of uses of the server.
-    pub(in crate::mcp::client) usage: Arc<UsageCounter>,
+    pub(in crate::mcp::client) usage: Arc<ServerUsageCounter>,
     /// Connections in addition to the catalogue connection.
     pub(in crate::mcp::client) pool: Arc<ConnectionPool>,
     pub(in crate::mcp::client) circuit: Circuit,
@@ -89,7 +89,7 @@ impl SharedUpstreamState {
         let company =
             PooledWorkDeps { config: config.clone(), context_state: beside.clone(), pooled_tools: elsewhere.clone() };
         Self {
-            usage: UsageCounter::new(),
+            usage: ServerUsageCounter::new(),
             pool: ConnectionPool::new(company),
             circuit: Circuit::new(config.retry),
             config,

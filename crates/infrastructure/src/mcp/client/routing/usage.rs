@@ -18,7 +18,7 @@ const SHORTEST_SLEEP: Duration = Duration::from_millis(1);
 
 /// Counter of the uses of a server: calls, subscriptions and listings.
 #[derive(Debug)]
-pub(in crate::mcp::client) struct UsageCounter {
+pub(in crate::mcp::client) struct ServerUsageCounter {
     users: AtomicUsize,
     /// Notified when the first use begins.
     begun: Notify,
@@ -29,10 +29,10 @@ pub(in crate::mcp::client) struct UsageCounter {
 /// Use of the server until dropped. An idle server is started, and a used one is not closed as idle.
 #[derive(Debug)]
 pub(in crate::mcp::client) struct InUse {
-    usage: Arc<UsageCounter>,
+    usage: Arc<ServerUsageCounter>,
 }
 
-impl UsageCounter {
+impl ServerUsageCounter {
     /// Creates the counter of an unused server.
     pub(in crate::mcp::client) fn new() -> Arc<Self> {
         Arc::new(Self { users: AtomicUsize::new(0), begun: Notify::new(), ended_at: Mutex::new(Instant::now()) })
@@ -99,7 +99,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_is_used_does_not_become_unused_and_time_counts_from_the_last_use() {
-        let (usage, long) = (UsageCounter::new(), Duration::from_secs(900));
+        let (usage, long) = (ServerUsageCounter::new(), Duration::from_secs(900));
         let one = usage.begin();
         assert!(timeout(10 * long, usage.unused_for(long)).await.is_err());
         let other = usage.begin();

@@ -1,6 +1,6 @@
 //! Server at the other end of a pair of streams.
 
-use crate::mcp::client::config::{McpTransport, StreamUpstream};
+use crate::mcp::client::config::{InProcessUpstream, McpTransport};
 use serde_json::{Value, json};
 use std::{
     pin::Pin,
@@ -22,7 +22,7 @@ type Serving = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// Returns a transport whose connections are served by `serve`, which gets their number, from 0.
 pub(super) fn line_server(serve: impl Fn(usize, LineEnd) -> Serving + Send + Sync + 'static) -> McpTransport {
     let connections = AtomicUsize::new(0);
-    McpTransport::Streams(StreamUpstream {
+    McpTransport::Streams(InProcessUpstream {
         open: Arc::new(move || {
             let (ours, theirs) = duplex(1 << 16);
             let (reader, writer) = split(theirs);

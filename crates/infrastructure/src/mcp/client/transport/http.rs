@@ -20,7 +20,7 @@ use crate::{
                 in_flight::{PendingRequest, RequestPurpose},
                 peer::{ConnectionLoss, Peer},
                 relay::relay,
-                request::{self, ForwardedRequest, RequestParams, RequestSerializer, check_size},
+                request::{self, ConnectionRequestSerializer, ForwardedRequest, RequestParams, check_size},
                 request_error::RequestError,
                 server_card::{initialize_params, read_initialize_result},
             },
@@ -120,7 +120,11 @@ impl HttpTransport {
     ///
     /// # Errors
     /// Returns [`RequestError::Lost`] if the connection has ended.
-    fn begin(&self, purpose: RequestPurpose, writer: &RequestSerializer) -> Result<RequestGuard<'_>, RequestError> {
+    fn begin(
+        &self,
+        purpose: RequestPurpose,
+        writer: &ConnectionRequestSerializer,
+    ) -> Result<RequestGuard<'_>, RequestError> {
         Ok(RequestGuard {
             transport: self,
             waiting: self.peer.in_flight.begin(purpose)?,
@@ -133,7 +137,7 @@ impl HttpTransport {
     ///
     /// # Errors
     /// Returns [`RequestError`] if the server did not accept it.
-    async fn send(&self, writer: &RequestSerializer, text: Vec<u8>) -> Result<(), RequestError> {
+    async fn send(&self, writer: &ConnectionRequestSerializer, text: Vec<u8>) -> Result<(), RequestError> {
         check_size(&text, self.limit)?;
         let headers = self.message_headers(Some(writer.version));
         let sending = self.execute(Method::POST, headers, text.into());
@@ -149,7 +153,7 @@ impl HttpTransport {
     /// new session if the server has ended the old one.
     async fn exchange(
         &self,
-        writer: &RequestSerializer,
+        writer: &ConnectionRequestSerializer,
         waiting: &Arc<PendingRequest>,
         text: Vec<u8>,
         mirrored: &MirroredParts<'_>,
@@ -173,7 +177,7 @@ impl HttpTransport {
     /// Resends a request. The server rejected it unprocessed, so it cannot take effect twice.
     async fn exchange_in_new_session(
         &self,
-        writer: &RequestSerializer,
+        writer: &ConnectionRequestSerializer,
         waiting: &Arc<PendingRequest>,
         text: Bytes,
         mirrored: &MirroredParts<'_>,
@@ -188,7 +192,11 @@ impl HttpTransport {
     }
 
     /// Opens a new session, unless another request has already replaced `ended`.
-    async fn renew(&self, writer: &RequestSerializer, ended: Option<Arc<LegacySession>>) -> Result<(), RequestError> {
+    async fn renew(
+        &self,
+        writer: &ConnectionRequestSerializer,
+        ended: Option<Arc<LegacySession>>,
+    ) -> Result<(), RequestError> {
         let _renewing = self.renewing.lock().await;
         let current = self.session.load_full();
         if current.as_ref().map(Arc::as_ptr) != ended.as_ref().map(Arc::as_ptr) {
@@ -204,7 +212,7 @@ impl HttpTransport {
         renewed
     }
 
-    async fn reopen(&self, writer: &RequestSerializer) -> Result<(), RequestError> {
+    async fn reopen(&self, writer: &ConnectionRequestSerializer) -> Result<(), RequestError> {
         let waiting = self.peer.in_flight.begin(RequestPurpose::Exchange)?;
         let params = initialize_params(writer.version, &self.peer.capabilities);
         let text = writer.request(waiting.id, "initialize", &params);
@@ -289,7 +297,7 @@ impl Transport for HttpTransport {
 
     async fn request(
         &self,
-        writer: &RequestSerializer,
+        writer: &ConnectionRequestSerializer,
         method: &str,
         params: &Map<String, Value>,
     ) -> Result<RawResponse, RequestError> {
@@ -306,7 +314,7 @@ impl Transport for HttpTransport {
 
     async fn forward(
         &self,
-        writer: &RequestSerializer,
+        writer: &ConnectionRequestSerializer,
         forwarded: &ForwardedRequest<'_>,
         mirrored: Option<&ParamHeaders>,
         caller: &dyn Caller,
@@ -327,7 +335,7 @@ impl Transport for HttpTransport {
         outcome
     }
 
-    async fn notify(&self, writer: &RequestSerializer, method: &str) -> Result<(), RequestError> {
+    async fn notify(&self, writer: &ConnectionRequestSerializer, method: &str) -> Result<(), RequestError> {
         self.send(writer, request::notification(method, Map::new())).await
     }
 
@@ -344,7 +352,7 @@ impl Transport for HttpTransport {
         }
     }
 
-    async fn listen(&self, writer: &RequestSerializer) {
+    async fn listen(&self, writer: &ConnectionRequestSerializer) {
         self.keep_listening(writer).await;
     }
 

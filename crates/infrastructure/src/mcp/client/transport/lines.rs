@@ -8,7 +8,7 @@ use crate::mcp::{
             in_flight::{PendingRequest, RequestPurpose},
             peer::Peer,
             relay::relay,
-            request::{self, ForwardedRequest, RequestSerializer, check_size},
+            request::{self, ConnectionRequestSerializer, ForwardedRequest, check_size},
             request_error::RequestError,
         },
         transport::{
@@ -128,7 +128,7 @@ impl Transport for LineTransport {
 
     async fn request(
         &self,
-        writer: &RequestSerializer,
+        writer: &ConnectionRequestSerializer,
         method: &str,
         params: &Map<String, Value>,
     ) -> Result<RawResponse, RequestError> {
@@ -139,7 +139,7 @@ impl Transport for LineTransport {
 
     async fn forward(
         &self,
-        writer: &RequestSerializer,
+        writer: &ConnectionRequestSerializer,
         forwarded: &ForwardedRequest<'_>,
         _: Option<&ParamHeaders>,
         caller: &dyn Caller,
@@ -151,7 +151,7 @@ impl Transport for LineTransport {
         relay(self, &request.waiting, caller, idle, exchange).await
     }
 
-    async fn notify(&self, _: &RequestSerializer, method: &str) -> Result<(), RequestError> {
+    async fn notify(&self, _: &ConnectionRequestSerializer, method: &str) -> Result<(), RequestError> {
         self.send(request::notification(method, Map::new())).await
     }
 

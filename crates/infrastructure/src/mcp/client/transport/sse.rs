@@ -17,7 +17,7 @@ use crate::{
                 in_flight::{PendingRequest, RequestPurpose},
                 peer::{ConnectionLoss, Peer},
                 relay::relay,
-                request::{self, ForwardedRequest, RequestSerializer, check_size},
+                request::{self, ConnectionRequestSerializer, ForwardedRequest, check_size},
                 request_error::RequestError,
             },
             transport::{
@@ -158,7 +158,7 @@ impl Transport for SseTransport {
 
     async fn request(
         &self,
-        writer: &RequestSerializer,
+        writer: &ConnectionRequestSerializer,
         method: &str,
         params: &Map<String, Value>,
     ) -> Result<RawResponse, RequestError> {
@@ -168,7 +168,7 @@ impl Transport for SseTransport {
 
     async fn forward(
         &self,
-        writer: &RequestSerializer,
+        writer: &ConnectionRequestSerializer,
         forwarded: &ForwardedRequest<'_>,
         _: Option<&ParamHeaders>,
         caller: &dyn Caller,
@@ -180,7 +180,7 @@ impl Transport for SseTransport {
         relay(self, &request.waiting, caller, idle, exchange).await
     }
 
-    async fn notify(&self, _: &RequestSerializer, method: &str) -> Result<(), RequestError> {
+    async fn notify(&self, _: &ConnectionRequestSerializer, method: &str) -> Result<(), RequestError> {
         let posting = self.post(request::notification(method, Map::new()));
         timeout(MESSAGE_TIMEOUT, posting).await.map_err(|_| RequestError::Late(MESSAGE_TIMEOUT))?
     }

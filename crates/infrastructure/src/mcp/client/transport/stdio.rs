@@ -15,7 +15,7 @@ use async_trait::async_trait;
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 use toolstead_domain::{WorkspaceRoots, error_chain::with_causes};
 
-/// Launcher of MCP servers by their profiles ([`ServerProfile`](crate::mcp::client::config::ServerProfile)).
+/// Launcher of MCP servers by their profiles ([`ServerSandboxProfile`](crate::mcp::client::config::ServerSandboxProfile)).
 #[derive(Debug, Clone)]
 pub struct StdioLauncher {
     /// Launcher of the processes, for servers that run concurrently with commands that write into the workspace.

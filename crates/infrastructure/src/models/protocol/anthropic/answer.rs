@@ -30,7 +30,7 @@ pub(super) struct AnthropicDecoder {
     open: BTreeMap<u64, OpenBlock>,
     blocks: usize,
     /// Blocks from the first call on. They are returned once the reason for the end of the answer is known.
-    pending: VecDeque<PendingBlock>,
+    pending: VecDeque<BlockQueueEntry>,
     usage: Usage,
     stop: Option<String>,
 }
@@ -58,7 +58,7 @@ enum OpenBlock {
 }
 
 #[derive(Debug)]
-struct PendingBlock {
+struct BlockQueueEntry {
     block: Block,
     /// `true` if the block is incomplete in case the answer was cut off.
     may_be_cut: bool,
@@ -253,7 +253,7 @@ impl AnthropicDecoder {
         if !may_be_cut && self.pending.is_empty() && !matches!(block, Block::ToolUse(_)) {
             events.push(ModelEvent::Block(block));
         } else {
-            self.pending.push_back(PendingBlock { block, may_be_cut });
+            self.pending.push_back(BlockQueueEntry { block, may_be_cut });
         }
     }
 
@@ -355,7 +355,7 @@ impl Decoder for AnthropicDecoder {
                 // Unchanged, byte for byte.
                 OpenBlock::Thinking { thinking, signature, .. } if !signature.is_empty() => {
                     let block = sealed(raw.get().to_owned(), Some(thinking));
-                    self.pending.push_back(PendingBlock { block, may_be_cut: false });
+                    self.pending.push_back(BlockQueueEntry { block, may_be_cut: false });
                 }
                 open => self.close(open, &mut events),
             }

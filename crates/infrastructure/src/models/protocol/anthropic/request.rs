@@ -67,7 +67,7 @@ enum ContentBlock<'a> {
 #[derive(Serialize)]
 struct CacheableContent<'a> {
     #[serde(flatten)]
-    content: Content<'a>,
+    content: BlockContent<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cache_control: Option<CacheControl>,
 }
@@ -80,7 +80,7 @@ enum CacheControl {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Content<'a> {
+enum BlockContent<'a> {
     Text {
         text: Cow<'a, str>,
     },
@@ -95,7 +95,7 @@ enum Content<'a> {
     ToolResult {
         tool_use_id: Cow<'a, str>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        content: Vec<Content<'a>>,
+        content: Vec<BlockContent<'a>>,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
     },
@@ -254,17 +254,17 @@ fn raw(sealed: &SealedBlock) -> Option<&RawValue> {
     serde_json::from_str(raw?).ok()
 }
 
-fn content_of<'m>(block: &'m Block, offer: &'m ToolMapping) -> Option<Content<'m>> {
+fn content_of<'m>(block: &'m Block, offer: &'m ToolMapping) -> Option<BlockContent<'m>> {
     match block {
         block if is_empty(block) => None,
         Block::Text { text } => Some(text_of(text)),
         Block::Image(image) => {
-            Some(Content::Image { source: Source::Base64 { media_type: &image.media_type, data: &image.data } })
+            Some(BlockContent::Image { source: Source::Base64 { media_type: &image.media_type, data: &image.data } })
         }
         Block::ToolUse(call) => {
             let (id, name) = (id_of(&call.id), offer.name(&call.name));
             // The input must be an object. If it was not one, the result of the call describes the error.
-            Some(Content::ToolUse { id, name, input: offer.arguments(call) })
+            Some(BlockContent::ToolUse { id, name, input: offer.arguments(call) })
         }
         _ => None,
     }
@@ -279,7 +279,7 @@ fn result_of(result: &ToolResultBlock) -> (ContentBlock<'_>, Vec<ContentBlock<'_
             Block::Text { text } => content.push(text_of(text)),
             Block::Image(image) => {
                 let image =
-                    Content::Image { source: Source::Base64 { media_type: &image.media_type, data: &image.data } };
+                    BlockContent::Image { source: Source::Base64 { media_type: &image.media_type, data: &image.data } };
                 if result.is_error { beside.push(ContentBlock::plain(image)) } else { content.push(image) }
             }
             _ => {}
@@ -289,11 +289,11 @@ fn result_of(result: &ToolResultBlock) -> (ContentBlock<'_>, Vec<ContentBlock<'_
         content.push(text_of("the call failed"));
     }
     let tool_use_id = id_of(&result.id);
-    (ContentBlock::plain(Content::ToolResult { tool_use_id, content, is_error: result.is_error }), beside)
+    (ContentBlock::plain(BlockContent::ToolResult { tool_use_id, content, is_error: result.is_error }), beside)
 }
 
-fn text_of(text: &str) -> Content<'_> {
-    Content::Text { text: Cow::Borrowed(text) }
+fn text_of(text: &str) -> BlockContent<'_> {
+    BlockContent::Text { text: Cow::Borrowed(text) }
 }
 
 /// Returns a call id that the provider accepts. Ids of other providers may have other characters; those are written in
@@ -307,18 +307,18 @@ fn id_of(id: &str) -> Cow<'_, str> {
     Cow::Owned(format!("call_x{digits}"))
 }
 
-impl<'a> Content<'a> {
+impl<'a> BlockContent<'a> {
     fn marked(self) -> CacheableContent<'a> {
         CacheableContent { content: self, cache_control: Some(CacheControl::Ephemeral) }
     }
 }
 
 impl<'a> ContentBlock<'a> {
-    fn plain(content: Content<'a>) -> Self {
+    fn plain(content: BlockContent<'a>) -> Self {
         Self::Plain(CacheableContent { content, cache_control: None })
     }
 
     fn is_result(&self) -> bool {
-        matches!(self, Self::Plain(CacheableContent { content: Content::ToolResult { .. }, .. }))
+        matches!(self, Self::Plain(CacheableContent { content: BlockContent::ToolResult { .. }, .. }))
     }
 }

@@ -589,7 +589,7 @@ fn what_is_to_be_closed_and_gone_by_then_can_be_looked_up_once_more() {
             closed.push(lock.clone());
             let prepared = world
                 .launcher
-                .prepare(spec, super::super::AllowedProgramOrigin::Anywhere, ConfinementLayers::All)
+                .prepare(spec, super::super::ProgramPlacePolicy::Anywhere, ConfinementLayers::All)
                 .unwrap();
             fs::remove_file(&lock).unwrap();
             let started = super::super::start(prepared, world.launcher.clone(), &Default::default()).unwrap();

@@ -13,7 +13,7 @@ use std::{
     },
     path::{Path, PathBuf},
 };
-use toolstead_domain::PathAccess;
+use toolstead_domain::AccessPath;
 
 /// Size of the buffer for one read of a folder, in bytes.
 const BUFFER_BYTES: usize = 32 << 10;
@@ -94,18 +94,18 @@ impl FolderEntryNames {
 
 /// Path of one entry after another, in the same memory.
 pub(super) struct ChildPathBuffer {
-    path: PathAccess,
+    path: AccessPath,
     lexical_folder: usize,
     real_folder: usize,
 }
 
 impl ChildPathBuffer {
-    pub(super) fn of(folder: &PathAccess) -> Self {
+    pub(super) fn of(folder: &AccessPath) -> Self {
         let length = |path: &Path| path.as_os_str().len();
         Self {
             lexical_folder: length(&folder.lexical),
             real_folder: length(&folder.real),
-            path: PathAccess { tree: false, ..folder.clone() },
+            path: AccessPath { tree: false, ..folder.clone() },
         }
     }
 
@@ -114,7 +114,7 @@ impl ChildPathBuffer {
         set_last(&mut self.path.real, self.real_folder, name);
     }
 
-    pub(super) fn get(&self) -> &PathAccess {
+    pub(super) fn get(&self) -> &AccessPath {
         &self.path
     }
 }

@@ -12,7 +12,7 @@ use std::{
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
-use toolstead_domain::PathAccess;
+use toolstead_domain::AccessPath;
 
 /// Number of entries in a part. A folder with more entries is shared between threads.
 const PART: usize = 64;
@@ -26,7 +26,7 @@ pub(super) struct UnreadFolder<C> {
 
 /// A folder that was read.
 pub(super) struct OpenFolder<C> {
-    pub(super) path: PathAccess,
+    pub(super) path: AccessPath,
     pub(super) handle: OwnedFd,
     pub(super) names: FolderEntryNames,
     pub(super) context: C,
@@ -34,19 +34,19 @@ pub(super) struct OpenFolder<C> {
 }
 
 /// Entries of a folder that were not visited yet.
-pub(super) struct UnvisitedEntries<C> {
+pub(super) struct UnvisitedEntryRange<C> {
     pub(super) folder: Arc<OpenFolder<C>>,
     pub(super) range: Range<usize>,
 }
 
 pub(super) enum WorkItemRef<'a, C> {
     Read(&'a UnreadFolder<C>),
-    Visit(&'a UnvisitedEntries<C>),
+    Visit(&'a UnvisitedEntryRange<C>),
 }
 
 enum WorkItem<C> {
     Read(UnreadFolder<C>),
-    Visit(UnvisitedEntries<C>),
+    Visit(UnvisitedEntryRange<C>),
 }
 
 /// Remaining work. Parts of open folders come first, so that few folders are open at a time.
@@ -59,7 +59,7 @@ pub(super) struct WorkQueue<C> {
 }
 
 struct PoolState<C> {
-    parts: Vec<UnvisitedEntries<C>>,
+    parts: Vec<UnvisitedEntryRange<C>>,
     folders: VecDeque<UnreadFolder<C>>,
     /// Number of threads that are working and may add work.
     busy: usize,
@@ -152,14 +152,14 @@ impl<C> WorkQueue<C> {
 
     /// Visits the first `count` entries of a folder: those of a small folder on this thread, those of a large one on
     /// all threads.
-    pub(super) fn share(&self, folder: OpenFolder<C>, count: usize, mut meet: impl FnMut(&UnvisitedEntries<C>)) {
+    pub(super) fn share(&self, folder: OpenFolder<C>, count: usize, mut meet: impl FnMut(&UnvisitedEntryRange<C>)) {
         let folder = Arc::new(folder);
         if count <= PART || self.limits.order == WalkOrder::ShallowFirst {
-            return meet(&UnvisitedEntries { folder, range: 0..count });
+            return meet(&UnvisitedEntryRange { folder, range: 0..count });
         }
         let parts = (0..count.div_ceil(PART)).map(|part| part * PART..count.min((part + 1) * PART));
         let mut left = self.lock_state();
-        left.parts.extend(parts.map(|range| UnvisitedEntries { folder: folder.clone(), range }));
+        left.parts.extend(parts.map(|range| UnvisitedEntryRange { folder: folder.clone(), range }));
         if left.waiting > 0 {
             self.changed.notify_all();
         }

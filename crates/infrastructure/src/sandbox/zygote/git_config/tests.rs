@@ -6,7 +6,7 @@ use super::{
 };
 use std::{fs, path::Path, process::Command};
 
-fn judge(text: &[u8], before: Option<&[u8]>) -> GitConfigCleanup {
+fn judge(text: &[u8], before: Option<&[u8]>) -> GitConfigCheckResult {
     let known: BTreeSet<GitSetting> =
         before.and_then(settings).into_iter().flatten().map(|placed| placed.setting).collect();
     without(text, &|setting| setting.is_refused(&|_| false) && !known.contains(setting))
@@ -101,16 +101,16 @@ fn settings_that_run_something_are_left_out_and_nothing_else() {
     ] {
         let before = Some(before.as_bytes());
         match judge(after.as_bytes(), before) {
-            GitConfigCleanup::Fine => assert_eq!(left, "", "{after:?}"),
-            GitConfigCleanup::Without { text, out } => {
+            GitConfigCheckResult::Fine => assert_eq!(left, "", "{after:?}"),
+            GitConfigCheckResult::Without { text, out } => {
                 assert_eq!(keys(&out).replace(['`', ','], ""), left, "{after:?}");
-                assert_eq!(judge(&text, before), GitConfigCleanup::Fine, "{after:?}");
+                assert_eq!(judge(&text, before), GitConfigCheckResult::Fine, "{after:?}");
                 let text = String::from_utf8(text).unwrap();
                 for kept in ["bare", "conflictStyle", "postBuffer", "active", "allowedSigners", "fetch = ", "st = "] {
                     assert_eq!(after.contains(kept), text.contains(kept), "{text:?}");
                 }
             }
-            GitConfigCleanup::Unreadable => panic!("{after:?}"),
+            GitConfigCheckResult::Unreadable => panic!("{after:?}"),
         }
     }
 }
@@ -126,15 +126,15 @@ fn what_git_cannot_read_is_not_judged() {
         "[a] b = \\x\n",
         "[a] b\r",
     ] {
-        assert_eq!(judge(text.as_bytes(), None), GitConfigCleanup::Unreadable, "{text:?}");
+        assert_eq!(judge(text.as_bytes(), None), GitConfigCheckResult::Unreadable, "{text:?}");
     }
 }
 
 #[test]
 fn a_long_section_is_not_kept_for_each_of_its_settings() {
     let text = format!("[user \"{}\"]\n{}", "x".repeat(1_000), "a\n".repeat(5_000));
-    assert_eq!(judge(text.as_bytes(), None), GitConfigCleanup::Unreadable);
-    assert_eq!(judge(&text.as_bytes()[..5_000], None), GitConfigCleanup::Fine);
+    assert_eq!(judge(text.as_bytes(), None), GitConfigCheckResult::Unreadable);
+    assert_eq!(judge(&text.as_bytes()[..5_000], None), GitConfigCheckResult::Fine);
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn a_working_tree_stands_where_it_may() {
         [("[core]\n\tworktree = here\n", true), ("[core]\n\tworktree = there\n", false), ("[core] worktree", false)]
     {
         let judged = without(text.as_bytes(), &|setting| setting.is_refused(&|path| path == b"here"));
-        assert_eq!(judged == GitConfigCleanup::Fine, is_fine, "{text}");
+        assert_eq!(judged == GitConfigCheckResult::Fine, is_fine, "{text}");
     }
 }
 
@@ -260,7 +260,7 @@ fn compare(seed: u64) -> (usize, usize) {
             settings(text.as_bytes()).map(|found| found.into_iter().map(|placed| placed.setting).collect::<Vec<_>>());
         assert_eq!(ours, theirs, "{text:?}");
         readable += usize::from(ours.is_some());
-        if let GitConfigCleanup::Without { text: rest, .. } = judge(text.as_bytes(), None) {
+        if let GitConfigCheckResult::Without { text: rest, .. } = judge(text.as_bytes(), None) {
             cleaned += 1;
             if cleaned % 4 == 0 {
                 fs::write(&file, &rest).unwrap();

@@ -27,12 +27,12 @@ const TEMPORARY: &str = "tmp";
 const HOME: &str = "home";
 
 #[derive(Debug)]
-pub(super) struct Scratch {
+pub(super) struct ScratchFolder {
     path: PathBuf,
     folder: OwnedFd,
 }
 
-impl Scratch {
+impl ScratchFolder {
     /// Creates the folder among the temporary files, with settings in its home.
     pub(super) fn make(temporary: &Path, settings: &[CopiedFile]) -> Result<Self, StepFailure> {
         let path = temporary.join(format!("toolstead-{}", Uuid::new_v4().simple()));
@@ -148,7 +148,7 @@ mod tests {
         fs::create_dir(place.path().join("kept")).unwrap();
         fs::write(place.path().join("kept/file"), "").unwrap();
         let settings = [CopiedFile { path: ".config/git/config".into(), text: b"[user]".to_vec() }];
-        let scratch = Scratch::make(place.path(), &settings).unwrap();
+        let scratch = ScratchFolder::make(place.path(), &settings).unwrap();
         assert_eq!(fs::read(scratch.path.join("home/.config/git/config")).unwrap(), b"[user]");
         symlink(place.path().join("kept"), scratch.path.join("tmp/link")).unwrap();
         fs::write(scratch.path.join("tmp/file"), "").unwrap();

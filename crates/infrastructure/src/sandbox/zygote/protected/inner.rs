@@ -9,13 +9,13 @@ const DEPTH: usize = 24;
 
 /// Part of a repository that contains other ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum InnerRepositoryFolder {
+pub(super) enum RepositoryListFolder {
     Modules,
     Worktrees,
 }
 
 /// Entry of such a part.
-pub(super) enum NestedRepositoryEntry<'a> {
+pub(super) enum RepositoryListEntry<'a> {
     /// Repository of a submodule.
     Repository(&'a FolderHandle),
     /// Metadata of a working tree.
@@ -27,9 +27,9 @@ pub(super) enum NestedRepositoryEntry<'a> {
 }
 
 /// Callback for each entry.
-pub(super) type InnerEntryCallback<'a> = dyn FnMut(NestedRepositoryEntry<'_>, &mut WorkBudget) -> io::Result<()> + 'a;
+pub(super) type InnerEntryCallback<'a> = dyn FnMut(RepositoryListEntry<'_>, &mut WorkBudget) -> io::Result<()> + 'a;
 
-impl InnerRepositoryFolder {
+impl RepositoryListFolder {
     pub(super) const ALL: [Self; 2] = [Self::Modules, Self::Worktrees];
 
     pub(super) fn name(self) -> &'static str {
@@ -46,7 +46,7 @@ impl InnerRepositoryFolder {
 /// function.
 pub(super) fn each(
     repository: &FolderHandle,
-    part: InnerRepositoryFolder,
+    part: RepositoryListFolder,
     work: &mut WorkBudget,
     act: &mut InnerEntryCallback<'_>,
 ) -> io::Result<()> {
@@ -55,7 +55,7 @@ pub(super) fn each(
 
 fn within(
     repository: &FolderHandle,
-    part: InnerRepositoryFolder,
+    part: RepositoryListFolder,
     depth: usize,
     work: &mut WorkBudget,
     act: &mut InnerEntryCallback<'_>,
@@ -64,13 +64,13 @@ fn within(
         None => Ok(()),
         Some(_) if repository.is_closed(part.name()) => Ok(()),
         Some(FileType::Directory) => of_list(&repository.inner(part.name())?.opened(), part, depth, work, act),
-        Some(_) => act(NestedRepositoryEntry::Other(repository, OsStr::new(part.name())), work),
+        Some(_) => act(RepositoryListEntry::Other(repository, OsStr::new(part.name())), work),
     }
 }
 
 fn of_list(
     list: &FolderHandle,
-    part: InnerRepositoryFolder,
+    part: RepositoryListFolder,
     depth: usize,
     work: &mut WorkBudget,
     act: &mut InnerEntryCallback<'_>,
@@ -81,22 +81,22 @@ fn of_list(
             Some(_) if list.is_closed(&name) => continue,
             Some(FileType::Directory) => {}
             Some(FileType::Symlink) => {
-                act(NestedRepositoryEntry::Link(list, &name), work)?;
+                act(RepositoryListEntry::Link(list, &name), work)?;
                 continue;
             }
             _ => continue,
         }
         let folder = list.inner(&name)?.opened();
-        if part == InnerRepositoryFolder::Worktrees {
-            act(NestedRepositoryEntry::Worktree(&folder), work)?;
+        if part == RepositoryListFolder::Worktrees {
+            act(RepositoryListEntry::Worktree(&folder), work)?;
             // Submodules that were created in that working tree.
-            within(&folder, InnerRepositoryFolder::Modules, depth, work, act)?;
+            within(&folder, RepositoryListFolder::Modules, depth, work, act)?;
         } else if folder.kind("HEAD")?.is_none() {
             // The name of a submodule may contain slashes. A folder without `HEAD` is not a repository.
             of_list(&folder, part, depth, work, act)?;
         } else {
-            act(NestedRepositoryEntry::Repository(&folder), work)?;
-            for part in InnerRepositoryFolder::ALL {
+            act(RepositoryListEntry::Repository(&folder), work)?;
+            for part in RepositoryListFolder::ALL {
                 within(&folder, part, depth, work, act)?;
             }
         }

@@ -2,11 +2,11 @@
 
 use super::{
     super::view::RootBuilder,
-    UndoContext, WritablePaths,
+    RootUndoContext, WritablePaths,
     folder::{FolderHandle, WorkBudget, shown},
-    inner::{self, InnerRepositoryFolder, NestedRepositoryEntry},
+    inner::{self, RepositoryListEntry, RepositoryListFolder},
     known_entries::KnownEntries,
-    texts::{GitControlSnapshot, RepositoryKind},
+    texts::{GitControlSnapshot, GitRepositoryRole},
 };
 use rustix::fs::FileType;
 use std::{collections::BTreeMap, ffi::OsStr, io, path::PathBuf};
@@ -39,9 +39,9 @@ impl RepositorySnapshot {
     ) -> io::Result<Self> {
         close_lists(view, &folder)?;
         let mut work = WorkBudget::new();
-        let own = GitControlSnapshot::of(&folder, RepositoryKind::Main, &mut work, ground, known)?;
+        let own = GitControlSnapshot::of(&folder, GitRepositoryRole::Main, &mut work, ground, known)?;
         let mut repository = Self { own, inner: BTreeMap::new(), folder };
-        for part in InnerRepositoryFolder::ALL {
+        for part in RepositoryListFolder::ALL {
             repository.guard_part(view, part, &mut work, ground, known)?;
         }
         Ok(repository)
@@ -50,7 +50,7 @@ impl RepositorySnapshot {
     fn guard_part(
         &mut self,
         view: &mut RootBuilder<'_>,
-        part: InnerRepositoryFolder,
+        part: RepositoryListFolder,
         work: &mut WorkBudget,
         ground: &WritablePaths,
         known: &mut KnownEntries,
@@ -58,9 +58,9 @@ impl RepositorySnapshot {
         let mut held = 0;
         let looked = inner::each(&self.folder, part, work, &mut |found, work| {
             let (folder, kind) = match found {
-                NestedRepositoryEntry::Repository(folder) => (folder, RepositoryKind::Module),
-                NestedRepositoryEntry::Worktree(folder) => (folder, RepositoryKind::Worktree),
-                NestedRepositoryEntry::Link(folder, name) | NestedRepositoryEntry::Other(folder, name) => {
+                RepositoryListEntry::Repository(folder) => (folder, GitRepositoryRole::Module),
+                RepositoryListEntry::Worktree(folder) => (folder, GitRepositoryRole::Worktree),
+                RepositoryListEntry::Link(folder, name) | RepositoryListEntry::Other(folder, name) => {
                     return Err(io::Error::new(
                         io::ErrorKind::InvalidInput,
                         format!("`{}` is a symbolic link, or not a folder", shown(&folder.path.join(name))),
@@ -91,14 +91,14 @@ impl RepositorySnapshot {
     }
 
     /// Undoes the changes of a run to the repository.
-    pub(super) fn restore(&self, account: &mut UndoContext<'_>) -> io::Result<()> {
+    pub(super) fn restore(&self, account: &mut RootUndoContext<'_>) -> io::Result<()> {
         restore_all(&self.folder.try_clone()?.opened(), &self.own, &self.inner, account);
         Ok(())
     }
 }
 
 /// Undoes dangerous settings of a run in a repository that did not exist before.
-pub(super) fn restore_new(folder: FolderHandle, account: &mut UndoContext<'_>) {
+pub(super) fn restore_new(folder: FolderHandle, account: &mut RootUndoContext<'_>) {
     restore_all(&folder.opened(), &GitControlSnapshot::default(), &BTreeMap::new(), account);
 }
 
@@ -106,22 +106,22 @@ fn restore_all(
     folder: &FolderHandle,
     own: &GitControlSnapshot,
     inner: &BTreeMap<PathBuf, GitControlSnapshot>,
-    account: &mut UndoContext<'_>,
+    account: &mut RootUndoContext<'_>,
 ) {
     restore_lists(folder, &mut WorkBudget::new(), account);
-    own.restore(folder, RepositoryKind::Main, &mut WorkBudget::new(), account);
+    own.restore(folder, GitRepositoryRole::Main, &mut WorkBudget::new(), account);
     let mut work = WorkBudget::new();
     let none = GitControlSnapshot::default();
-    for part in InnerRepositoryFolder::ALL {
+    for part in RepositoryListFolder::ALL {
         let looked = inner::each(folder, part, &mut work, &mut |found, work| {
             let (folder, kind) = match found {
-                NestedRepositoryEntry::Repository(folder) => (folder, RepositoryKind::Module),
-                NestedRepositoryEntry::Worktree(folder) => (folder, RepositoryKind::Worktree),
-                NestedRepositoryEntry::Link(list, name) => {
+                RepositoryListEntry::Repository(folder) => (folder, GitRepositoryRole::Module),
+                RepositoryListEntry::Worktree(folder) => (folder, GitRepositoryRole::Worktree),
+                RepositoryListEntry::Link(list, name) => {
                     list.remove_link(name, account.report);
                     return Ok(());
                 }
-                NestedRepositoryEntry::Other(folder, name) => {
+                RepositoryListEntry::Other(folder, name) => {
                     folder.set_aside(name, account.report);
                     return Ok(());
                 }
@@ -161,7 +161,7 @@ fn has_hooks(git: &FolderHandle, work: &mut WorkBudget) -> io::Result<bool> {
 }
 
 /// Moves aside hooks and similar entries that the run added to the repository.
-fn restore_lists(git: &FolderHandle, work: &mut WorkBudget, account: &mut UndoContext<'_>) {
+fn restore_lists(git: &FolderHandle, work: &mut WorkBudget, account: &mut RootUndoContext<'_>) {
     for list in LISTS {
         match git.kind(list) {
             Ok(None) => {}
@@ -172,7 +172,7 @@ fn restore_lists(git: &FolderHandle, work: &mut WorkBudget, account: &mut UndoCo
     }
 }
 
-fn restore_list(git: &FolderHandle, list: &str, work: &mut WorkBudget, account: &mut UndoContext<'_>) {
+fn restore_list(git: &FolderHandle, list: &str, work: &mut WorkBudget, account: &mut RootUndoContext<'_>) {
     let listed = git.inner(list).map(FolderHandle::opened).and_then(|folder| Ok((folder.names(work)?, folder)));
     let Ok((names, folder)) = listed else { return git.set_aside(list, account.report) };
     let new: Vec<_> = names.into_iter().filter(|name| is_hook(name)).collect();

@@ -1,8 +1,8 @@
 //! Files of a repository whose texts decide what git does.
 
 use super::{
-    super::git_config::{self, GitConfigCleanup, GitSetting},
-    UndoContext, WritablePaths,
+    super::git_config::{self, GitConfigCheckResult, GitSetting},
+    RootUndoContext, WritablePaths,
     folder::{FileDraft, FileSnapshot, FileStamp, FolderHandle, WorkBudget, shown},
     ground::line,
     known_entries::KnownEntries,
@@ -15,7 +15,7 @@ const NAMES: [&str; 4] = ["config", "config.worktree", "commondir", "gitdir"];
 
 /// Kind of repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RepositoryKind {
+pub(super) enum GitRepositoryRole {
     /// The repository of the root itself.
     Main,
     /// The repository of a submodule.
@@ -42,12 +42,12 @@ pub(super) struct GitControlSnapshot {
 impl GitControlSnapshot {
     pub(super) fn of(
         git: &FolderHandle,
-        kind: RepositoryKind,
+        kind: GitRepositoryRole,
         work: &mut WorkBudget,
         ground: &WritablePaths,
         known: &mut KnownEntries,
     ) -> io::Result<Self> {
-        let mut texts = Self { is_held: kind == RepositoryKind::Main, ..Self::default() };
+        let mut texts = Self { is_held: kind == GitRepositoryRole::Main, ..Self::default() };
         for name in NAMES.into_iter().filter(|name| !git.is_closed(name)) {
             let Some(text) = git.text(name, work)? else { continue };
             texts.found.insert(name, text.state);
@@ -64,9 +64,9 @@ impl GitControlSnapshot {
     pub(super) fn restore(
         &self,
         git: &FolderHandle,
-        kind: RepositoryKind,
+        kind: GitRepositoryRole,
         work: &mut WorkBudget,
-        account: &mut UndoContext<'_>,
+        account: &mut RootUndoContext<'_>,
     ) {
         for name in NAMES.into_iter().filter(|name| !git.is_closed(name)) {
             let mut file = GitControlFile::of(git, name, kind);
@@ -85,7 +85,7 @@ struct GitControlFile<'a> {
     name: &'static str,
     path: PathBuf,
     git: &'a FolderHandle,
-    kind: RepositoryKind,
+    kind: GitRepositoryRole,
     /// `true` if the file is unchanged and that is conclusive.
     is_as_found: bool,
     /// `true` if the file had content that may be the user's own and was not recorded.
@@ -93,7 +93,7 @@ struct GitControlFile<'a> {
 }
 
 /// Action that a text requires.
-enum TextVerdict {
+enum GitControlFileVerdict {
     Fine,
     /// Path of a working tree elsewhere. Git runs and reads nothing there, and a working tree that another process
     /// creates meanwhile would be lost without it.
@@ -107,7 +107,7 @@ enum TextVerdict {
 }
 
 impl<'a> GitControlFile<'a> {
-    fn of(git: &'a FolderHandle, name: &'static str, kind: RepositoryKind) -> Self {
+    fn of(git: &'a FolderHandle, name: &'static str, kind: GitRepositoryRole) -> Self {
         Self { name, path: git.path.join(name), git, kind, is_as_found: false, is_foreign: false }
     }
 
@@ -122,36 +122,36 @@ impl<'a> GitControlFile<'a> {
                     known.record(&self.path, &placed.setting.bytes());
                 }
                 match self.judge_settings(&text.bytes, ground, known) {
-                    GitConfigCleanup::Fine => {}
-                    GitConfigCleanup::Without { text: rest, .. } => text.bytes = rest,
-                    GitConfigCleanup::Unreadable => return None,
+                    GitConfigCheckResult::Fine => {}
+                    GitConfigCheckResult::Without { text: rest, .. } => text.bytes = rest,
+                    GitConfigCheckResult::Unreadable => return None,
                 }
             }
             _ if known.record(&self.path, &text.bytes) => {}
-            "commondir" if self.kind == RepositoryKind::Worktree => text.bytes = [OWN_REPOSITORY, b"\n"].concat(),
+            "commondir" if self.kind == GitRepositoryRole::Worktree => text.bytes = [OWN_REPOSITORY, b"\n"].concat(),
             _ => return None,
         }
         Some(text)
     }
 
-    fn restore(&self, before: Option<&FileSnapshot>, work: &mut WorkBudget, account: &mut UndoContext<'_>) {
+    fn restore(&self, before: Option<&FileSnapshot>, work: &mut WorkBudget, account: &mut RootUndoContext<'_>) {
         match self.verdict(before, work, account) {
-            TextVerdict::Fine => return,
-            TextVerdict::Elsewhere => {
+            GitControlFileVerdict::Fine => return,
+            GitControlFileVerdict::Elsewhere => {
                 return account.report.left(format!(
                     "`{}` names a working tree outside of the roots, and it is unknown whether this command set it: \
                      check it before you use `git worktree` there",
                     shown(&self.path)
                 ));
             }
-            TextVerdict::Without(..) | TextVerdict::GivesWay | TextVerdict::Missing => {}
+            GitControlFileVerdict::Without(..) | GitControlFileVerdict::GivesWay | GitControlFileVerdict::Missing => {}
         }
         // The file is read again under the lock of git, so that a concurrent change is not lost.
         let draft = self.git.draft(self.name, &mut account.patience);
         let is_without_lock = draft.as_ref().is_ok_and(|draft| !draft.is_locked);
         match self.verdict(before, work, account) {
-            TextVerdict::Fine | TextVerdict::Elsewhere => return,
-            TextVerdict::Without(text, out) => {
+            GitControlFileVerdict::Fine | GitControlFileVerdict::Elsewhere => return,
+            GitControlFileVerdict::Without(text, out) => {
                 // Fails if the file system has no hard links. The removed settings are reported in any case.
                 let kept = if self.is_foreign { self.git.keep(self.name).ok() } else { None };
                 match draft.and_then(|draft| draft.finish(&text.bytes, text.rights)) {
@@ -165,8 +165,8 @@ impl<'a> GitControlFile<'a> {
                     Err(error) => self.set_aside_and_restore(before, Err(error), account),
                 }
             }
-            TextVerdict::GivesWay => self.set_aside_and_restore(before, draft, account),
-            TextVerdict::Missing => self.write_again(before, draft, account),
+            GitControlFileVerdict::GivesWay => self.set_aside_and_restore(before, draft, account),
+            GitControlFileVerdict::Missing => self.write_again(before, draft, account),
         }
         if is_without_lock {
             account.report.undone(format!(
@@ -181,7 +181,7 @@ impl<'a> GitControlFile<'a> {
         &self,
         before: Option<&FileSnapshot>,
         draft: io::Result<FileDraft<'_>>,
-        account: &mut UndoContext<'_>,
+        account: &mut RootUndoContext<'_>,
     ) {
         self.git.set_aside(self.name, account.report);
         self.write_again(before, draft, account);
@@ -191,7 +191,7 @@ impl<'a> GitControlFile<'a> {
         &self,
         before: Option<&FileSnapshot>,
         draft: io::Result<FileDraft<'_>>,
-        account: &mut UndoContext<'_>,
+        account: &mut RootUndoContext<'_>,
     ) {
         let Some(before) = before else { return };
         let path = shown(&self.path);
@@ -201,40 +201,47 @@ impl<'a> GitControlFile<'a> {
         }
     }
 
-    fn verdict(&self, before: Option<&FileSnapshot>, work: &mut WorkBudget, account: &UndoContext<'_>) -> TextVerdict {
+    fn verdict(
+        &self,
+        before: Option<&FileSnapshot>,
+        work: &mut WorkBudget,
+        account: &RootUndoContext<'_>,
+    ) -> GitControlFileVerdict {
         let mut text = match self.git.text(self.name, work) {
             Ok(None) if before.is_none() || matches!(self.name, "config.worktree" | "gitdir") => {
-                return TextVerdict::Fine;
+                return GitControlFileVerdict::Fine;
             }
-            Ok(None) => return TextVerdict::Missing,
+            Ok(None) => return GitControlFileVerdict::Missing,
             Ok(Some(text)) => text,
-            Err(_) if self.is_as_found => return TextVerdict::Fine,
-            Err(_) => return TextVerdict::GivesWay,
+            Err(_) if self.is_as_found => return GitControlFileVerdict::Fine,
+            Err(_) => return GitControlFileVerdict::GivesWay,
         };
         let is_own = self.is_as_found || before.is_some_and(|before| before.bytes == text.bytes);
         let judgement = match (self.name, self.kind) {
             // The target of the path changes with the file system, so the text is judged even if it is unchanged.
             ("config" | "config.worktree", _) => self.judge_settings(&text.bytes, account.ground, account.known),
-            _ if is_own => GitConfigCleanup::Fine,
-            ("gitdir", RepositoryKind::Worktree) if !account.ground.is_place(&text.bytes, &self.git.path) => {
-                return TextVerdict::Elsewhere;
+            _ if is_own => GitConfigCheckResult::Fine,
+            ("gitdir", GitRepositoryRole::Worktree) if !account.ground.is_place(&text.bytes, &self.git.path) => {
+                return GitControlFileVerdict::Elsewhere;
             }
-            ("gitdir", _) => GitConfigCleanup::Fine,
-            ("commondir", RepositoryKind::Worktree) if line(&text.bytes) == OWN_REPOSITORY => GitConfigCleanup::Fine,
-            _ => GitConfigCleanup::Unreadable,
+            ("gitdir", _) => GitConfigCheckResult::Fine,
+            ("commondir", GitRepositoryRole::Worktree) if line(&text.bytes) == OWN_REPOSITORY => {
+                GitConfigCheckResult::Fine
+            }
+            _ => GitConfigCheckResult::Unreadable,
         };
         match judgement {
-            GitConfigCleanup::Fine => TextVerdict::Fine,
-            GitConfigCleanup::Unreadable if is_own => TextVerdict::Fine,
-            GitConfigCleanup::Unreadable => TextVerdict::GivesWay,
-            GitConfigCleanup::Without { text: rest, out } => {
+            GitConfigCheckResult::Fine => GitControlFileVerdict::Fine,
+            GitConfigCheckResult::Unreadable if is_own => GitControlFileVerdict::Fine,
+            GitConfigCheckResult::Unreadable => GitControlFileVerdict::GivesWay,
+            GitConfigCheckResult::Without { text: rest, out } => {
                 text.bytes = rest;
-                TextVerdict::Without(text, out)
+                GitControlFileVerdict::Without(text, out)
             }
         }
     }
 
-    fn judge_settings(&self, text: &[u8], ground: &WritablePaths, known: &KnownEntries) -> GitConfigCleanup {
+    fn judge_settings(&self, text: &[u8], ground: &WritablePaths, known: &KnownEntries) -> GitConfigCheckResult {
         git_config::without(text, &|one| {
             let is_judged = !self.is_as_found || one.is_worktree();
             is_judged && self.is_refused(one, ground) && !known.has(&self.path, &one.bytes())
@@ -242,6 +249,6 @@ impl<'a> GitControlFile<'a> {
     }
 
     fn is_refused(&self, setting: &GitSetting, ground: &WritablePaths) -> bool {
-        setting.is_refused(&|path| self.kind == RepositoryKind::Module && ground.is_plain(path, &self.git.path))
+        setting.is_refused(&|path| self.kind == GitRepositoryRole::Module && ground.is_plain(path, &self.git.path))
     }
 }

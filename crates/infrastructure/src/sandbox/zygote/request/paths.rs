@@ -17,7 +17,7 @@ enum EncodedPath<'a> {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum OwnedEncodedPath {
+enum PathTextOrBytes {
     Text(String),
     Bytes(Vec<u8>),
 }
@@ -28,11 +28,11 @@ impl<'a> From<&'a Path> for EncodedPath<'a> {
     }
 }
 
-impl From<OwnedEncodedPath> for PathBuf {
-    fn from(taken: OwnedEncodedPath) -> Self {
+impl From<PathTextOrBytes> for PathBuf {
+    fn from(taken: PathTextOrBytes) -> Self {
         match taken {
-            OwnedEncodedPath::Text(text) => text.into(),
-            OwnedEncodedPath::Bytes(bytes) => OsString::from_vec(bytes).into(),
+            PathTextOrBytes::Text(text) => text.into(),
+            PathTextOrBytes::Bytes(bytes) => OsString::from_vec(bytes).into(),
         }
     }
 }
@@ -42,7 +42,7 @@ pub(super) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::
 }
 
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
-    OwnedEncodedPath::deserialize(deserializer).map(Into::into)
+    PathTextOrBytes::deserialize(deserializer).map(Into::into)
 }
 
 pub(super) mod several {
@@ -53,7 +53,7 @@ pub(super) mod several {
     }
 
     pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf>, D::Error> {
-        Ok(Vec::<OwnedEncodedPath>::deserialize(deserializer)?.into_iter().map(Into::into).collect())
+        Ok(Vec::<PathTextOrBytes>::deserialize(deserializer)?.into_iter().map(Into::into).collect())
     }
 }
 
@@ -67,6 +67,6 @@ pub(super) mod option {
     pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<PathBuf>, D::Error> {
-        Ok(Option::<OwnedEncodedPath>::deserialize(deserializer)?.map(Into::into))
+        Ok(Option::<PathTextOrBytes>::deserialize(deserializer)?.map(Into::into))
     }
 }

@@ -27,9 +27,9 @@ fn of(payload: Value) -> GmailMessage {
 
 /// The pieces, as `text:…`, `html:…` and `forwarded:subject`.
 fn lines_of(message: &GmailMessage) -> Vec<String> {
-    let text = |content: &PartContent| match content {
-        PartContent::Here { bytes, .. } => content.text(bytes),
-        PartContent::Elsewhere { id, .. } => format!("at {id}"),
+    let text = |content: &PartContentSource| match content {
+        PartContentSource::Here { bytes, .. } => content.text(bytes),
+        PartContentSource::Elsewhere { id, .. } => format!("at {id}"),
     };
     let piece = |piece: &BodyPiece| match piece {
         BodyPiece::Text(content) => format!("text:{}", text(content)),

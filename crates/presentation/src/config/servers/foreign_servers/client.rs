@@ -1,6 +1,6 @@
 //! The programs whose configuration may define MCP servers, and the places of their files on Linux.
 
-use crate::config::{layers::environment::EnvironmentVariables, tree::format::ConfigFormat};
+use crate::config::{layers::environment::EnvironmentVariableSnapshot, tree::format::ConfigFormat};
 use std::path::{Path, PathBuf};
 
 /// Notation in which a program describes MCP servers. It decides the meaning of keys and texts that several programs
@@ -187,7 +187,7 @@ impl ForeignClient {
     }
 
     /// Returns the paths at which the user's files of the program may be, sorted within a folder.
-    pub(super) fn user_paths(&self, environment: &EnvironmentVariables) -> Vec<PathBuf> {
+    pub(super) fn user_paths(&self, environment: &EnvironmentVariableSnapshot) -> Vec<PathBuf> {
         let home = environment.home();
         let mut paths = Vec::new();
         for (folder, below) in self.user_files {
@@ -209,7 +209,7 @@ impl ForeignClient {
     }
 
     /// Returns the program whose file has this path: in the home folder, or in any project.
-    pub(super) fn of_file(path: &Path, environment: &EnvironmentVariables) -> Option<&'static Self> {
+    pub(super) fn of_file(path: &Path, environment: &EnvironmentVariableSnapshot) -> Option<&'static Self> {
         let is_user_file = |client: &&Self| client.user_paths(environment).iter().any(|one| one == path);
         let is_project_file = |client: &&Self| client.project_files.iter().any(|one| path.ends_with(one));
         CLIENTS.iter().find(is_user_file).or_else(|| CLIENTS.iter().find(is_project_file))

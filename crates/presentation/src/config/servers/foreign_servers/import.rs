@@ -52,7 +52,7 @@ pub(crate) enum LiteralSecrets {
 #[derive(Debug)]
 pub(crate) struct ServerImportPlan {
     /// The servers, in the order of the files.
-    pub(crate) servers: Vec<ImportCandidate>,
+    pub(crate) servers: Vec<ServerImportPlanEntry>,
     /// Files that are not used, with the reason.
     pub(crate) problems: Vec<Problem>,
     target: Result<ImportTarget, ImportError>,
@@ -61,7 +61,7 @@ pub(crate) struct ServerImportPlan {
 
 /// A server in a file of another program.
 #[derive(Debug)]
-pub(crate) struct ImportCandidate {
+pub(crate) struct ServerImportPlanEntry {
     /// Name of the program, for display.
     pub(crate) owner: &'static str,
     /// Name of the server in the file.

@@ -1,14 +1,14 @@
 //! Requests up to MCP 2025-11-25. Each belongs to a session.
 
-use super::{Endpoint, Reply, RequestContent, RequestPermit, RpcRequest, outlet, refused};
+use super::{EndpointState, ReplySource, RequestPermit, RpcMethodParams, RpcRequest, outlet, refused};
 use crate::mcp_server::{
     answer::{HttpStatusClass, SerializedResponse},
-    call_request::CallRequest,
+    call_request::ClientRequest,
     call_tool::ToolCallRequest,
     client_caller::ClientCaller,
     http::{
         call_response::{AnswerFuture, DisconnectBehavior, RunningCall, answered},
-        notification_stream::NotificationStream,
+        notification_stream::NotificationStreamBuilder,
         request_context::RequestContext,
         response::{Body, accepted, json, live_events, no_content, text},
         sessions::{NotOpened, SessionInUse},
@@ -28,21 +28,21 @@ use toolstead_infrastructure::mcp::wire::{
 
 impl RequestPermit {
     /// Answers a request by the rules up to 2025-11-25.
-    pub(super) fn legacy_request(self, context: RequestContext, request: RpcRequest) -> Reply {
+    pub(super) fn legacy_request(self, context: RequestContext, request: RpcRequest) -> ReplySource {
         let RpcRequest { id, content, meta } = request;
         let session = match self.session(&context) {
             Ok(session) => session,
-            Err(missing) => return Reply::Now(self.without_session(missing, context, &id, content)),
+            Err(missing) => return ReplySource::Now(self.without_session(missing, context, &id, content)),
         };
         let (method, mut params) = match content {
-            RequestContent::ToolCall { tool, arguments, rest } => {
-                let call = CallRequest::Tool(ToolCallRequest::first(tool, arguments, meta.rest, rest));
+            RpcMethodParams::ToolCall { tool, arguments, rest } => {
+                let call = ClientRequest::Tool(ToolCallRequest::first(tool, arguments, meta.rest, rest));
                 return self.call_in_session(session, context, id, call, meta.progress_token);
             }
-            RequestContent::Other { method, params } => (method, params),
+            RpcMethodParams::Other { method, params } => (method, params),
         };
         let answer = match method.as_str() {
-            "initialize" => return Reply::Now(refused(&id, &of_session(SessionStateError::AlreadyInitialized))),
+            "initialize" => return ReplySource::Now(refused(&id, &of_session(SessionStateError::AlreadyInitialized))),
             "ping" => SerializedResponse::result(&id, &json!({})),
             "logging/setLevel" => match log_level(params.get("level").unwrap_or(&Value::Null)) {
                 Ok(level) => {
@@ -52,24 +52,24 @@ impl RequestPermit {
                 Err(error) => SerializedResponse::error(&id, &error),
             },
             "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list" => {
-                return Reply::Later(Box::pin(async move {
+                return ReplySource::Later(Box::pin(async move {
                     let answer = self.server.list(&id, &method, &params, session.client()).await;
                     answered(Some(answer), Vec::new(), context, status)
                 }));
             }
             "resources/subscribe" | "resources/unsubscribe" => {
-                return Reply::Later(Box::pin(async move {
+                return ReplySource::Later(Box::pin(async move {
                     let (client, watches) = (session.client(), &session.watches);
                     let answer = self.server.watch(&id, &method, &params, &client, watches).await;
                     answered(Some(answer), Vec::new(), context, status)
                 }));
             }
-            _ => match CallRequest::parse(&method, &mut params, meta.rest) {
+            _ => match ClientRequest::parse(&method, &mut params, meta.rest) {
                 Ok(call) => return self.call_in_session(session, context, id, call, meta.progress_token),
                 Err(error) => SerializedResponse::error(&id, &error),
             },
         };
-        Reply::Now(answered(Some(answer), Vec::new(), context, status))
+        ReplySource::Now(answered(Some(answer), Vec::new(), context, status))
     }
 
     fn call_in_session(
@@ -77,9 +77,9 @@ impl RequestPermit {
         session: SessionInUse,
         context: RequestContext,
         id: RequestId,
-        call: CallRequest,
+        call: ClientRequest,
         progress_token: Option<Value>,
-    ) -> Reply {
+    ) -> ReplySource {
         let running = session.in_flight.begin_beside(id);
         let (threshold, outlet) = (session.threshold.clone(), outlet(context.accept));
         let client = session.client();
@@ -94,21 +94,26 @@ impl RequestPermit {
             };
             self.server.call(&running.id, call, client, said, running.cancel.clone()).await
         };
-        Reply::Call(RunningCall { work: AnswerFuture::new(work, DisconnectBehavior::RunsOn), caller, context, status })
+        ReplySource::Call(RunningCall {
+            work: AnswerFuture::new(work, DisconnectBehavior::RunsOn),
+            caller,
+            context,
+            status,
+        })
     }
 }
 
-impl Endpoint {
+impl EndpointState {
     /// Answers a request without a session. `initialize` opens one.
     fn without_session(
         &self,
         missing: NoSession,
         context: RequestContext,
         id: &RequestId,
-        content: RequestContent,
+        content: RpcMethodParams,
     ) -> Response<Body> {
         match (missing, content) {
-            (NoSession::NotNamed, RequestContent::Other { method, params }) if method == "initialize" => {
+            (NoSession::NotNamed, RpcMethodParams::Other { method, params }) if method == "initialize" => {
                 self.open_session(context, id, params)
             }
             (NoSession::NotNamed, _) => refused(id, &of_session(SessionStateError::NotReady(SessionState::Created))),
@@ -189,7 +194,9 @@ impl Endpoint {
             Ok(session) => {
                 let end = session.open_stream();
                 let news = NotificationFeed::new(&self.server.app, &session.interests());
-                live_events(NotificationStream::new(news, self.settings.keep_alive).of_session(session).until(end))
+                live_events(
+                    NotificationStreamBuilder::new(news, self.settings.keep_alive).of_session(session).until(end),
+                )
             }
             Err(missing) => missing.response(),
         }

@@ -1,21 +1,21 @@
 //! Requests of MCP 2026-07-28. Each is self-contained.
 
-use super::{Endpoint, Reply, RequestContent, RequestPermit, RpcRequest, outlet, refused};
+use super::{EndpointState, ReplySource, RequestPermit, RpcMethodParams, RpcRequest, outlet, refused};
 use crate::mcp_server::{
     answer::{HttpStatusClass, SerializedResponse},
-    call_request::CallRequest,
+    call_request::ClientRequest,
     call_tool::{Client, ToolCallRequest},
     client_caller::ClientCaller,
     http::{
         call_response::{AnswerFuture, DisconnectBehavior, RunningCall, answered},
-        notification_stream::NotificationStream,
+        notification_stream::NotificationStreamBuilder,
         request_context::RequestContext,
         response::{Body, live_events, text},
     },
     log_threshold::LogThreshold,
     notification_feed::NotificationFeed,
     request_meta::RequestMeta,
-    subscription::Subscription,
+    subscription::ChangeSubscription,
 };
 use http::{Response, StatusCode};
 use std::{sync::Arc, time::Instant};
@@ -25,51 +25,53 @@ use toolstead_infrastructure::mcp::wire::message::{RequestId, RpcError};
 
 impl RequestPermit {
     /// Answers a request by the rules of 2026-07-28.
-    pub(super) fn modern_request(self, context: RequestContext, request: RpcRequest) -> Reply {
+    pub(super) fn modern_request(self, context: RequestContext, request: RpcRequest) -> ReplySource {
         let RpcRequest { id, content, mut meta } = request;
         let profile = match self.check(&context, &content, &mut meta) {
             Ok(profile) => profile,
-            Err(error) => return Reply::Now(refused(&id, &error)),
+            Err(error) => return ReplySource::Now(refused(&id, &error)),
         };
         let (method, mut params) = match content {
-            RequestContent::ToolCall { tool, arguments, rest } => {
+            RpcMethodParams::ToolCall { tool, arguments, rest } => {
                 let members = std::mem::take(&mut meta.rest);
-                let call = CallRequest::Tool(ToolCallRequest::first(tool, arguments, members, rest));
+                let call = ClientRequest::Tool(ToolCallRequest::first(tool, arguments, members, rest));
                 return self.call_without_session(context, id, call, meta, profile);
             }
-            RequestContent::Other { method, params } => (method, params),
+            RpcMethodParams::Other { method, params } => (method, params),
         };
         let answer = match method.as_str() {
             "server/discover" => self.server.discover(&id, &context.stateless_scope()),
             "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list" => {
-                return Reply::Later(Box::pin(async move {
+                return ReplySource::Later(Box::pin(async move {
                     let client = Client { scope: context.stateless_scope(), profile: Arc::new(profile) };
                     let answer = self.server.list(&id, &method, &params, client).await;
                     answered(Some(answer), Vec::new(), context, status)
                 }));
             }
-            "subscriptions/listen" => match Subscription::parse(id.clone(), &params) {
+            "subscriptions/listen" => match ChangeSubscription::parse(id.clone(), &params) {
                 Ok(subscription) => {
-                    return Reply::Later(Box::pin(async move { self.listen(&context, profile, subscription).await }));
+                    return ReplySource::Later(Box::pin(
+                        async move { self.listen(&context, profile, subscription).await },
+                    ));
                 }
                 Err(error) => SerializedResponse::error(&id, &error),
             },
-            _ => match CallRequest::parse(&method, &mut params, std::mem::take(&mut meta.rest)) {
+            _ => match ClientRequest::parse(&method, &mut params, std::mem::take(&mut meta.rest)) {
                 Ok(call) => return self.call_without_session(context, id, call, meta, profile),
                 Err(error) => SerializedResponse::error(&id, &error),
             },
         };
-        Reply::Now(answered(Some(answer), Vec::new(), context, status))
+        ReplySource::Now(answered(Some(answer), Vec::new(), context, status))
     }
 
     fn call_without_session(
         self,
         context: RequestContext,
         id: RequestId,
-        call: CallRequest,
+        call: ClientRequest,
         meta: RequestMeta,
         profile: ClientProfile,
-    ) -> Reply {
+    ) -> ReplySource {
         let cancel = CancelSignal::new();
         let threshold = LogThreshold::Request(profile.log_level);
         let session = self.stateless.enter(&context.holder, meta.client_name(), Instant::now());
@@ -82,17 +84,22 @@ impl RequestPermit {
             let _session = session;
             self.server.call(&id, call, client, said, cancel).await
         };
-        Reply::Call(RunningCall { work: AnswerFuture::new(work, DisconnectBehavior::Ends), caller, context, status })
+        ReplySource::Call(RunningCall {
+            work: AnswerFuture::new(work, DisconnectBehavior::Ends),
+            caller,
+            context,
+            status,
+        })
     }
 }
 
-impl Endpoint {
+impl EndpointState {
     /// Checks the metadata of a request: version, then client, then mirrored headers. Returns the profile of its
     /// client.
     fn check(
         &self,
         context: &RequestContext,
-        content: &RequestContent,
+        content: &RpcMethodParams,
         meta: &mut RequestMeta,
     ) -> Result<ClientProfile, RpcError> {
         let (headers, view) = (&context.headers, context.view.as_deref());
@@ -100,10 +107,10 @@ impl Endpoint {
         self.mirrored.check_version(headers, meta.named_version().unwrap_or_default())?;
         let profile = meta.take_profile()?;
         match content {
-            RequestContent::ToolCall { tool, arguments, .. } => {
+            RpcMethodParams::ToolCall { tool, arguments, .. } => {
                 self.mirrored.check_call(headers, view, tool, arguments.as_object())?
             }
-            RequestContent::Other { method, params } => self.mirrored.check_request(headers, view, method, params)?,
+            RpcMethodParams::Other { method, params } => self.mirrored.check_request(headers, view, method, params)?,
         }
         Ok(profile)
     }
@@ -112,7 +119,7 @@ impl Endpoint {
         &self,
         context: &RequestContext,
         profile: ClientProfile,
-        mut subscription: Subscription,
+        mut subscription: ChangeSubscription,
     ) -> Response<Body> {
         if !context.accept.events {
             return text(StatusCode::NOT_ACCEPTABLE, "a subscription is answered by `text/event-stream`");
@@ -121,7 +128,7 @@ impl Endpoint {
         let client = Client { scope: context.stateless_scope(), profile: Arc::new(profile) };
         let interests = subscription.agree(app, client).await;
         let (news, last) = (NotificationFeed::new(app, &interests), subscription.result(&self.server.identity));
-        let stream = NotificationStream::new(news, self.settings.keep_alive).of_subscription(subscription, last);
+        let stream = NotificationStreamBuilder::new(news, self.settings.keep_alive).of_subscription(subscription, last);
         live_events(stream.until(self.ending.clone()))
     }
 }

@@ -50,7 +50,7 @@ impl User {
         let folder = here.path().canonicalize().unwrap();
         std::fs::create_dir(folder.join("web")).unwrap();
         let roots = WorkspaceRoots { write: vec![folder.clone()], ..Default::default() };
-        let workspace = Workspace::open(&roots, FolderAliases::default()).unwrap();
+        let workspace = Workspace::open(&roots, UserPathAliases::default()).unwrap();
         let name = ToolName::parse("bash").unwrap();
         let mut tool = Tool::new(name, Map::new(), Category::Shell, ToolSource::BuiltIn);
         tool.takes_command_lines = true;
@@ -60,7 +60,7 @@ impl User {
 
     /// Returns the verdict and what needs approval.
     fn decided(&self, policy: &PermissionPolicy, line: &str) -> (Verdict, Vec<Access>) {
-        let search_path = SearchPath { folders: "/usr/local/bin:/usr/bin:/bin".into(), home: None };
+        let search_path = ShellPathAndHome { folders: "/usr/local/bin:/usr/bin:/bin".into(), home: None };
         let accesses = accesses(&self.workspace, line, &self.folder, Some(&search_path));
         let decision = policy.decide(&self.tool, &Map::new(), &accesses);
         (decision.verdict, decision.asked().cloned().collect())

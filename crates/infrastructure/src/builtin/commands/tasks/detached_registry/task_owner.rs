@@ -4,7 +4,7 @@
 use super::frame::{Frame, Frames, TaskDescription, send};
 use crate::{
     builtin::commands::{capture::Capture, command, command::CommandEnd, tasks::Task},
-    sandbox::detached::{DetachedTaskFolder, DetachedTaskListener},
+    sandbox::detached::{DetachedTaskListener, DetachedTaskStore},
 };
 use futures::FutureExt;
 use rustix::process::geteuid;
@@ -35,7 +35,7 @@ const RETRY: Duration = Duration::from_millis(200);
 
 /// Creates the record of a task, and returns a future that serves followers until the task has ended.
 pub(super) fn keep(
-    place: DetachedTaskFolder,
+    place: DetachedTaskStore,
     task: Arc<Task>,
     begun: DetachedTaskListener,
 ) -> io::Result<impl Future<Output = ()> + Send + 'static> {
@@ -81,7 +81,7 @@ pub(super) fn keep(
 }
 
 /// Appends frames to a record. Blocks.
-pub(super) fn append_frames(place: &DetachedTaskFolder, number: u64, frames: &[Frame]) -> io::Result<()> {
+pub(super) fn append_frames(place: &DetachedTaskStore, number: u64, frames: &[Frame]) -> io::Result<()> {
     if frames.is_empty() {
         return Ok(());
     }
@@ -91,7 +91,7 @@ pub(super) fn append_frames(place: &DetachedTaskFolder, number: u64, frames: &[F
 }
 
 /// Writes everything that is retained of an ended task to its record. Blocks.
-fn record(place: &DetachedTaskFolder, number: u64, task: &Task, end: CommandEnd) -> io::Result<()> {
+fn record(place: &DetachedTaskStore, number: u64, task: &Task, end: CommandEnd) -> io::Result<()> {
     let mut record = BufWriter::new(place.append(number)?);
     let capture = &task.command.capture;
     let mut at = 0;

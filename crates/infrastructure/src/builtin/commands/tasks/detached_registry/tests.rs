@@ -23,8 +23,8 @@ struct House {
     keeper: Tasks,
 }
 
-fn place(folder: &Path, workspace: &str) -> DetachedTaskFolder {
-    DetachedTaskFolder::of(folder, &Principal::local(), Path::new(workspace))
+fn place(folder: &Path, workspace: &str) -> DetachedTaskStore {
+    DetachedTaskStore::of(folder, &Principal::local(), Path::new(workspace))
 }
 
 fn viewer() -> SessionKey {

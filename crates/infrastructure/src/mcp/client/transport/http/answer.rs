@@ -10,7 +10,7 @@ use crate::{
                 foreign_text::shown,
                 in_flight::PendingRequest,
                 peer::{ConnectionLoss, Peer},
-                request::RequestSerializer,
+                request::ConnectionRequestSerializer,
                 request_error::RequestError,
             },
         },
@@ -43,7 +43,7 @@ impl HttpTransport {
     /// Posts a request and waits for its response.
     pub(super) async fn post(
         &self,
-        writer: &RequestSerializer,
+        writer: &ConnectionRequestSerializer,
         waiting: &Arc<PendingRequest>,
         text: Bytes,
         headers: HeaderMap,

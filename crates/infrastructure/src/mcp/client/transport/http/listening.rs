@@ -2,7 +2,7 @@
 //! for Messages from the Server").
 
 use super::{HttpTransport, answer::is_event_stream, stream::StreamPosition};
-use crate::mcp::client::connection::request::RequestSerializer;
+use crate::mcp::client::connection::request::ConnectionRequestSerializer;
 use http::StatusCode;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -13,7 +13,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 impl HttpTransport {
     /// Listens until the server reports that it offers no such stream.
-    pub(super) async fn keep_listening(&self, writer: &RequestSerializer) {
+    pub(super) async fn keep_listening(&self, writer: &ConnectionRequestSerializer) {
         if writer.version.generation() == ProtocolGeneration::Modern {
             return;
         }

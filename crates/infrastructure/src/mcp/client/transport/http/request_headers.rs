@@ -2,7 +2,7 @@
 
 use super::HttpTransport;
 use crate::mcp::{
-    client::connection::{request::RequestSerializer, request_error::RequestError},
+    client::connection::{request::ConnectionRequestSerializer, request_error::RequestError},
     wire::headers::{self, ParamHeaders, encode_value},
 };
 use http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -64,7 +64,7 @@ impl HttpTransport {
     /// Returns [`RequestError::Malformed`] if a value cannot be sent in a header.
     pub(super) fn headers_of(
         &self,
-        writer: &RequestSerializer,
+        writer: &ConnectionRequestSerializer,
         mirrored: &MirroredParts<'_>,
     ) -> Result<HeaderMap, RequestError> {
         let MirroredParts { method, name, params } = *mirrored;

@@ -5,7 +5,9 @@ use crate::{
     http::{event_stream::EventStream, http_error::HttpError, response::Response, sse::SseEvent},
     mcp::{
         client::{
-            connection::{in_flight::PendingRequest, request::RequestSerializer, request_error::RequestError},
+            connection::{
+                in_flight::PendingRequest, request::ConnectionRequestSerializer, request_error::RequestError,
+            },
             transport::Transport,
         },
         wire::{
@@ -49,7 +51,7 @@ impl HttpTransport {
     /// 2025-11-25, basic/transports, "Resumability and Redelivery").
     pub(super) async fn read_to_answer(
         &self,
-        writer: &RequestSerializer,
+        writer: &ConnectionRequestSerializer,
         waiting: &Arc<PendingRequest>,
         response: Response,
     ) -> Result<RawResponse, RequestError> {
@@ -81,7 +83,7 @@ impl HttpTransport {
     /// Opens a stream with GET: a new one, or the rest of one that broke off.
     pub(super) async fn open_stream(
         &self,
-        writer: &RequestSerializer,
+        writer: &ConnectionRequestSerializer,
         from: &StreamPosition,
     ) -> Result<Response, RequestError> {
         let mut headers = self.message_headers(Some(writer.version));

@@ -4,7 +4,7 @@ use super::StdioLauncher;
 use crate::{
     mcp::client::{
         catalogue::identity::digest,
-        config::{ServerProfile, StdioUpstream, UpstreamConfig},
+        config::{ServerSandboxProfile, StdioUpstream, UpstreamConfig},
     },
     sandbox::{
         launcher::{ChildInput, LaunchSpec},
@@ -32,9 +32,9 @@ pub(super) fn of(server: &StdioUpstream, config: &UpstreamConfig, launcher: &Std
     let mut working_dir = folder(server, confined.profile, launcher);
     let home = launcher.environment.get("HOME").map(Path::new);
     let (confinement, network) = match confined.profile {
-        ServerProfile::Open => (Confinement::Open, NetworkPolicy::Host),
-        ServerProfile::Strict => (Confinement::Sealed, NetworkPolicy::None),
-        ServerProfile::Guarded => {
+        ServerSandboxProfile::Open => (Confinement::Open, NetworkPolicy::Host),
+        ServerSandboxProfile::Strict => (Confinement::Sealed, NetworkPolicy::None),
+        ServerSandboxProfile::Guarded => {
             for path in paths(server, &working_dir, &launcher.environment) {
                 match program_folders::classify_path(&path, home) {
                     PathRole::Nothing => {}
@@ -94,10 +94,10 @@ pub(super) fn of(server: &StdioUpstream, config: &UpstreamConfig, launcher: &Std
 }
 
 /// Returns the folder that a server is meant to start in, even if the server has no access to it.
-pub(super) fn folder(server: &StdioUpstream, profile: ServerProfile, launcher: &StdioLauncher) -> PathBuf {
+pub(super) fn folder(server: &StdioUpstream, profile: ServerSandboxProfile, launcher: &StdioLauncher) -> PathBuf {
     let usual = match profile {
-        ServerProfile::Guarded => first_root(launcher).unwrap_or(Path::new(NEUTRAL_FOLDER)),
-        ServerProfile::Strict | ServerProfile::Open => &launcher.working_dir,
+        ServerSandboxProfile::Guarded => first_root(launcher).unwrap_or(Path::new(NEUTRAL_FOLDER)),
+        ServerSandboxProfile::Strict | ServerSandboxProfile::Open => &launcher.working_dir,
     };
     server.working_dir.as_deref().unwrap_or(usual).to_owned()
 }
@@ -224,7 +224,7 @@ mod tests {
 
         /// Returns the launch specification of a server. `TOP` in an argument or variable is replaced by the top
         /// folder.
-        fn spec(&self, profile: ServerProfile, args: &[&str], env: &[(&str, &str)]) -> LaunchSpec {
+        fn spec(&self, profile: ServerSandboxProfile, args: &[&str], env: &[(&str, &str)]) -> LaunchSpec {
             let full = |text: &str| text.replace("TOP", &self.top.display().to_string());
             let server = StdioUpstream {
                 command: "sh".into(),
@@ -237,7 +237,7 @@ mod tests {
 
         /// Returns the writable and the read-only roots of a guarded server, relative to the top folder.
         fn roots(&self, args: &[&str], env: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
-            let policy = self.spec(ServerProfile::Guarded, args, env).policy;
+            let policy = self.spec(ServerSandboxProfile::Guarded, args, env).policy;
             let shown = |roots: Vec<PathBuf>| -> Vec<String> {
                 roots.iter().map(|root| root.strip_prefix(&self.top).unwrap().display().to_string()).collect()
             };
@@ -247,7 +247,7 @@ mod tests {
         /// Returns the output of a guarded shell.
         async fn said(&self, script: &str, args: &[&str]) -> String {
             let all: Vec<&str> = ["-c", script, "sh"].iter().chain(args).copied().collect();
-            self.said_by(self.spec(ServerProfile::Guarded, &all, &[])).await
+            self.said_by(self.spec(ServerSandboxProfile::Guarded, &all, &[])).await
         }
 
         async fn said_by(&self, spec: LaunchSpec) -> String {
@@ -264,7 +264,7 @@ mod tests {
             &self,
             path: &str,
             is_root: bool,
-            profile: ServerProfile,
+            profile: ServerSandboxProfile,
             between: impl FnOnce(),
         ) -> Option<String> {
             let path = self.path(path);
@@ -278,7 +278,7 @@ mod tests {
         }
     }
 
-    fn config(server: &StdioUpstream, profile: ServerProfile) -> UpstreamConfig {
+    fn config(server: &StdioUpstream, profile: ServerSandboxProfile) -> UpstreamConfig {
         let transport = McpTransport::Stdio(server.clone());
         let mut config = UpstreamConfig::new(ServerName::parse("s").unwrap(), transport);
         config.confinement = ServerConfinement { profile, ..ServerConfinement::default() };
@@ -290,9 +290,9 @@ mod tests {
         let workspace = TestWorkspace::new();
         let (work, neutral) = (workspace.path("work"), PathBuf::from(NEUTRAL_FOLDER));
         for (profile, confinement, network, start, writable, lasts) in [
-            (ServerProfile::Guarded, Confinement::Guarded, NetworkPolicy::Host, &work, vec![work.clone()], true),
-            (ServerProfile::Strict, Confinement::Sealed, NetworkPolicy::None, &neutral, vec![], false),
-            (ServerProfile::Open, Confinement::Open, NetworkPolicy::Host, &work, vec![], false),
+            (ServerSandboxProfile::Guarded, Confinement::Guarded, NetworkPolicy::Host, &work, vec![work.clone()], true),
+            (ServerSandboxProfile::Strict, Confinement::Sealed, NetworkPolicy::None, &neutral, vec![], false),
+            (ServerSandboxProfile::Open, Confinement::Open, NetworkPolicy::Host, &work, vec![], false),
         ] {
             let spec = workspace.spec(profile, &["x"], &[]);
             let policy = spec.policy;
@@ -334,12 +334,12 @@ mod tests {
         let mut server =
             StdioUpstream { command: "./run".into(), args: vec![], env: BTreeMap::new(), working_dir: None };
         server.working_dir = Some(workspace.path("app"));
-        let spec = of(&server, &config(&server, ServerProfile::Guarded), &workspace.launcher);
+        let spec = of(&server, &config(&server, ServerSandboxProfile::Guarded), &workspace.launcher);
         assert_eq!((spec.working_dir, spec.policy.write_roots), (workspace.path("app"), vec![workspace.path("app")]));
         assert_eq!(spec.program, workspace.path("app/./run").display().to_string());
         for folder in ["home", ""] {
             server.working_dir = Some(workspace.path(folder));
-            for profile in [ServerProfile::Guarded, ServerProfile::Strict] {
+            for profile in [ServerSandboxProfile::Guarded, ServerSandboxProfile::Strict] {
                 let spec = of(&server, &config(&server, profile), &workspace.launcher);
                 assert_eq!(spec.working_dir, Path::new(NEUTRAL_FOLDER), "{folder}");
                 assert_eq!((spec.policy.write_roots, spec.policy.read_roots), (vec![], vec![]), "{folder}");
@@ -347,12 +347,12 @@ mod tests {
         }
         for (root, is_seen) in [("home/own", true), ("home", false), ("", false)] {
             workspace.launcher.roots = WorkspaceRoots { write: vec![workspace.path(root)], ..Default::default() };
-            let spec = workspace.spec(ServerProfile::Guarded, &["../x"], &[]);
+            let spec = workspace.spec(ServerSandboxProfile::Guarded, &["../x"], &[]);
             assert_eq!(spec.policy.write_roots.is_empty(), !is_seen, "{root}");
             assert_eq!(spec.working_dir == Path::new(NEUTRAL_FOLDER), !is_seen, "{root}");
         }
         workspace.launcher.roots = WorkspaceRoots { read_only: vec![workspace.path("work")], ..Default::default() };
-        let spec = workspace.spec(ServerProfile::Guarded, &[], &[]);
+        let spec = workspace.spec(ServerSandboxProfile::Guarded, &[], &[]);
         assert_eq!((spec.policy.write_roots, spec.policy.read_roots), (vec![], vec![workspace.path("work")]));
         assert_eq!(spec.working_dir, workspace.path("work"));
     }
@@ -363,7 +363,7 @@ mod tests {
         let roots = |folder: &str| {
             let working_dir = Some(workspace.path(folder));
             let server = StdioUpstream { command: "x".into(), args: vec![], env: BTreeMap::new(), working_dir };
-            let spec = of(&server, &config(&server, ServerProfile::Guarded), &workspace.launcher);
+            let spec = of(&server, &config(&server, ServerSandboxProfile::Guarded), &workspace.launcher);
             assert_eq!(spec.working_dir, workspace.path(folder));
             (spec.policy.write_roots, spec.policy.read_roots)
         };
@@ -400,7 +400,7 @@ mod tests {
         assert!(said.starts_with("more\n") && said.contains("x.js: Read-only file system"), "{said}");
         assert_eq!(std::fs::read_to_string(workspace.path("app/dist/x.json")).unwrap(), "more\n");
         for is_root in [false, true] {
-            assert_eq!(workspace.failure("work/a.txt", is_root, ServerProfile::Guarded, || ()).await, None);
+            assert_eq!(workspace.failure("work/a.txt", is_root, ServerSandboxProfile::Guarded, || ()).await, None);
         }
     }
 
@@ -423,13 +423,17 @@ mod tests {
         let workspace = TestWorkspace::new();
         for is_root in [false, true] {
             for path in ["work/data", "work/in", "own", "secret"] {
-                assert_eq!(workspace.failure(path, is_root, ServerProfile::Guarded, || ()).await, None, "{path}");
+                assert_eq!(
+                    workspace.failure(path, is_root, ServerSandboxProfile::Guarded, || ()).await,
+                    None,
+                    "{path}"
+                );
             }
-            let said = workspace.failure("work/out", is_root, ServerProfile::Guarded, || ()).await.unwrap();
+            let said = workspace.failure("work/out", is_root, ServerSandboxProfile::Guarded, || ()).await.unwrap();
             assert!(said.contains("work/out`") && said.contains("a link"), "{said}");
         }
-        assert!(workspace.failure("work/out/x.js", false, ServerProfile::Guarded, || ()).await.is_some());
-        assert_eq!(workspace.failure("work/out", true, ServerProfile::Open, || ()).await, None);
+        assert!(workspace.failure("work/out/x.js", false, ServerSandboxProfile::Guarded, || ()).await.is_some());
+        assert_eq!(workspace.failure("work/out", true, ServerSandboxProfile::Open, || ()).await, None);
     }
 
     #[tokio::test]
@@ -440,7 +444,7 @@ mod tests {
             std::fs::remove_dir(&data).unwrap();
             std::os::unix::fs::symlink("../secret", &data).unwrap();
         };
-        let said = workspace.failure("work/data", true, ServerProfile::Guarded, swap).await.unwrap();
+        let said = workspace.failure("work/data", true, ServerSandboxProfile::Guarded, swap).await.unwrap();
         assert!(said.contains("work/data`") && said.contains("a link"), "{said}");
     }
 }

@@ -1,7 +1,7 @@
 //! Plans the import of servers, one after the other.
 
 use super::{
-    ImportCandidate, ImportRequest, LiteralSecrets, ServerAddition, ServerImportOutcome,
+    ImportRequest, LiteralSecrets, ServerAddition, ServerImportOutcome, ServerImportPlanEntry,
     block::ImportedServerTable,
     secret_removal::{secret_places, without_secrets},
     target::ImportTarget,
@@ -78,7 +78,7 @@ impl<'a> ImportPlanner<'a> {
     }
 
     /// Plans the servers of a file.
-    pub(super) fn file(&mut self, file: ClientFile) -> Vec<ImportCandidate> {
+    pub(super) fn file(&mut self, file: ClientFile) -> Vec<ServerImportPlanEntry> {
         let mut seen = BTreeSet::new();
         let ClientFile { owner, owner_name, dialect, workspace, list } = file;
         let home = self.config.folders.home.as_deref();
@@ -110,7 +110,7 @@ impl<'a> ImportPlanner<'a> {
             } else {
                 ServerImportOutcome::Rejected("the file describes another server of this name above".into())
             };
-            planned.push(ImportCandidate { owner, foreign_name, origin, outcome });
+            planned.push(ServerImportPlanEntry { owner, foreign_name, origin, outcome });
         }
         planned
     }

@@ -8,7 +8,7 @@ use crate::config::{
     Config,
     layers::{
         LayerKind,
-        folders::{ExistingFile, real, write_private, write_with_mode},
+        folders::{ExistingFileTreatment, real, write_private, write_with_mode},
     },
     tree::{format::ConfigFormat, source_file::read_bounded},
 };
@@ -90,12 +90,13 @@ impl ImportTarget {
             make_folder(folder).map_err(|error| failed(folder, error))?;
             // An existing file may have been left by a server that was removed from the configuration.
             copy_of(file).map_err(|error| failed(file, error))?;
-            write_private(file, text.as_bytes(), ExistingFile::Replaced).map_err(|error| failed(file, error))?;
+            write_private(file, text.as_bytes(), ExistingFileTreatment::Replaced)
+                .map_err(|error| failed(file, error))?;
         }
         let mode = self.file.metadata().map_or(0o600, |facts| facts.permissions().mode() & 0o777);
         let mode = if holds_secrets { mode & 0o600 } else { mode };
         let backup = copy_of(&self.file).map_err(|error| failed(&self.file, error))?;
-        write_with_mode(&self.file, after.as_bytes(), ExistingFile::Replaced, mode)
+        write_with_mode(&self.file, after.as_bytes(), ExistingFileTreatment::Replaced, mode)
             .map_err(|error| failed(&self.file, error))?;
         Ok(WrittenConfigFile { file: self.file, backup })
     }
@@ -148,7 +149,7 @@ fn copy_of(file: &Path) -> io::Result<Option<PathBuf>> {
     for number in 1..=MAX_COPIES {
         let number = if number == 1 { String::new() } else { format!("-{number}") };
         let copy = file.with_file_name(format!("{name}.{time}{number}.bak"));
-        match write_with_mode(&copy, &content, ExistingFile::Kept, mode) {
+        match write_with_mode(&copy, &content, ExistingFileTreatment::Kept, mode) {
             Ok(()) => return Ok(Some(copy)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),

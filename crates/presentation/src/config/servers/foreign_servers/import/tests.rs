@@ -2,7 +2,7 @@ mod homes;
 
 use super::*;
 use crate::config::layers::{
-    environment::EnvironmentVariables,
+    environment::EnvironmentVariableSnapshot,
     request::{ConfigFlags, ConfigRequest},
 };
 use std::{fs, os::unix::fs::PermissionsExt};
@@ -72,7 +72,7 @@ impl Machine {
         let home = self.path("");
         let variables = self.variables.iter().copied().chain([("HOME", home.trim_end_matches('/'))]);
         Config::load(&ConfigRequest {
-            environment: EnvironmentVariables::new(variables),
+            environment: EnvironmentVariableSnapshot::new(variables),
             start: self.path("project").into(),
             administrator: self.path("etc").into(),
             file: None,
@@ -96,7 +96,7 @@ impl Machine {
 
     /// Describes each server of a plan: its table with the notes, or why it is not added.
     fn described(&self, plan: &ServerImportPlan) -> Vec<String> {
-        let one = |server: &ImportCandidate| {
+        let one = |server: &ServerImportPlanEntry| {
             let text = match &server.outcome {
                 ServerImportOutcome::Added(added) => {
                     let notes: String = added.notes.iter().map(|text| format!("# {text}\n")).collect();
@@ -161,7 +161,7 @@ fn check_reason(server: &str, expected: &str) {
     let machine = Machine::new();
     machine.write(".cursor/mcp.json", format!(r#"{{"mcpServers": {{"a": {server}}}}}"#));
     let plan = machine.plan(&ImportRequest::default());
-    let [ImportCandidate { outcome: ServerImportOutcome::Rejected(reason), .. }] = plan.servers.as_slice() else {
+    let [ServerImportPlanEntry { outcome: ServerImportOutcome::Rejected(reason), .. }] = plan.servers.as_slice() else {
         panic!("{server}: {plan:?}");
     };
     assert!(reason.contains(expected), "{server}: {reason}");
@@ -306,7 +306,7 @@ fn number_added(name: impl Fn(usize) -> String) -> usize {
     machine.write(".cursor/mcp.json", serde_json::json!({"mcpServers": servers}).to_string());
     let plan = machine.plan(&ImportRequest::default());
     assert_eq!(plan.servers.len(), 300);
-    let Some(ImportCandidate { outcome: ServerImportOutcome::Rejected(reason), .. }) = plan.servers.last() else {
+    let Some(ServerImportPlanEntry { outcome: ServerImportOutcome::Rejected(reason), .. }) = plan.servers.last() else {
         panic!("{plan:?}");
     };
     assert_eq!(reason, "an import has at most 256 servers");
