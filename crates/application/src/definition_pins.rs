@@ -35,14 +35,14 @@ const CONTEXT_KINDS: &[ItemKind] = &[ItemKind::Instructions, ItemKind::Prompt, I
 /// use std::sync::Arc;
 /// use toolstead_application::definition_pins::DefinitionPins;
 /// use toolstead_domain::{
-///     PinnedServer,
+///     PinnedServerKey,
 ///     testing::{fixed_clock::FixedClock, in_memory_definition_store::InMemoryDefinitionStore, samples::START},
 /// };
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), toolstead_domain::StoreError> {
 /// let pins = DefinitionPins::new(Arc::new(InMemoryDefinitionStore::default()), Arc::new(FixedClock::at(START)));
-/// let server = PinnedServer { configured_in: String::new(), name: "git".into() };
+/// let server = PinnedServerKey { configured_in: String::new(), name: "git".into() };
 /// let shown = pins.unapproved(&server).await?;
 /// pins.approve(&server, &shown, "user").await?;
 /// assert!(pins.unapproved(&server).await?.is_empty());

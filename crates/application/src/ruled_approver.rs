@@ -12,10 +12,10 @@ use toolstead_domain::{Approval, ApprovalRequest, ApprovalRule, ApprovalRuleAnsw
 /// ```
 /// use async_trait::async_trait;
 /// use std::sync::Arc;
-/// use toolstead_application::ruled_approver::RuledApprover;
+/// use toolstead_application::ruled_approver::ApprovalRuleApprover;
 /// use toolstead_domain::{
 ///     ports::{
-///         approval_rule::{ApprovalRule, RuleAnswer},
+///         approval_rule::{ApprovalRule, ApprovalRuleAnswer},
 ///         approver::ApprovalRequest,
 ///     },
 ///     testing::scripted_approver::ScriptedApprover,
@@ -29,13 +29,13 @@ use toolstead_domain::{Approval, ApprovalRequest, ApprovalRule, ApprovalRuleAnsw
 ///         "planned"
 ///     }
 ///
-///     async fn judge(&self, request: &ApprovalRequest<'_>) -> RuleAnswer {
-///         if request.call.tool.name().as_str() == "restart" { RuleAnswer::Once } else { RuleAnswer::Pass }
+///     async fn judge(&self, request: &ApprovalRequest<'_>) -> ApprovalRuleAnswer {
+///         if request.call.tool.name().as_str() == "restart" { ApprovalRuleAnswer::Once } else { ApprovalRuleAnswer::Pass }
 ///     }
 /// }
 ///
 /// let rules: Vec<Arc<dyn ApprovalRule>> = vec![Arc::new(Planned)];
-/// let approver = RuledApprover::new(rules, Arc::new(ScriptedApprover::granting(1)));
+/// let approver = ApprovalRuleApprover::new(rules, Arc::new(ScriptedApprover::granting(1)));
 /// assert!(format!("{approver:?}").contains("planned"));
 /// ```
 pub struct ApprovalRuleApprover {
@@ -53,7 +53,7 @@ impl ApprovalRuleApprover {
 impl fmt::Debug for ApprovalRuleApprover {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rules: Vec<&str> = self.rules.iter().map(|rule| rule.name()).collect();
-        f.debug_struct("RuledApprover").field("rules", &rules).finish_non_exhaustive()
+        f.debug_struct("ApprovalRuleApprover").field("rules", &rules).finish_non_exhaustive()
     }
 }
 

@@ -11,11 +11,11 @@ use std::{
 /// One resource that a call would touch.
 ///
 /// ```
-/// use toolstead_domain::access::{Access, AccessKind, PathAccess};
+/// use toolstead_domain::access::{Access, AccessKind, AccessPath};
 ///
-/// let tree = Access::ReadPath(PathAccess::plain("/srv").whole_tree());
-/// assert!(tree.covers(&Access::ReadPath(PathAccess::plain("/srv/a.txt"))));
-/// assert!(!tree.covers(&Access::WritePath(PathAccess::plain("/srv/a.txt"))));
+/// let tree = Access::ReadPath(AccessPath::plain("/srv").whole_tree());
+/// assert!(tree.covers(&Access::ReadPath(AccessPath::plain("/srv/a.txt"))));
+/// assert!(!tree.covers(&Access::WritePath(AccessPath::plain("/srv/a.txt"))));
 /// assert_eq!(Access::ReachHost("example.com".into()).kind(), AccessKind::Reach);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

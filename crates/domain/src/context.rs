@@ -27,7 +27,7 @@ pub const RULE_NAMES: [&str; 2] = [READ_RESOURCE, GET_PROMPT];
 /// let resource = Resource::new(members)?;
 /// assert_eq!(resource.uri(), "memo://today");
 /// assert!(Resource::new(serde_json::Map::new()).is_err());
-/// # Ok::<(), toolstead_domain::context::InvalidDefinition>(())
+/// # Ok::<(), toolstead_domain::context::InvalidContextDefinition>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resource(Arc<Map<String, Value>>);

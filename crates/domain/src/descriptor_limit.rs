@@ -10,10 +10,10 @@ const SYSTEM: i32 = 23;
 ///
 /// ```
 /// use std::io::Error;
-/// use toolstead_domain::descriptor_limit::DescriptorLimit;
+/// use toolstead_domain::descriptor_limit::DescriptorLimitError;
 ///
-/// assert_eq!(DescriptorLimit::of(&Error::from_raw_os_error(24)), Some(DescriptorLimit::Process));
-/// assert_eq!(DescriptorLimit::of(&Error::from_raw_os_error(2)), None);
+/// assert_eq!(DescriptorLimitError::of(&Error::from_raw_os_error(24)), Some(DescriptorLimitError::Process));
+/// assert_eq!(DescriptorLimitError::of(&Error::from_raw_os_error(2)), None);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DescriptorLimitError {

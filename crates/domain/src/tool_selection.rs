@@ -12,7 +12,7 @@ use std::fmt;
 /// let selection = ToolSelection::all().adjusted("-execute_command")?;
 /// assert_eq!(selection.to_string(), "all without execute_command");
 /// assert!(selection.adjusted("glob,+grep").is_err());
-/// # Ok::<(), toolstead_domain::tool_selection::InvalidSelection>(())
+/// # Ok::<(), toolstead_domain::tool_selection::SelectionFormConflict>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ToolSelection {

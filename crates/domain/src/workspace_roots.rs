@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 ///
 /// ```
 /// use std::path::Path;
-/// use toolstead_domain::workspace_roots::{RootKind, WorkspaceRoots};
+/// use toolstead_domain::workspace_roots::{RootPermission, WorkspaceRoots};
 ///
 /// let roots = WorkspaceRoots {
 ///     write: vec!["/srv".into()],
@@ -14,7 +14,7 @@ use std::path::{Component, Path, PathBuf};
 ///     ..WorkspaceRoots::default()
 /// };
 /// let (root, kind) = roots.containing(Path::new("/srv/vendor/a.rs")).unwrap();
-/// assert_eq!((root, kind), (Path::new("/srv/vendor"), RootKind::ReadOnly));
+/// assert_eq!((root, kind), (Path::new("/srv/vendor"), RootPermission::ReadOnly));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WorkspaceRoots {

@@ -121,7 +121,7 @@ impl AgentSurroundings for SurroundingsDescriber {
 
 impl fmt::Debug for SurroundingsDescriber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WorkspaceSurroundings").field("files", &self.files).finish_non_exhaustive()
+        f.debug_struct("SurroundingsDescriber").field("files", &self.files).finish_non_exhaustive()
     }
 }
 

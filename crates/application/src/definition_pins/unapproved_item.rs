@@ -37,9 +37,9 @@ impl UnapprovedItem {
 ///
 /// ```
 /// use toolstead_application::definition_pins::digest_of;
-/// use toolstead_domain::PinnedServer;
+/// use toolstead_domain::PinnedServerKey;
 ///
-/// let server = |name: &str| PinnedServer { configured_in: String::new(), name: name.into() };
+/// let server = |name: &str| PinnedServerKey { configured_in: String::new(), name: name.into() };
 /// assert_eq!(digest_of(&server("git"), &[]).len(), 64);
 /// assert_ne!(digest_of(&server("git"), &[]), digest_of(&server("notes"), &[]));
 /// ```

@@ -40,9 +40,9 @@ pub struct Skill {
 /// Prompt that the user calls by name.
 ///
 /// ```
-/// use toolstead_domain::agent::definition::PromptCommand;
+/// use toolstead_domain::agent::definition::UserPromptTemplate;
 ///
-/// let command = PromptCommand::new("review", "Reviews a file.", "Review $1 for $2.");
+/// let command = UserPromptTemplate::new("review", "Reviews a file.", "Review $1 for $2.");
 /// assert_eq!(command.text("main.rs 'error handling'").unwrap(), "Review main.rs for error handling.");
 /// assert!(command.takes_words());
 /// ```

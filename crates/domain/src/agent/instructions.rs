@@ -30,9 +30,9 @@ impl InstructionFile {
     /// Returns the section as text for a model. The content cannot end the section early.
     ///
     /// ```
-    /// use toolstead_domain::InstructionSection;
+    /// use toolstead_domain::InstructionFile;
     ///
-    /// let section = InstructionSection { file: "docs/AGENTS.md".into(), text: "Be brief.\n".into() };
+    /// let section = InstructionFile { file: "docs/AGENTS.md".into(), text: "Be brief.\n".into() };
     /// assert_eq!(section.to_text(), "<instructions file=\"docs/AGENTS.md\">\nBe brief.\n</instructions>");
     /// ```
     pub fn to_text(&self) -> String {
@@ -45,9 +45,9 @@ impl DeliveredInstructions {
     /// Returns the instructions that these messages contain. Instructions that a summary replaced are not among them.
     ///
     /// ```
-    /// use toolstead_domain::{DeliveredInstructions, InstructionSection, Message};
+    /// use toolstead_domain::{DeliveredInstructions, InstructionFile, Message};
     ///
-    /// let section = InstructionSection { file: "docs/AGENTS.md".into(), text: "Be brief.".into() };
+    /// let section = InstructionFile { file: "docs/AGENTS.md".into(), text: "Be brief.".into() };
     /// let delivered = DeliveredInstructions::in_messages(&[Message::user(section.to_text())]);
     /// assert!(delivered.files.contains("docs/AGENTS.md"));
     /// ```

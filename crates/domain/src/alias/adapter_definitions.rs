@@ -7,9 +7,9 @@ use std::sync::OnceLock;
 /// included in the binary, and are parsed when the first of them is read.
 ///
 /// ```
-/// use toolstead_domain::AdapterDefinitions;
+/// use toolstead_domain::DialectToolDefinitions;
 ///
-/// static UNIX: AdapterDefinitions = AdapterDefinitions::new(
+/// static UNIX: DialectToolDefinitions = DialectToolDefinitions::new(
 ///     r#"{
 ///         "cat": {
 ///             "description": "Prints a file.",

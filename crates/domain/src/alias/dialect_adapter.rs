@@ -13,9 +13,9 @@ use std::borrow::Cow;
 /// Appearance of a tool in another tool system: its definition for models, its defaults, and the form of its answers.
 ///
 /// ```
-/// use toolstead_domain::{AdaptedResult, AdapterDefinitions, DialectAdapter, alias::Rewrite};
+/// use toolstead_domain::{AdaptedResult, DialectToolDefinitions, DialectAdapter, alias::Rewrite};
 ///
-/// static UNIX: AdapterDefinitions = AdapterDefinitions::new(
+/// static UNIX: DialectToolDefinitions = DialectToolDefinitions::new(
 ///     r#"{"cat": {"description": "Prints a file.", "inputSchema": {"type": "object"}}}"#,
 /// );
 /// static CAT: DialectAdapter = DialectAdapter::new("cat", &UNIX)

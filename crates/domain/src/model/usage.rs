@@ -6,10 +6,10 @@ use std::ops::{Add, AddAssign};
 /// together.
 ///
 /// ```
-/// use toolstead_domain::model::usage::{Prices, Usage};
+/// use toolstead_domain::model::usage::{TokenPrices, Usage};
 ///
 /// let usage = Usage { input_tokens: 1_000_000, output_tokens: 500_000, ..Usage::default() };
-/// let prices = Prices { input: 3.0, output: 15.0, ..Prices::default() };
+/// let prices = TokenPrices { input: 3.0, output: 15.0, ..TokenPrices::default() };
 /// assert_eq!(usage.total(), 1_500_000);
 /// assert_eq!(usage.cost(&prices), 10.5);
 /// ```

@@ -70,13 +70,13 @@ pub enum RuleSubject {
 /// use toolstead_domain::{
 ///     access::Access,
 ///     permission::{
-///         path_pattern::PatternBase,
+///         path_pattern::PatternContext,
 ///         rule::{Effect, PermissionRule, RuleOrigin},
 ///     },
 ///     workspace_roots::WorkspaceRoots,
 /// };
 ///
-/// let base = PatternBase::default();
+/// let base = PatternContext::default();
 /// let text = "WebFetch(domain:*.example.com)";
 /// let rule = PermissionRule::parse(Effect::Allow, text, RuleOrigin::CommandLine, &base)?;
 /// assert!(rule.meets(&[Access::ReachHost("docs.example.com".into())], &WorkspaceRoots::default()));

@@ -57,10 +57,10 @@ impl ItemChangeKind {
 ///
 /// ```
 /// use serde_json::json;
-/// use toolstead_domain::pinning::{change::{ChangeClass, classify}, item::ItemKind};
+/// use toolstead_domain::pinning::{change::{ItemChangeKind, classify}, item::ItemKind};
 ///
 /// let (old, new) = (json!({"description": "a"}), json!({"description": "b"}));
-/// assert_eq!(classify(ItemKind::Tool, Some(&old), Some(&new)), [ChangeClass::Text].into());
+/// assert_eq!(classify(ItemKind::Tool, Some(&old), Some(&new)), [ItemChangeKind::Text].into());
 /// ```
 pub fn classify(kind: ItemKind, old: Option<&Value>, new: Option<&Value>) -> BTreeSet<ItemChangeKind> {
     let (old, new) = match (old, new) {

@@ -27,7 +27,7 @@ pub enum ApprovalRuleAnswer {
 /// ```
 /// use async_trait::async_trait;
 /// use toolstead_domain::ports::{
-///     approval_rule::{ApprovalRule, RuleAnswer},
+///     approval_rule::{ApprovalRule, ApprovalRuleAnswer},
 ///     approver::ApprovalRequest,
 /// };
 ///
@@ -39,8 +39,8 @@ pub enum ApprovalRuleAnswer {
 ///         "trusted agents"
 ///     }
 ///
-///     async fn judge<'s, 'q, 'r>(&'s self, request: &'q ApprovalRequest<'r>) -> RuleAnswer {
-///         if request.agent == Some("reviewer") { RuleAnswer::Once } else { RuleAnswer::Pass }
+///     async fn judge<'s, 'q, 'r>(&'s self, request: &'q ApprovalRequest<'r>) -> ApprovalRuleAnswer {
+///         if request.agent == Some("reviewer") { ApprovalRuleAnswer::Once } else { ApprovalRuleAnswer::Pass }
 ///     }
 /// }
 ///

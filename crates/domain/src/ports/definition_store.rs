@@ -11,9 +11,9 @@ use async_trait::async_trait;
 /// Several processes share one store; each method is one transaction.
 ///
 /// ```
-/// use toolstead_domain::{DefinitionStore, PinnedServer, StoreError};
+/// use toolstead_domain::{DefinitionStore, PinnedServerKey, StoreError};
 ///
-/// async fn is_known(store: &dyn DefinitionStore, server: &PinnedServer) -> Result<bool, StoreError> {
+/// async fn is_known(store: &dyn DefinitionStore, server: &PinnedServerKey) -> Result<bool, StoreError> {
 ///     Ok(!store.versions(server).await?.is_empty())
 /// }
 /// ```

@@ -15,7 +15,7 @@ use std::{fmt, io, num::NonZeroU64, str::FromStr};
 /// assert_eq!(handle.0.get(), 17);
 /// assert_eq!(handle.to_string(), "o17");
 /// assert!("17".parse::<OutputHandle>().is_err());
-/// # Ok::<(), toolstead_domain::ports::output_store::InvalidHandle>(())
+/// # Ok::<(), toolstead_domain::ports::output_store::InvalidOutputHandle>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OutputHandle(pub NonZeroU64);

@@ -11,9 +11,9 @@ use std::{
 /// Web search query.
 ///
 /// ```
-/// use toolstead_domain::ports::web_search::{Domains, WebQuery};
+/// use toolstead_domain::ports::web_search::{DomainFilter, WebQuery};
 ///
-/// let domains = Domains::Only(vec!["example.com".into()]);
+/// let domains = DomainFilter::Only(vec!["example.com".into()]);
 /// let query = WebQuery { text: "sandbox".into(), count: 5, page: 0, domains, freshness: None };
 /// assert!(query.domains.admits("docs.example.com"));
 /// assert!(!query.domains.admits("example.org"));
@@ -210,7 +210,7 @@ fn in_words(time: Duration) -> String {
 
 impl fmt::Debug for WebSearchConstraints<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SearchContext").field("deadline", &self.deadline).finish_non_exhaustive()
+        f.debug_struct("WebSearchConstraints").field("deadline", &self.deadline).finish_non_exhaustive()
     }
 }
 

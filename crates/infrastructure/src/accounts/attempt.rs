@@ -138,7 +138,7 @@ impl SignInAttempt {
 /// Shows only the redirect target, because all other parts are secret.
 impl fmt::Debug for SignInAttempt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Attempt").field("redirect_uri", &self.redirect_uri).finish_non_exhaustive()
+        f.debug_struct("SignInAttempt").field("redirect_uri", &self.redirect_uri).finish_non_exhaustive()
     }
 }
 

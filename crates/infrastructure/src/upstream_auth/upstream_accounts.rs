@@ -48,11 +48,11 @@ const RENEWAL_PAUSE: Duration = Duration::from_secs(60);
 /// # };
 /// use toolstead_infrastructure::upstream_auth::{
 ///     settings::UpstreamAuth,
-///     upstream_accounts::{UpstreamAccountParts, UpstreamAccounts},
+///     upstream_accounts::{UpstreamAccountParts, UpstreamPrincipalAccounts},
 /// };
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let accounts = UpstreamAccounts::new(UpstreamAccountParts {
+/// let accounts = UpstreamPrincipalAccounts::new(UpstreamAccountParts {
 ///     server: "https://notes.example.com/mcp".parse()?,
 ///     auth: UpstreamAuth::OAuth(Default::default()),
 ///     vault: Err("no vault is configured".into()),
@@ -369,6 +369,6 @@ impl fmt::Debug for UpstreamAccountParts {
 
 impl fmt::Debug for UpstreamPrincipalAccounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UpstreamAccounts").field("uri", &self.inner.uri).finish_non_exhaustive()
+        f.debug_struct("UpstreamPrincipalAccounts").field("uri", &self.inner.uri).finish_non_exhaustive()
     }
 }

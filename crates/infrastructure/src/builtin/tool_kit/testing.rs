@@ -39,7 +39,7 @@ const TIME: Duration = Duration::from_secs(600);
 ///
 /// ```
 /// # use toolstead_domain::{category::Category, tool::ToolAnnotations, tool_failure::ToolFailure, tool_result::ToolResult};
-/// # use toolstead_infrastructure::builtin::{BuiltInTool, ToolContext, testing::TestRun};
+/// # use toolstead_infrastructure::builtin::{BuiltInTool, ToolContext, testing::ToolTestHarness};
 /// # #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// # struct Input { name: String }
 /// # struct Greet;
@@ -57,7 +57,7 @@ const TIME: Duration = Duration::from_secs(600);
 /// # }
 /// # let folder = std::env::temp_dir();
 /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-/// let result = TestRun::of(Greet, &folder).call("greet", serde_json::json!({"name": "Ada"})).await.unwrap();
+/// let result = ToolTestHarness::of(Greet, &folder).call("greet", serde_json::json!({"name": "Ada"})).await.unwrap();
 /// assert_eq!(result.joined_text(), "Hello, Ada!");
 /// # });
 /// ```

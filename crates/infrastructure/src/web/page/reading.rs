@@ -26,7 +26,7 @@ pub struct HtmlPageInput {
 
 impl fmt::Debug for HtmlPageInput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HtmlPage").field("url", &self.url.as_str()).field("form", &self.form).finish_non_exhaustive()
+        f.debug_struct("HtmlPageInput").field("url", &self.url.as_str()).field("form", &self.form).finish_non_exhaustive()
     }
 }
 

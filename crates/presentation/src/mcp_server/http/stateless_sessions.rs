@@ -166,7 +166,7 @@ impl ImplicitSessions {
 
 impl fmt::Debug for ImplicitSessions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StatelessSessions").field("open", &self.lock().len()).finish_non_exhaustive()
+        f.debug_struct("ImplicitSessions").field("open", &self.lock().len()).finish_non_exhaustive()
     }
 }
 
