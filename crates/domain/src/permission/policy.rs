@@ -17,10 +17,10 @@ use std::sync::Arc;
 /// Treatment of accesses that no deny or ask rule catches. Deny and ask rules apply in every mode.
 ///
 /// ```
-/// use toolstead_domain::permission::policy::Mode;
+/// use toolstead_domain::permission::policy::PermissionMode;
 ///
-/// assert_eq!(Mode::parse("accept_edits"), Some(Mode::AcceptEdits));
-/// assert_eq!(Mode::default().as_str(), "default");
+/// assert_eq!(PermissionMode::parse("accept_edits"), Some(PermissionMode::AcceptEdits));
+/// assert_eq!(PermissionMode::default().as_str(), "default");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum PermissionMode {
@@ -62,14 +62,14 @@ impl PermissionMode {
 ///
 /// ```
 /// use toolstead_domain::{
-///     permission::policy::{Mode, PermissionPolicy},
+///     permission::policy::{PermissionMode, PermissionPolicy},
 ///     tool_selection::ToolSelection,
 /// };
 ///
-/// let policy = PermissionPolicy { mode: Mode::DontAsk, ..PermissionPolicy::default() };
+/// let policy = PermissionPolicy { mode: PermissionMode::DontAsk, ..PermissionPolicy::default() };
 /// assert!(policy.denies_instead_of_asking());
 /// let view = policy.window(ToolSelection::only(["read_file"]));
-/// assert_eq!(view.mode, Mode::Bypass);
+/// assert_eq!(view.mode, PermissionMode::Bypass);
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct PermissionPolicy {
