@@ -1,6 +1,6 @@
 //! HTTP to other hosts: the only HTTP client of the project, and server-sent events (`docs/extending/modules.md`).
 //!
-//! A [`client::HttpClient`] creates the [`client::EndpointState`] of a URL, which sends requests and returns a
+//! A [`client::HttpClient`] creates the [`client::EndpointClient`] of a URL, which sends requests and returns a
 //! [`response::Response`]. Its body is read at once, in pieces, or as an [`event_stream::EventStream`].
 //! [`egress`](crate::egress) resolves names and checks addresses.
 

@@ -79,8 +79,8 @@ impl Default for ExecutionFilter {
 /// Records every call, in exactly one audit record per call.
 #[async_trait]
 pub trait ExecutionLog: Send + Sync {
-    /// Writes the record of a call that begins ([`Outcome::Running`](crate::tool_execution::Outcome::Running)) or waits
-    /// ([`Outcome::InputRequired`](crate::tool_execution::Outcome::InputRequired)), or the final record of a call,
+    /// Writes the record of a call that begins ([`Running`](crate::ExecutionOutcome::Running)) or waits
+    /// ([`InputRequired`](crate::ExecutionOutcome::InputRequired)), or the final record of a call,
     /// which replaces the earlier one. Returns once the record is durable: it survives a kill of this process, and all
     /// later reads of the log find it.
     ///
