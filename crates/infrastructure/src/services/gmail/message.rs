@@ -26,7 +26,7 @@ const ID_CHARACTERS: usize = 2_000;
 const HEADER_BYTES: usize = 64 << 10;
 /// Maximum size of a message within a message, in bytes, if its parts are not listed by Gmail.
 const NESTED_BYTES: usize = 8 << 20;
-/// Maximum number of headers `PartContentSource-Type` in it. Each nesting level needs one, and the levels are dropped
+/// Maximum number of headers `Content-Type` in it. Each nesting level needs one, and the levels are dropped
 /// recursively.
 const NESTED_TYPES: usize = 200;
 
@@ -341,7 +341,7 @@ fn nested(content: &PartContentSource) -> Option<(Vec<BodyPiece>, Vec<Attachment
     Some((pieces, attachments))
 }
 
-/// Returns an upper bound of the number of headers `PartContentSource-Type` in a raw message: the parser also ignores blanks in a
+/// Returns an upper bound of the number of headers `Content-Type` in a raw message: the parser also ignores blanks in a
 /// name.
 fn types_in(bytes: &[u8]) -> usize {
     let name = b"content-type";
@@ -397,7 +397,7 @@ fn shown(addresses: &Address<'_>) -> Vec<String> {
     addresses.iter().take(ADDRESSES).map(one).filter(|one| !one.is_empty()).collect()
 }
 
-/// Returns the first word of a `PartContentSource-Type` or `PartContentSource-Disposition`, and its character set.
+/// Returns the first word of a `Content-Type` or `Content-Disposition`, and its character set.
 fn parameters(value: &str) -> (String, Option<String>) {
     let line = format!("Content-Type: {}\r\n\r\n", value.replace(['\r', '\n'], " "));
     let parsed = MessageParser::default().parse_headers(line.as_bytes());
