@@ -406,9 +406,31 @@ impl ToolRegistry {
     }
 
     async fn put(self: &Arc<Self>, provider: Arc<dyn ToolProvider>, placement: Placement) -> Result<(), RegistryError> {
+        match self.add(&provider, placement).await {
+            Ok(replaced) => {
+                if let Some(replaced) = replaced {
+                    replaced.watcher.abort();
+                    replaced.provider.close().await;
+                }
+                Ok(())
+            }
+            Err(error) => {
+                // This function owns the provider, so nothing else would stop what it has started.
+                provider.close().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Lists the tools of the provider, or reads its stored catalogue, and adds it. Returns the provider that it
+    /// replaced.
+    async fn add(
+        self: &Arc<Self>,
+        provider: &Arc<dyn ToolProvider>,
+        placement: Placement,
+    ) -> Result<Option<RegisteredProvider>, RegistryError> {
         // Checked before the store is read, which is closed as well by then.
         if self.lock().is_closed {
-            provider.close().await;
             return Err(RegistryError::Closed);
         }
         let listed = provider.list().await.map(|tools| owned(tools, provider.as_ref()));
@@ -426,33 +448,22 @@ impl ToolRegistry {
         };
         let (catalogue, notes) = match is_listed {
             true => {
-                let ServedTools { tools, notes } = self.serve(&provider, offered.clone()).await?;
-                (self.successor(&provider, &stored, &[], &offered, tools), notes)
+                let ServedTools { tools, notes } = self.serve(provider, offered.clone()).await?;
+                (self.successor(provider, &stored, &[], &offered, tools), notes)
             }
             false => {
-                let ServedTools { tools, notes } = self.serve_stored(&provider, stored.tools.clone()).await?;
+                let ServedTools { tools, notes } = self.serve_stored(provider, stored.tools.clone()).await?;
                 (Catalogue { tools, changes: stored.changes.clone() }, notes)
             }
         };
         let is_news = is_listed && catalogue != stored;
         let kept = is_news.then(|| catalogue.clone());
-        match self.place(&provider, NewProviderCatalogue { catalogue, offered, notes, is_listed }, placement) {
-            Ok(replaced) => {
-                if let Some(catalogue) = kept {
-                    self.keep(&provider, &catalogue).await;
-                }
-                if let Some(replaced) = replaced {
-                    replaced.watcher.abort();
-                    replaced.provider.close().await;
-                }
-                Ok(())
-            }
-            Err(error) => {
-                // This function owns the provider, so nothing else would stop what it has started.
-                provider.close().await;
-                Err(error)
-            }
+        let new = NewProviderCatalogue { catalogue, offered, notes, is_listed };
+        let replaced = self.place(provider, new, placement)?;
+        if let Some(catalogue) = kept {
+            self.keep(provider, &catalogue).await;
         }
+        Ok(replaced)
     }
 
     /// Adds the provider to the set, and returns the one that it replaced.

@@ -25,7 +25,7 @@ impl FromStr for ContentDigest {
     type Err = InvalidDigest;
 
     fn from_str(text: &str) -> Result<Self, InvalidDigest> {
-        if text.len() != 64 || !text.is_ascii() {
+        if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(InvalidDigest);
         }
         let mut digest = [0; 32];
@@ -49,7 +49,7 @@ mod tests {
     fn a_digest_is_read_as_it_is_written_and_nothing_else_is_one() {
         let digest = ContentDigest(std::array::from_fn(|at| at as u8 * 7));
         assert_eq!(digest.to_string().parse(), Ok(digest));
-        for bad in ["", "0", &"g".repeat(64), &"0".repeat(63), &"é".repeat(32), &"+".repeat(64)] {
+        for bad in ["", "0", &"g".repeat(64), &"0".repeat(63), &"é".repeat(32), &"+".repeat(64), &"+f".repeat(32)] {
             assert_eq!(bad.parse::<ContentDigest>(), Err(InvalidDigest), "{bad}");
         }
     }

@@ -122,7 +122,11 @@ impl TodoList {
             (count > 0).then(|| format!("{count} {}", status.words()))
         });
         let all = self.0.len();
-        format!("{all} {}: {}", if all == 1 { "todo" } else { "todos" }, each.collect::<Vec<_>>().join(", "))
+        match all {
+            0 => "no todos".into(),
+            1 => format!("1 todo: {}", each.collect::<String>()),
+            _ => format!("{all} todos: {}", each.collect::<Vec<_>>().join(", ")),
+        }
     }
 
     /// Returns the list as JSON, each step with its `id`, `content`, `active_form` if it has one, `status` and
@@ -159,5 +163,6 @@ mod tests {
         ]);
         assert_eq!(plan.in_words(), "1. [completed] build\n2. [in_progress] test (high priority)\n3. [pending] ship");
         assert_eq!(plan.counts(), "3 todos: 1 completed, 1 in progress, 1 pending");
+        assert_eq!(TodoList::default().counts(), "no todos");
     }
 }

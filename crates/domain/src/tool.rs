@@ -392,6 +392,7 @@ impl Tool {
         let renamed = Self::new(self.name, self.definition.into_map(), self.category, source);
         Self {
             tags: self.tags,
+            keywords: self.keywords,
             enabled: self.enabled,
             aliases: self.aliases,
             availability: self.availability,
@@ -626,9 +627,9 @@ mod tests {
         ] {
             let definition = json!({"name": "t", "annotations": {"readOnlyHint": true}}).as_object().unwrap().clone();
             let tool = Tool::new(ToolName::parse("t").unwrap(), definition, Category::Shell, ToolSource::BuiltIn);
-            let owned = Tool { tags: vec!["x".into()], ..tool }.owned_by(provider);
+            let owned = Tool { tags: vec!["x".into()], keywords: "y", ..tool }.owned_by(provider);
             assert_eq!((owned.source().label().as_str(), owned.rule_name().as_str()), (label, rule_name));
-            assert_eq!((owned.name().as_str(), owned.tags.len()), ("t", 1), "all else stays");
+            assert_eq!((owned.name().as_str(), owned.tags.len(), owned.keywords), ("t", 1, "y"), "all else stays");
         }
     }
 }

@@ -116,7 +116,7 @@ impl ToolSelection {
 
     /// Returns every name in the selection, for checks against existing tools.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.only.iter().flatten().chain(&self.without).map(String::as_str)
+        self.only.iter().flatten().chain(&self.added).chain(&self.without).map(String::as_str)
     }
 
     /// Returns the names in the selection that match none of these tools.
@@ -291,6 +291,8 @@ mod tests {
         }
         let selection = ToolSelection::only(["git__push", "grep", "x*"]);
         assert_eq!(selection.unmatched(tools.iter()), ["git__push", "x*"]);
+        let adjusted = ToolSelection::all().adjusted("+grpe,-gerp").unwrap();
+        assert_eq!(adjusted.unmatched(tools.iter()), ["grpe", "gerp"]);
     }
 
     #[test]

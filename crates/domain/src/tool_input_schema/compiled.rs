@@ -133,6 +133,7 @@ impl ToolInputSchema {
             false => Vec::new(),
         };
         let is_too_long = !kept.is_empty();
+        kept.sort_by(|a, b| a.path.cmp(&b.path));
         let only_too_long = |violations| Err(InvalidArguments { violations, more: UnlistedViolations::Unknown }.into());
         let (validator, cost) = match &self.engine {
             ValidationProcess::InProcess(validator, cost) => (validator, *cost),
@@ -490,6 +491,12 @@ mod tests {
             schema.clone(),
             json!({"edits": edits(600_000), "name": 7}),
             "/edits: expected at most 500 items, got 600000\n… and possibly more: there is too much to check all of it",
+        );
+        check(
+            json!({"properties": {"b": {"maxLength": 1}, "a": {"maxItems": 1}}}),
+            json!({"b": "bb", "a": vec![0; 1_100_000]}),
+            "/a: expected at most 1 items, got 1100000\n/b: expected at most 1 characters, got 2\n… and possibly more: there \
+             is too much to check all of it",
         );
         let answer = compile(schema).validate(&json!({"edits": edits(500)})).unwrap_err().to_string();
         assert!(answer.ends_with("\n… and 980 more") && answer.lines().count() == 21, "{answer}");

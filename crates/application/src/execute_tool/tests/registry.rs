@@ -216,3 +216,14 @@ async fn pages_follow_a_cursor_that_belongs_to_one_list() {
     }
     assert_eq!(ask(first_cursor, None).unwrap_err(), InvalidCursor::Stale);
 }
+
+#[tokio::test]
+async fn a_provider_is_closed_if_its_stored_catalogue_cannot_be_read() {
+    let repository = Arc::new(InMemoryToolRepository::new());
+    let registry = ToolRegistry::new(repository.clone(), Arc::new(FixedClock::at(Timestamp(1)))).await.unwrap();
+    let provider = Arc::new(ScriptedProvider::new("up"));
+    provider.fail_list("not there yet");
+    repository.fail_next_read();
+    registry.register(provider.clone()).await.unwrap_err();
+    assert!(provider.is_closed());
+}

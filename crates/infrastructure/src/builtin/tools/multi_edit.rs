@@ -58,7 +58,7 @@ pub(crate) struct Input {
 struct Edit {
     /// Path of its file, if another one.
     #[schemars(length(min = 1))]
-    #[schemars(extend("x-advertised" = "Of the edits that name none."))]
+    #[schemars(extend("x-advertised" = "Another file than the common path."))]
     path: Option<String>,
     /// The text to replace, exactly as in the file by then. Empty only to create a new file.
     #[schemars(extend("x-advertised" = ""))]

@@ -23,6 +23,8 @@ enum FormatKind {
     Date,
     Time,
     DateAndTime,
+    /// Duration, which may be longer than a day.
+    Elapsed,
 }
 
 impl CellFormats {
@@ -75,12 +77,13 @@ fn date(serial: f64, meaning: FormatKind, dates: DateSystem) -> Option<String> {
     let seconds = (serial * 86_400.0).round() as i64;
     let moment = epoch.and_hms_opt(0, 0, 0)?.checked_add_signed(Duration::seconds(seconds))?;
     Some(match meaning {
-        FormatKind::Time if serial >= 1.0 => {
+        FormatKind::Elapsed => {
             format!("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
         }
-        FormatKind::Time => moment.format("%H:%M:%S").to_string(),
+        FormatKind::Time if serial < 1.0 => moment.format("%H:%M:%S").to_string(),
         FormatKind::Date if seconds % 86_400 == 0 => moment.format("%Y-%m-%d").to_string(),
-        FormatKind::Date | FormatKind::DateAndTime | FormatKind::Number => {
+        // A format for the time alone hides the date of the value.
+        FormatKind::Date | FormatKind::Time | FormatKind::DateAndTime | FormatKind::Number => {
             moment.format("%Y-%m-%dT%H:%M:%S").to_string()
         }
     })
@@ -90,7 +93,8 @@ fn date(serial: f64, meaning: FormatKind, dates: DateSystem) -> Option<String> {
 fn built_in(id: u32) -> FormatKind {
     match id {
         14..=17 | 27..=31 | 34..=36 | 50..=54 | 57..=58 => FormatKind::Date,
-        18..=21 | 32..=33 | 45..=47 | 55..=56 => FormatKind::Time,
+        18..=21 | 32..=33 | 45 | 47 | 55..=56 => FormatKind::Time,
+        46 => FormatKind::Elapsed,
         22 => FormatKind::DateAndTime,
         _ => FormatKind::Number,
     }
@@ -98,7 +102,7 @@ fn built_in(id: u32) -> FormatKind {
 
 /// Returns the meaning that a format code gives to a number, by its letters that are not quoted, escaped or bracketed.
 fn meaning_of(code: &str) -> FormatKind {
-    let (mut has_day, mut has_hour) = (false, false);
+    let (mut has_day, mut has_hour, mut is_elapsed) = (false, false, false);
     // The formats for negative numbers and for text follow after semicolons.
     let mut chars = code.split(';').next().unwrap_or_default().chars();
     while let Some(char) = chars.next() {
@@ -108,17 +112,19 @@ fn meaning_of(code: &str) -> FormatKind {
             // Elapsed hours, minutes or seconds; anything else in brackets is a colour or a condition.
             '[' => {
                 let inside: String = chars.by_ref().take_while(|char| *char != ']').collect();
-                has_hour |= matches!(inside.to_ascii_lowercase().as_str(), "h" | "hh" | "m" | "mm" | "s" | "ss");
+                is_elapsed |= matches!(inside.to_ascii_lowercase().as_str(), "h" | "hh" | "m" | "mm" | "s" | "ss");
             }
             'y' | 'd' => has_day = true,
             'h' | 's' => has_hour = true,
             'g' if code.eq_ignore_ascii_case("general") => return FormatKind::Number,
             // After hours these are minutes.
-            'm' if !has_hour && !code.to_ascii_lowercase().contains(['h', 's']) => has_day = true,
+            'm' if !has_hour && !is_elapsed && !code.to_ascii_lowercase().contains(['h', 's']) => has_day = true,
             _ => {}
         }
     }
     match (has_day, has_hour) {
+        (false, _) if is_elapsed => FormatKind::Elapsed,
+        (true, _) if is_elapsed => FormatKind::DateAndTime,
         (true, true) => FormatKind::DateAndTime,
         (true, false) => FormatKind::Date,
         (false, true) => FormatKind::Time,
@@ -146,6 +152,8 @@ mod tests {
         check("[$-407]d. mmmm yyyy;@", "46082", From1900, "2026-03-01");
         check("hh:mm:ss", "0.26041666666666669", From1900, "06:15:00");
         check("[h]:mm", "1.5", From1900, "36:00:00");
+        check("[mm]:ss", "0.5", From1900, "12:00:00");
+        check("h:mm", "46083.604166666664", From1900, "2026-03-02T14:30:00");
         check("General", "0.10000000000000001", From1900, "0.1");
         check("#,##0.00 \"days\"", "12.5", From1900, "12.5");
         check("[Red]0", "12", From1900, "12");
