@@ -5,7 +5,8 @@ use std::{fmt, sync::Arc};
 use tokio::time::timeout_at;
 use toolstead_domain::{Approval, ApprovalRequest, Approver};
 
-/// Limits an approver of the embedding application to [`ApprovalRequest::deadline`].
+/// Approver of the embedding application that has until [`ApprovalRequest::deadline`] to answer; afterwards the answer
+/// is [`Approval::TimedOut`].
 pub struct DeadlineApprover(Arc<dyn Approver>);
 
 impl DeadlineApprover {

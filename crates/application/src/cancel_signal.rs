@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use tokio::sync::Notify;
 use toolstead_domain::CancelReason;
 
-/// Ends one call, or a group of them. Cheap to clone; the first reason counts.
+/// Signal that ends one call, or a group of them, with a reason. Cheap to clone, and clones are the same signal; the
+/// first reason counts.
 ///
 /// ```
 /// use toolstead_application::cancel_signal::CancelSignal;
@@ -52,7 +53,8 @@ impl CancelSignal {
         child
     }
 
-    /// Gives the signal.
+    /// Gives the signal and its children this reason, and wakes all that wait for them. Does nothing if the signal has
+    /// a reason.
     pub fn cancel(&self, reason: CancelReason) {
         self.0.cancel(reason);
     }

@@ -75,7 +75,7 @@ struct ProviderEntry {
 }
 
 impl ProviderEntry {
-    /// Stops watching the provider.
+    /// Stops watching the provider and passing the log level on to it.
     fn stop_watching(&self) {
         self.watcher.abort();
         self.log_level_task.abort();
@@ -94,7 +94,7 @@ pub enum ContextRegistrationError {
     /// A provider of this name is registered already.
     #[error("a provider of resources and prompts named `{0}` is registered already: give it another name")]
     DuplicateProvider(String),
-    /// Two providers offer the same, or one provider offers it twice.
+    /// Two in-process providers offer the same resource, template or prompt, or one provider offers it twice.
     #[error("the {what} `{name}` of `{provider}` is offered by `{holder}` already: give it another")]
     Duplicate {
         /// Kind of the duplicate: "resource", "template" or "prompt".
@@ -134,8 +134,8 @@ impl ContextRegistry {
         })
     }
 
-    /// Serves the definitions of every provider that is registered from now on in the form that `pins` has approved.
-    /// Only the first call has an effect.
+    /// Serves the definitions of pinned providers in the form that `pins` permits, from the next time that their lists
+    /// are read. Only the first call has an effect.
     pub fn pin_definitions(&self, pins: &Arc<DefinitionPins>) {
         self.pins.get_or_init(|| pins.clone());
     }
@@ -158,8 +158,9 @@ impl ContextRegistry {
     /// Adds a provider, and watches it from now on. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// [`ContextRegistrationError`] if its name or something that it offers is taken, or after [`close`](Self::close).
-    /// Nothing has changed then.
+    /// [`ContextRegistrationError`] if the provider cannot list what it offers, if its name is taken, if it is
+    /// in-process and offers something twice or that another in-process provider offers, or after
+    /// [`close`](Self::close). Nothing has changed then.
     pub async fn register(
         self: &Arc<Self>,
         provider: Arc<dyn ContextProvider>,
@@ -205,8 +206,8 @@ impl ContextRegistry {
         entries.iter().filter_map(with_instructions).collect()
     }
 
-    /// Waits until every provider has listed what it offers in this run, or cannot predict when it will; for at most
-    /// `at_most`.
+    /// Waits until every provider has listed what it offers in this run, or cannot predict when it will, and then reads
+    /// all lists again. Gives up after `at_most`.
     pub async fn settled(&self, at_most: Duration) {
         let providers = self.providers();
         let all = futures::future::join_all(providers.iter().map(|provider| provider.settled()));
@@ -238,7 +239,7 @@ impl ContextRegistry {
     }
 
     /// Returns the answerer of a read of a resource, with the tool that represents the request, the provider, and the
-    /// URI by which that provider knows the resource.
+    /// URI by which that provider knows the resource; `None` if no provider offers it, or if that changed meanwhile.
     pub(crate) async fn read_by(
         &self,
         request: &ContextRequest,
@@ -257,7 +258,8 @@ impl ContextRegistry {
         self.lock().iter().map(|entry| entry.provider.clone()).collect()
     }
 
-    /// Reads the list of the provider, and publishes a new snapshot if the list has changed.
+    /// Reads the list of the provider, and publishes a new snapshot if the list has changed. If reading fails, logs it
+    /// and keeps the previous list.
     async fn take_list(&self, provider: &Arc<dyn ContextProvider>) {
         match provider.list().await {
             Ok(offered) => {
@@ -275,7 +277,8 @@ impl ContextRegistry {
         entries.iter().for_each(ProviderEntry::stop_watching);
     }
 
-    /// Requests log messages of this level and above from all providers, including those that are added later.
+    /// Requests log messages of this level and above from all providers, including those that are added later; `None`
+    /// if no client wants any.
     pub(crate) fn request_log_level(&self, level: Option<LogLevel>) {
         self.log_level.send_if_modified(|wanted| std::mem::replace(wanted, level) != level);
     }
@@ -293,7 +296,8 @@ impl ContextRegistry {
         has_resources && is_open(RequestKind::Resource) || !catalogue.prompts.is_empty() && is_open(RequestKind::Prompt)
     }
 
-    /// Records what the provider offers, and returns what is served of it.
+    /// Returns what is served of the provider's offer: all of it, unless its definitions are pinned. Then the offer is
+    /// recorded and served in the form that the pins permit; nothing is served if the store fails.
     async fn serve(&self, provider: &dyn ContextProvider, offered: ContextCatalogue) -> ServedContext {
         let instructions = provider.instructions();
         let (Some(pins), Some(pinning)) = (self.pins.get(), provider.pinning()) else {

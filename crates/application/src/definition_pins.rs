@@ -76,14 +76,16 @@ impl DefinitionPins {
         Ok(versions)
     }
 
-    /// Returns the versions, with the marker of a server that listed its prompts and resources.
+    /// Returns all stored versions of a server, sorted by item and number, including the marker that it listed its
+    /// prompts and resources.
     async fn stored_versions(&self, server: &PinnedServerKey) -> Result<Vec<DefinitionVersion>, StoreError> {
         let mut versions = self.store.versions(server).await?;
         versions.sort_by(|a, b| (&a.key, a.number).cmp(&(&b.key, b.number)));
         Ok(versions)
     }
 
-    /// Returns the items that are not served as they are offered, sorted.
+    /// Returns the items whose latest stored version is not approved, sorted by kind and name. Of removed items, only
+    /// tools that were approved are included.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be read.
@@ -120,7 +122,8 @@ impl DefinitionPins {
         self.approve_versions(server, &versions, by).await
     }
 
-    /// Approves the version of a tool that an approver was shown.
+    /// Approves the version of a tool that an approver was shown. Does nothing if no version of the tool waits for
+    /// approval.
     pub(crate) async fn approve_tool(&self, server: &PinnedServerKey, tool: &Tool, by: &str) -> Result<(), StoreError> {
         match (&tool.pending, key_of(tool)) {
             (Some(pending), Some(key)) => self.approve_versions(server, &[(key, pending.number)], by).await,
@@ -138,8 +141,9 @@ impl DefinitionPins {
         self.store.approve(server, versions, &approval).await
     }
 
-    /// Records the tools that a server offers, and returns them as they are served: in the same order, and each with
-    /// its approved definition.
+    /// Records the tools that a server offers, and returns them as they are served: in the same order, each with its
+    /// approved or offered definition, and marked if one waits for approval. `other_names` are the names of other
+    /// tools, for finding look-alikes.
     pub(crate) async fn tools(
         &self,
         pinning: &PinningSettings,
@@ -153,7 +157,8 @@ impl DefinitionPins {
         Ok(serve_tools(offered, &review))
     }
 
-    /// Returns stored tools as they are served until the server lists them. Records nothing.
+    /// Returns stored tools as they are served until the server lists them; tools without a recorded definition are
+    /// left out. Records nothing.
     pub(crate) async fn stored_tools(
         &self,
         pinning: &PinningSettings,

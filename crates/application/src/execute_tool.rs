@@ -83,9 +83,9 @@ pub struct ExecuteToolHandler {
     tasks: ProviderTasks,
     decision_texts: DecisionTextCache,
     settings: CallSettings,
-    /// Published names of resources; empty without a context registry.
+    /// Registry that publishes the URIs of resources; empty if the application has none.
     context: OnceLock<Arc<ContextRegistry>>,
-    /// Lists that callers receive; empty if they are unknown.
+    /// Handler of the lists that callers receive, to find out which tools are deferred; empty if it is not set.
     lists: OnceLock<Arc<ListToolsHandler>>,
 }
 
@@ -125,8 +125,8 @@ impl ExecuteToolHandler {
         self.ports.suggestions.as_ref()
     }
 
-    /// Replaces resource names in results by those that `context` lists, from now on. Only the first call has an
-    /// effect.
+    /// Replaces the URIs of resources in results by those under which `context` publishes them, from now on. Only the
+    /// first call has an effect.
     pub fn name_resources_by(&self, context: &Arc<ContextRegistry>) {
         self.context.get_or_init(|| context.clone());
     }
@@ -164,7 +164,8 @@ impl ExecuteToolHandler {
         }
     }
 
-    /// Returns the dialect in which the caller of this command receives the answer.
+    /// Returns the dialect in which the caller of this command receives the answer; `None` if the answer is not
+    /// adapted.
     pub(crate) fn applied_dialect(&self, command: &ExecuteToolCommand) -> Option<AppliedDialect> {
         AppliedDialect::of(&self.registry, command, &self.settings)
     }
@@ -183,7 +184,8 @@ impl ExecuteToolHandler {
         async move { handler.first_or_later_round(id, command).await }
     }
 
-    /// Starts the call, or resumes the parked call that the command retries.
+    /// Starts the call, or resumes the parked call that the command retries. A retry that cannot resume is recorded as
+    /// a refused call.
     async fn first_or_later_round(
         self: &Arc<Self>,
         id: CallId,
@@ -222,12 +224,14 @@ impl ExecuteToolHandler {
         self.explain_command(ExecuteToolCommand::new(query.tool, query.arguments).within(query.scope)).await
     }
 
-    /// Explains a call whose tool is resolved already.
+    /// Explains the call of this command, as [`explain`](Self::explain) does. It may be a request other than a tool
+    /// call.
     pub(crate) async fn explain_command(&self, command: ExecuteToolCommand) -> Result<ExplainedCall, ExecuteToolError> {
         self.explainer().explain(command).await
     }
 
-    /// Returns the accesses of a call that may be made later.
+    /// Returns the tool and the accesses of a call that may be made later, determined within `time`. See
+    /// [`CallPreview`].
     pub(crate) async fn preview_call(
         &self,
         command: ExecuteToolCommand,
@@ -246,7 +250,7 @@ impl ExecuteToolHandler {
         self.ports.outputs.as_ref()
     }
 
-    /// Returns the published names of resources, if the application has a context registry.
+    /// Returns the registry that publishes the URIs of resources, if the application has one.
     pub(crate) fn context(&self) -> Option<&Arc<ContextRegistry>> {
         self.context.get()
     }
@@ -286,7 +290,8 @@ impl ExecuteToolHandler {
     }
 }
 
-/// Runs the call and stores its record.
+/// Runs the call and the hooks after it, stores its record, and publishes its end. Returns an error in place of the
+/// outcome if the record cannot be stored.
 async fn run_and_record(
     handler: &Arc<ExecuteToolHandler>,
     id: CallId,

@@ -11,7 +11,7 @@ pub struct ForkConversationCommand {
     pub principal: Principal,
     /// Id of the original, which does not change.
     pub original: ConversationId,
-    /// Number of the last event to copy; `None`: all events are copied.
+    /// Number of the last event to copy, counted from 1; `None`: all events are copied.
     pub to: Option<u64>,
 }
 

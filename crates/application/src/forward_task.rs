@@ -21,7 +21,7 @@ use toolstead_domain::{
 pub struct ForwardTaskCommand {
     /// Method of the request.
     pub method: TaskMethod,
-    /// Name of the task that its owner received.
+    /// Task id that its owner received from Toolstead.
     pub task: String,
     /// Other parameters of the request.
     pub params: Map<String, Value>,
@@ -37,7 +37,7 @@ pub struct ForwardTaskHandler {
 }
 
 impl ForwardTaskHandler {
-    /// Creates a handler of requests about tasks that calls of this handler became.
+    /// Creates a handler of requests about the tasks that calls of `calls` became.
     pub fn new(registry: Arc<ToolRegistry>, calls: Arc<ExecuteToolHandler>) -> Self {
         Self { registry, calls }
     }
@@ -96,7 +96,7 @@ struct TaskRequestProvider {
     context: Option<Arc<ContextRegistry>>,
     method: TaskMethod,
     tool: Arc<Tool>,
-    /// Name of the task here.
+    /// Task id for clients.
     name: String,
     /// Id of the task at its provider.
     id: String,

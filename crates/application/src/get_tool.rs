@@ -72,7 +72,7 @@ impl GetToolHandler {
         Self { registry, permissions }
     }
 
-    /// Returns the tool.
+    /// Returns the tool in the form in which the scope shows it, even if it is hidden from callers.
     ///
     /// # Errors
     /// [`ResolveError`] with the nearest names.
@@ -88,7 +88,8 @@ impl GetToolHandler {
         Ok(self.view(named.copied().unwrap_or(&registered), &query.scope))
     }
 
-    /// Returns a tool in the form in which the views of the scope show it, and whether lists of the scope contain it.
+    /// Returns a tool in the form in which the views of the scope show it, with the reason if the lists of the scope do
+    /// not contain it.
     pub fn view(&self, registered: &SharedTool, scope: &Scope) -> ToolView {
         let form = view_forms::form(scope, registered);
         let is_replaced = || Some("its name leads to another tool of the view".to_owned());

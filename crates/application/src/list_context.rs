@@ -47,7 +47,7 @@ pub struct ContextPage {
     pub next_cursor: Option<String>,
 }
 
-/// The cursor is not valid for this list.
+/// Error: the cursor is malformed, or belongs to another list or to an earlier state of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the cursor is not valid for the current list: start again without a cursor")]
 pub struct InvalidContextCursor;
@@ -65,7 +65,7 @@ impl ListContextHandler {
         Self { registry, permissions }
     }
 
-    /// Returns one page.
+    /// Returns one page, and starts idle servers that have never listed their resources and prompts.
     ///
     /// # Errors
     /// [`InvalidContextCursor`].
@@ -133,7 +133,7 @@ fn request(member: &str, value: &str) -> Map<String, Value> {
     Map::from_iter([(member.to_owned(), value.into())])
 }
 
-/// Returns `true` unless the policy denies the request for its subject alone.
+/// Returns `true` unless the policy denies every request for the definition. `request` has only the URI or the name.
 fn is_open<T: NamedDefinition>(
     policy: &PermissionPolicy,
     offered: &PublishedDefinition<T>,

@@ -66,7 +66,7 @@ pub struct ToolPage {
 /// The reason why a cursor is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidCursor {
-    /// The cursor is from another process, or was created for another filter.
+    /// The cursor is malformed, is from another process, or was created for another filter, view, dialect or form.
     #[error("the cursor is not valid for this list: start again without a cursor")]
     Foreign,
     /// The list has changed since the cursor was created.
@@ -167,7 +167,7 @@ impl ListToolsHandler {
     }
 
     /// Returns `true` if the list of this client in this scope is deferred, so that it contains the tools that search
-    /// and call the others.
+    /// and call the others. Returns `false` for a client that defers tools itself.
     pub(crate) fn is_deferred(&self, scope: &Scope, client: &ClientProfile) -> bool {
         let policy = self.permissions.advertising(scope);
         let list = || self.advertised(&self.registry.snapshot(), policy, scope, ListForm::Deferred);

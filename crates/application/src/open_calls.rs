@@ -35,7 +35,7 @@ pub struct OpenCalls {
     closing: CancelSignal,
     /// Given when all calls are cancelled. Until then, calls that wait for their clients can resume.
     ending: CancelSignal,
-    /// Number of calls that were cancelled then.
+    /// Number of calls that [`end`](Self::end) cancelled; empty before.
     cancelled: OnceLock<usize>,
 }
 

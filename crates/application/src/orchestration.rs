@@ -21,7 +21,7 @@ use toolstead_domain::{
     error_kind::ErrorKind, tool::ORCHESTRATION,
 };
 
-/// Names of the tools.
+/// Names of the tools that find and call other tools.
 pub const NAMES: &[&str] = &[batch::NAME, subagent::NAME, tool_search::NAME, call_tool::NAME];
 
 /// Arguments of typical calls, as JSON text, for the documentation and for models. They name other tools, which are
@@ -41,7 +41,7 @@ pub struct ExampleArguments {
 /// A tool that finds or calls other tools.
 #[async_trait]
 trait OrchestratingTool: Send + Sync {
-    /// Returns its definition.
+    /// Returns the definition of the tool.
     fn definition(&self) -> Tool;
 
     /// Returns the arguments of a typical call, as JSON text.
@@ -60,7 +60,7 @@ trait OrchestratingTool: Send + Sync {
     async fn run(&self, call: &ToolCall, context: &CallContext<'_>) -> Result<ToolResult, ToolFailure>;
 }
 
-/// Returns all tools.
+/// Creates the tools that find and call other tools, in the order of [`NAMES`].
 fn all(
     examples: ExampleArguments,
     agents: Option<SubagentPorts>,
@@ -127,7 +127,7 @@ impl OrchestrationTools {
         self
     }
 
-    /// Returns the definitions of the tools, in the order of the list.
+    /// Returns the definitions of the tools, in the order of [`NAMES`].
     pub fn definitions(&self) -> &[Tool] {
         &self.definitions
     }

@@ -149,7 +149,7 @@ struct NarrowedPolicy {
 struct SessionApprovals {
     rules: VecDeque<Arc<PermissionRule>>,
     exact: VecDeque<(CallIdentity, Access)>,
-    /// Cached policies with and without the rules, the newest one last.
+    /// Cached policies, each without the rules and then with them; the newest pair is last.
     joined: VecDeque<(Arc<PermissionPolicy>, Arc<PermissionPolicy>)>,
     used: u64,
 }
@@ -416,7 +416,7 @@ impl SessionApprovals {
     }
 }
 
-/// Adds a new value. The oldest one is dropped if there are too many.
+/// Adds a value unless it is present. The oldest one is dropped if there are too many.
 fn bounded_push<T: PartialEq>(kept: &mut VecDeque<T>, new: T) {
     if kept.contains(&new) {
         return;
@@ -432,7 +432,7 @@ fn allowing(rule: &str, origin: RuleOrigin) -> Option<Arc<PermissionRule>> {
 }
 
 /// Returns the rule that is offered for remembering approval of this access; `None` if a rule would allow more than the
-/// approval request shows. The rule is checked to allow the access before it is offered.
+/// approval request shows, or would not allow the access.
 pub(crate) fn rule_to_remember(tool: &Tool, access: &Access, roots: &WorkspaceRoots) -> Option<String> {
     let says_more = match access {
         // The rule would cover the whole line, of which this is one part, and everything that the line could do another

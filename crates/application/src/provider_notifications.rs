@@ -45,7 +45,7 @@ impl std::fmt::Debug for ProviderNotifications {
 }
 
 impl ProviderNotifications {
-    /// Creates it for the providers of the registries, under the policies of the book.
+    /// Creates the notifications for the providers of the registries, under the policies of the book.
     pub fn new(context: Arc<ContextRegistry>, tools: Arc<ToolRegistry>, permissions: Arc<PermissionBook>) -> Arc<Self> {
         Arc::new(Self { context, tools, permissions, listeners: Mutex::default() })
     }

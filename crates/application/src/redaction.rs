@@ -20,7 +20,8 @@ pub(crate) const REDACTED: &str = "[redacted]";
 
 /// Maximum length of a text that is examined, in bytes. No audit record stores more of a text.
 pub(crate) const LOOKED_AT: usize = 16 << 10;
-/// Minimum length of a secret that is removed elsewhere, in bytes: shorter ones would match parts of words.
+/// Minimum length of a secret that is removed from the other texts of its call, in bytes: shorter ones would match
+/// parts of words.
 const SHORTEST_VALUE: usize = 4;
 /// Maximum length of the arguments of one call that is searched for secrets without a name, in bytes.
 const SEARCHED: usize = 1 << 20;
@@ -231,7 +232,7 @@ impl CallRedactor {
         self.values.sort_by_key(|value| std::cmp::Reverse(value.text.len()));
     }
 
-    /// Returns the text without secrets. A very long text is truncated.
+    /// Returns the first [`LOOKED_AT`] bytes of the text, with [`REDACTED`] in place of each recognized secret.
     pub(crate) fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut text = Cow::Borrowed(beginning(text));
         for value in &self.values {
@@ -248,7 +249,8 @@ impl CallRedactor {
         }
     }
 
-    /// Returns the value without the members that have the name of a secret. `text` redacts each text.
+    /// Returns the value with [`REDACTED`] in place of each member with the name of a secret, item after an option for
+    /// a secret, and number that is a secret. `text` redacts each name and text.
     pub(crate) fn value(&self, value: &Value, text: &dyn Fn(&str) -> String) -> Value {
         match value {
             Value::Object(members) => {
@@ -345,8 +347,23 @@ pub(crate) fn is_secret_name(name: &str) -> bool {
 /// Returns `true` for the name of a number of tokens, such as `max_output_tokens` or `inputTokens`, in lower case.
 fn is_token_count(name: &str) -> bool {
     const WORDS: &[&str] = &[
-        "max", "min", "total", "input", "output", "prompt", "completion", "cached", "cache", "creation", "read", "thinking",
-        "reasoning", "context", "budget", "used", "remaining",
+        "max",
+        "min",
+        "total",
+        "input",
+        "output",
+        "prompt",
+        "completion",
+        "cached",
+        "cache",
+        "creation",
+        "read",
+        "thinking",
+        "reasoning",
+        "context",
+        "budget",
+        "used",
+        "remaining",
     ];
     let Some(mut rest) = name.strip_suffix("tokens") else { return false };
     loop {

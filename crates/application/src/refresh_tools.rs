@@ -45,7 +45,8 @@ impl RefreshToolsHandler {
         Self { registry }
     }
 
-    /// Waits until the providers have answered. The known tools of an unavailable provider remain.
+    /// Reads the tool lists again, and waits until the providers have answered. The known tools of an unavailable
+    /// provider remain.
     ///
     /// # Errors
     /// [`RegistryError::UnknownProvider`].

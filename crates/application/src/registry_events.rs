@@ -4,7 +4,7 @@ use crate::{event_bus::EventBus, tool_registry::ToolRegistry};
 use std::{collections::BTreeMap, sync::Arc};
 use toolstead_domain::{EventKind, EventOrigin, EventSink};
 
-/// Publishes the changes of the registry until it is dropped.
+/// Returns a future that publishes the changes of the tools and of the providers' states until the registry is dropped.
 pub fn publish_changes(registry: &Arc<ToolRegistry>, bus: Arc<EventBus>) -> impl Future<Output = ()> + Send + use<> {
     let mut news = registry.notices();
     let mut version = registry.snapshot().version();

@@ -7,7 +7,8 @@ use std::{fmt, panic::AssertUnwindSafe, sync::Arc};
 use tokio::time::timeout_at;
 use toolstead_domain::{Approval, ApprovalRequest, ApprovalRule, ApprovalRuleAnswer, ApprovalScope, Approver};
 
-/// Applies each rule of the embedding application, then asks the user. A rule is named as the one that decided.
+/// Approver that applies each rule of the embedding application, and asks the user if none decides. The answer names
+/// the rule that decided. A rule can refuse any call, but can grant only a call that needs approval by default.
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -30,7 +31,8 @@ use toolstead_domain::{Approval, ApprovalRequest, ApprovalRule, ApprovalRuleAnsw
 ///     }
 ///
 ///     async fn judge(&self, request: &ApprovalRequest<'_>) -> ApprovalRuleAnswer {
-///         if request.call.tool.name().as_str() == "restart" { ApprovalRuleAnswer::Once } else { ApprovalRuleAnswer::Pass }
+///         let is_planned = request.call.tool.name().as_str() == "restart";
+///         if is_planned { ApprovalRuleAnswer::Once } else { ApprovalRuleAnswer::Pass }
 ///     }
 /// }
 ///

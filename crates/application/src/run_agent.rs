@@ -124,7 +124,7 @@ impl std::fmt::Debug for RunAgentCommand {
     }
 }
 
-/// The tools that a run offers. The rules always apply; this can only narrow them.
+/// The tools that a run offers to its model. The rules of the scope always apply, and are only narrowed by this choice.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum OfferedTools {
     /// The tools that the rules do not deny, as they are listed in the scope.
@@ -228,7 +228,7 @@ impl RunAgentHandler {
         (Run::new(self, command, cancel, telling, Some(child)).run(), events)
     }
 
-    /// Returns the running agent of this session.
+    /// Returns the run in progress of this session, the first one if there are several; `None` if there is none.
     pub(crate) fn ongoing(&self, principal: &Principal, session: &str) -> Option<Arc<RunInProgress>> {
         self.ongoing.find(principal, session)
     }
@@ -238,7 +238,7 @@ impl RunAgentHandler {
         &self.ports.conversations
     }
 
-    /// Ends a session that only a run used.
+    /// Discards the approvals, parked calls and provider state of a session that only a run used.
     pub(crate) async fn session_ended(&self, principal: &Principal, session: &Arc<str>) {
         self.ports.execute_tool.session_ended(principal, session).await;
     }

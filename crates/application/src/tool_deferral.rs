@@ -91,7 +91,8 @@ impl ToolDeferral {
         false
     }
 
-    /// Returns `true` if every list contains the tool.
+    /// Returns `true` if deferred lists contain the tool, too: the settings name it or its server, or the policy
+    /// selects it by its literal name.
     fn is_loaded(&self, tool: &Tool, policy: &PermissionPolicy) -> bool {
         let is_of_loaded_server = match tool.source() {
             ToolSource::BuiltIn => self.loaded_tools.contains(tool.own_name().as_str()),

@@ -55,7 +55,7 @@ pub struct ToolRegistry {
     inner: Mutex<Inner>,
     /// The current version, which rises with every snapshot.
     version: watch::Sender<u64>,
-    /// Rises with every notification of a provider, even without a new snapshot.
+    /// Rises with every new snapshot, and with every notification of a provider.
     notices: watch::Sender<u64>,
 }
 
@@ -101,14 +101,14 @@ pub struct ProviderStatus {
     pub notes: Vec<String>,
 }
 
-/// A configured server whose tools are not known in this run.
+/// A configured server that is unavailable, or that has not listed its tools in this run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AbsentServer {
     /// Name of the server.
     pub server: String,
-    /// Reason, as a predicate whose subject is the server, without a full stop.
+    /// Reason, as a clause with the subject `it` and without a full stop, such as `it was closed`.
     pub why: String,
-    /// `true` if its tools of an earlier run are shown.
+    /// `true` if the tools of its last known list are shown nevertheless.
     pub shows_earlier_tools: bool,
 }
 
@@ -141,7 +141,7 @@ pub enum RegistryError {
     /// The registry is closed permanently.
     #[error("the application is closed: tools cannot be added or removed any more")]
     Closed,
-    /// The stored catalogue could not be read.
+    /// The stored catalogue or the approved definitions could not be read.
     #[error("could not prepare the provider")]
     Store(#[from] StoreError),
 }
@@ -202,12 +202,13 @@ impl ToolRegistry {
         self.version.subscribe()
     }
 
-    /// Subscribes to notifications of providers, whose tools or state may have changed.
+    /// Subscribes to new snapshots and to notifications of providers, whose tools or state may have changed. The value
+    /// is a count.
     pub fn notices(&self) -> watch::Receiver<u64> {
         self.notices.subscribe()
     }
 
-    /// Adds a provider. When this returns, its known tools can be called.
+    /// Adds a provider. When the function returns, the provider's known tools can be called.
     ///
     /// # Errors
     /// [`RegistryError`] if the name of the provider or of one of its tools is taken, if the store cannot be read, or
@@ -217,7 +218,7 @@ impl ToolRegistry {
         self.put(provider, Placement::New).await
     }
 
-    /// Replaces the provider of the same name, or adds the provider.
+    /// Replaces the provider of the same name and closes it, or adds the provider.
     ///
     /// # Errors
     /// Those of [`register`](Self::register), except that the name of the provider may be taken.
@@ -246,8 +247,8 @@ impl ToolRegistry {
         Ok(())
     }
 
-    /// Records that a server of this name is configured and will not be registered. Names that may belong to its tools
-    /// never lead to a tool of another provider.
+    /// Records that a server of this name is configured and will not be registered, because of `why`. Names that may
+    /// belong to its tools never lead to a tool of another provider, except as canonical names.
     pub fn note_absent(&self, server: &str, why: &str) {
         self.lock().absent.insert(server.to_owned(), why.to_owned());
     }
@@ -280,7 +281,7 @@ impl ToolRegistry {
         }
     }
 
-    /// Returns the configured servers whose tools are not known in this run, sorted by name.
+    /// Returns the configured servers that are unavailable or have not listed their tools in this run, sorted by name.
     pub fn absent(&self) -> Vec<AbsentServer> {
         let inner = self.lock();
         let mut absent: Vec<AbsentServer> = inner.absent_servers().collect();
@@ -288,7 +289,8 @@ impl ToolRegistry {
         absent
     }
 
-    /// Reads the lists of providers again: of the named one, or of all.
+    /// Reads the lists of providers again: of the named one, or of all. Starts idle servers. A list that cannot be read
+    /// is not an error.
     ///
     /// # Errors
     /// [`RegistryError::UnknownProvider`].
@@ -311,7 +313,7 @@ impl ToolRegistry {
         Ok(())
     }
 
-    /// Enables or disables a tool, in this run and later ones.
+    /// Enables or disables the tool with this canonical name, in this run and later ones.
     ///
     /// # Errors
     /// [`StoreError`] if the change cannot be stored; nothing has changed then.
@@ -345,7 +347,7 @@ impl ToolRegistry {
     }
 
     /// Waits like [`settled`](Self::settled), and also until each server whose tool the name may mean has listed its
-    /// tools in this run.
+    /// tools in this run. Starts such servers if they are idle.
     pub(crate) async fn settled_for(&self, name: &str, at_most: Duration) {
         let settled = |entry: &RegisteredProvider| match entry.provider.state() {
             ProviderState::Connecting | ProviderState::Ready | ProviderState::Idle if entry.could_own_tool(name) => {
@@ -509,7 +511,8 @@ impl ToolRegistry {
         }
     }
 
-    /// Reads the list of the provider, and publishes and stores a new snapshot if the list has changed.
+    /// Reads the list of the provider. Publishes a new snapshot if its tools have changed, and stores its catalogue if
+    /// that has changed. A failure is only logged.
     async fn take_list(&self, provider: &Arc<dyn ToolProvider>) {
         let offered = match provider.list().await {
             Ok(tools) => owned(tools, provider.as_ref()),
@@ -595,7 +598,8 @@ impl ToolRegistry {
         }
     }
 
-    /// Publishes a snapshot of the entries. Compiled schemas of unchanged tools are reused.
+    /// Publishes a snapshot of the entries, retains the old one for cursors, and notifies subscribers. Unchanged tools
+    /// and their compiled schemas are reused.
     fn publish(&self, inner: &mut MutexGuard<'_, Inner>) {
         let old = self.current.load_full();
         let Inner { entries, disabled, old_snapshots: kept, .. } = &mut **inner;
@@ -642,8 +646,8 @@ impl Inner {
 }
 
 impl RegisteredProvider {
-    /// Returns the server with the reason why its tools are not known in this run; `None` if they are known, or if the
-    /// provider is not a server.
+    /// Returns the server with the reason why it is unavailable or its tools are not known in this run; `None` if
+    /// neither is so, or if the provider is not a server.
     fn absent(&self) -> Option<AbsentServer> {
         let why = match self.provider.state() {
             _ if self.provider.owns_schemas() => return None,
@@ -687,7 +691,8 @@ enum Placement {
     Replacing,
 }
 
-/// Returns the tools as those of this provider. Only the provider of the built-in tools can have built-in ones.
+/// Returns the tools with this provider as their source. Only tools of the provider of the built-in tools remain
+/// built-in.
 fn owned(tools: Vec<Tool>, provider: &dyn ToolProvider) -> Vec<Tool> {
     tools.into_iter().map(|tool| tool.owned_by(provider.name())).collect()
 }

@@ -62,19 +62,20 @@ pub struct ToolSearch {
 /// Tools that a search found.
 #[derive(Debug, Clone)]
 pub struct ToolMatches {
-    /// All matching tools, best first.
+    /// The matching tools, best first. Where embeddings decided, all tools with the required words match.
     pub tools: Vec<Arc<Tool>>,
     /// Reason why words alone decided although embeddings are configured.
     pub note: Option<String>,
 }
 
 impl ToolSearch {
-    /// Creates a search that ranks by meaning.
+    /// Creates a search that ranks by meaning, or by words alone if the embeddings fail.
     pub fn with_embeddings(embeddings: Arc<dyn Embeddings>) -> Self {
         Self { similarity_model: Some(EmbeddingSimilarity::new(embeddings)), ..Self::default() }
     }
 
-    /// Searches these tools. Tools with a name in the query are first. A word `+word` must occur in the definition.
+    /// Searches these tools. Tools that the query names are first, and always match. All others must have each word
+    /// that the query marks as `+word`.
     pub async fn search(&self, query: &str, tools: &[Arc<Tool>]) -> ToolMatches {
         let query = SearchQuery::parse(query);
         let documents: Vec<Arc<DefinitionWords>> = tools.iter().map(|tool| self.words_of(tool)).collect();

@@ -27,9 +27,9 @@ use toolstead_domain::{
     Verdict,
 };
 
-/// Maximum number of changes of a conversation that are examined.
+/// Maximum number of changes that are examined of each conversation: the one to undo, and those of its subagents.
 const MAX_EXAMINED_CHANGES: usize = 10_000;
-/// Maximum number of conversations of subagents that are examined with it.
+/// Maximum number of conversations that are examined: the one to undo, and those of its subagents.
 const AGENTS: usize = 1_000;
 /// Upper bound of the nesting depth of calls.
 const MAX_DEPTH: usize = 64;
@@ -44,7 +44,7 @@ pub struct UndoConversationCommand {
     pub scope: Scope,
     /// Name of the tool that undoes the file changes of a call, whose id is its parameter `call`.
     pub undo: String,
-    /// Name of the tool that redoes them, with the same parameter.
+    /// Name of the tool that redoes the undone file changes of a call, with the same parameter.
     pub redo: String,
     /// `true` to undo the conversation even if some file changes cannot be undone.
     pub leaving_what_cannot_be: bool,
@@ -66,7 +66,7 @@ impl fmt::Debug for UndoConversationCommand {
 /// The result of undoing a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConversationUndoReport {
-    /// Number of events of the conversation now.
+    /// Number of stored events of the conversation now, including those that are undone.
     pub events: u64,
     /// The calls whose changes were undone, in the order of undoing.
     pub undone: Vec<ChangingCall>,
@@ -100,7 +100,7 @@ pub enum UndoConversationError {
     /// The principal has no conversation with this id.
     #[error("there is no conversation {0}")]
     NotFound(ConversationId),
-    /// The conversation is shorter.
+    /// The conversation has no event with the requested number.
     #[error("the conversation has {events} events, so it cannot be undone to event {to}")]
     NoSuchEvent {
         /// Number of the requested event.
@@ -108,7 +108,8 @@ pub enum UndoConversationError {
         /// Number of events of the conversation.
         events: u64,
     },
-    /// Some file changes cannot be undone.
+    /// Some file changes cannot be undone, or the command was cancelled. All changes undone so far were redone, except
+    /// those of `stuck`.
     #[error("{}", describe_failure(.left, .stuck))]
     Left {
         /// The calls whose changes cannot be undone.
@@ -116,7 +117,7 @@ pub enum UndoConversationError {
         /// The calls whose changes were undone and could not be redone. All other files are unchanged.
         stuck: Vec<ChangingCall>,
     },
-    /// The event could not be stored, so the file changes were redone.
+    /// The event that records the undoing could not be stored, so the file changes were redone.
     #[error("{source}{}", describe_stuck_calls(.stuck))]
     Append {
         /// The reason.
@@ -162,7 +163,8 @@ impl UndoConversationHandler {
         Self { ports }
     }
 
-    /// Undoes the file changes of the calls after the event, newest first, and then the events themselves.
+    /// Undoes the file changes of the calls after the event, newest first, and then records that all later events are
+    /// undone.
     ///
     /// Changes by commands are unknown, and remain. Events that were copied from another conversation leave their files
     /// unchanged.

@@ -65,14 +65,14 @@ impl fmt::Debug for ResourceWatchGuard {
 }
 
 impl ResourceWatchGuard {
-    /// Returns the name of its provider, whose notifications count.
+    /// Returns the name of the resource's provider. Only notifications of this provider concern the watch.
     pub fn provider(&self) -> &str {
         self.provider.name()
     }
 }
 
 impl WatchResourceHandler {
-    /// Creates a handler on the registry's resources and the call path of `calls`.
+    /// Creates a handler on the resources of `registry`. Each request takes the path of a call of `calls`.
     pub fn new(registry: Arc<ContextRegistry>, calls: Arc<ExecuteToolHandler>) -> Self {
         Self { registry, calls, watches: Arc::default() }
     }
@@ -178,7 +178,7 @@ impl Watches {
         Ok(watched)
     }
 
-    /// Unsubscribes at the provider if there is no watch any more.
+    /// Unsubscribes at the provider and removes the entry, if there is no watch of the resource any more.
     async fn settle(&self, key: &WatchKey, provider: &dyn ContextProvider) {
         let Some((_, turn)) = self.lock().by_key.get(key).cloned() else { return };
         let mut asked = turn.lock().await;

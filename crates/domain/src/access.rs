@@ -78,26 +78,28 @@ pub struct CommandAccess {
     pub whole: Arc<str>,
     /// This part as it was written, for users.
     pub text: Arc<str>,
-    /// Words without quotes, beginning with the program, after assignments and wrappers that change nothing: allow
-    /// rules are compared with them. Empty if the command is [opaque](ParseConfidence::Opaque).
+    /// Words of the command without quotes, from the program on: assignments and wrappers that change nothing are left
+    /// out. Allow rules are compared with them. Empty if the command is [opaque](ParseConfidence::Opaque).
     pub words: Arc<[Arc<str>]>,
-    /// Further readings as words, which deny and ask rules are compared with as well: after each wrapper, by the bare
-    /// name of the program, without the options before a subcommand.
+    /// Further readings of the words, with which deny and ask rules are compared as well: those after each wrapper,
+    /// with the bare name of the program, and without the options before a subcommand.
     pub readings: Arc<[Arc<[Arc<str>]>]>,
     /// Files that its words name and that it changes or reads itself, as far as that can be determined (`rm x`). An
     /// allow rule on the command covers them; deny and ask rules on paths catch them.
     pub operands: Arc<[Access]>,
-    /// Files that it opens and that every command may open, whatever the roots are (its private `/tmp`, devices, system
-    /// files readable by all), redirections included.
+    /// Files that the command opens, redirections included, and that no allow rule has to cover: its private `/tmp`,
+    /// devices, and system files readable by all.
     pub free: Arc<[Access]>,
-    /// `true` if its program only changes the files that it names.
+    /// `true` if the program of the command has no effect other than changing the files that it names.
     pub only_changes_files: bool,
     /// Degree to which it could be parsed.
     pub clarity: ParseConfidence,
-    /// Built-in rule that allows it if no deny rule, ask rule or mode applies.
+    /// Built-in rule for the command; `None` if there is none. [`allowing_rule`](Self::allowing_rule) decides if it
+    /// applies.
     #[cfg_attr(feature = "serde", serde(default))]
     pub built_in_rule: Option<BuiltInCommandRule>,
-    /// Extent of a rule with wildcards beyond this command; `None` where only a rule with the exact command is offered.
+    /// Numbers of leading words that a rule with wildcards must share with this command; `None` where only a rule with
+    /// the exact command is offered.
     #[cfg_attr(feature = "serde", serde(default))]
     pub widening: Option<RulePrefixLengths>,
 }
@@ -128,13 +130,14 @@ impl BuiltInCommandRule {
     }
 }
 
-/// Extent of a rule with wildcards beyond one command, in words at its beginning that the rule must contain.
+/// Numbers of leading words of a command in a rule with wildcards: the required minimum, and that of the offered rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct RulePrefixLengths {
     /// Minimum number of words with which a rule of the user must begin. At least 1.
     pub least: u8,
-    /// Number of words before the wildcard of the offered rule; `None` if only the exact command is offered.
+    /// Number of leading words before the wildcard of the rule that is offered to the user; `None` if only a rule with
+    /// the exact command is offered.
     pub offered: Option<u8>,
 }
 
@@ -154,7 +157,7 @@ pub enum ParseConfidence {
 }
 
 impl ParseConfidence {
-    /// Returns the reason why it is not plain; `None` if it is.
+    /// Returns the reason why the command is not plain; `None` if it is.
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Plain => None,
@@ -220,7 +223,7 @@ impl Access {
         }
     }
 
-    /// Returns the path, for accesses that have one.
+    /// Returns the path of a read or write access; `None` for every other access, also for commands that open files.
     pub fn path(&self) -> Option<&AccessPath> {
         match self {
             Self::ReadPath(path) | Self::WritePath(path) => Some(path),

@@ -26,13 +26,13 @@ use serde_json::{Map, Value};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Alias {
-    /// Other name.
+    /// Name by which the tool can also be called.
     pub name: &'static str,
     /// Tool system that the name comes from.
     pub dialect: Dialect,
     /// Conversion of its arguments, in steps.
     pub rewrites: &'static [Rewrite],
-    /// Dialect adapter of the tool there; `None` if only its names are supported.
+    /// Appearance of the tool in the dialect; `None` if only the names of the dialect are supported.
     pub adapter: Option<&'static DialectAdapter>,
 }
 
@@ -51,7 +51,7 @@ impl Alias {
         self.name == name && Some(self.dialect) == dialect
     }
 
-    /// Converts arguments with these names to canonical ones.
+    /// Converts arguments with the parameter names of the dialect to canonical ones, in place.
     ///
     /// # Errors
     /// `invalid_input` if one parameter is given by two names with different values, or a value does not satisfy a

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 pub enum ClientCapability {
     /// Shows forms to the user.
     Elicitation,
-    /// Sends the user to a page.
+    /// Asks the user to open a URL.
     UrlElicitation,
     /// Requests answers from its model.
     Sampling,
@@ -51,7 +51,7 @@ impl ClientCapability {
         }
     }
 
-    /// Returns its member in MCP's `ClientCapabilities`.
+    /// Returns the name of the member of MCP's `ClientCapabilities` that declares the capability.
     pub fn name(self) -> &'static str {
         match self {
             Self::Elicitation | Self::UrlElicitation => "elicitation",
@@ -60,7 +60,7 @@ impl ClientCapability {
         }
     }
 
-    /// Returns its declaration in MCP's `ClientCapabilities`.
+    /// Returns MCP's `ClientCapabilities` that declare this capability only.
     pub fn as_object(self) -> Map<String, Value> {
         let value = match self {
             Self::Elicitation | Self::Sampling | Self::Roots => json!({}),

@@ -10,11 +10,12 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use uri_template::UriTemplate;
 
-/// Name of reading resources and completing their URIs, in rules, hooks and tool selections.
+/// Name by which rules, hooks and tool selections refer to the reading of resources and the completion of their URIs.
 pub const READ_RESOURCE: &str = "read_resource";
-/// Name of getting prompts, in rules, hooks and tool selections.
+/// Name by which rules, hooks and tool selections refer to the getting of prompts and the completion of their
+/// arguments.
 pub const GET_PROMPT: &str = "get_prompt";
-/// Both names.
+/// Names that stand for requests other than tool calls: [`READ_RESOURCE`] and [`GET_PROMPT`].
 pub const RULE_NAMES: [&str; 2] = [READ_RESOURCE, GET_PROMPT];
 
 /// Content that can be read by its URI: `Resource` of MCP, as received.
@@ -54,7 +55,7 @@ pub struct ContextCatalogue {
     pub prompts: Vec<Prompt>,
 }
 
-/// Definition without a required member.
+/// Reason why a definition of a resource, a template or a prompt is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidContextDefinition {
     /// The member is missing, is not a text, or is empty.
@@ -69,7 +70,7 @@ impl Resource {
     /// Creates a resource with this definition.
     ///
     /// # Errors
-    /// [`InvalidContextDefinition`] without `uri` and `name`.
+    /// [`InvalidContextDefinition`] if `uri` or `name` is missing or empty.
     pub fn new(definition: Map<String, Value>) -> Result<Self, InvalidContextDefinition> {
         demand(&definition, &["uri", "name"])?;
         Ok(Self(Arc::new(definition)))
@@ -98,14 +99,14 @@ impl ResourceTemplate {
     /// Creates a template with this definition.
     ///
     /// # Errors
-    /// [`InvalidContextDefinition`] without `uriTemplate` and `name`, or if the template is invalid.
+    /// [`InvalidContextDefinition`] if `uriTemplate` or `name` is missing or empty, or if the template is invalid.
     pub fn new(definition: Map<String, Value>) -> Result<Self, InvalidContextDefinition> {
         demand(&definition, &["uriTemplate", "name"])?;
         let template = UriTemplate::parse(text(&definition, "uriTemplate"))?;
         Ok(Self { definition: Arc::new(definition), template })
     }
 
-    /// Returns the family with another template.
+    /// Returns a copy of the resource template with this URI template.
     ///
     /// # Errors
     /// [`InvalidContextDefinition`] if the template is invalid.

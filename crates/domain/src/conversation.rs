@@ -41,7 +41,7 @@ pub struct Conversation {
 /// Delegation of work to an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delegation {
-    /// Session of the delegation; the session of an agent is its conversation.
+    /// Id of the session in which the work was delegated, not of the session of the agent.
     pub session: Arc<str>,
     /// Call that delegated the work.
     pub call: CallId,

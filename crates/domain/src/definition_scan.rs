@@ -47,8 +47,8 @@ impl fmt::Display for ScanFinding {
     }
 }
 
-/// Scans the texts of a definition, and compares the name of a tool with those of other providers' tools. Hard findings
-/// come first.
+/// Scans the texts of a definition, and compares the name of a tool with those of other providers' tools. Returns one
+/// finding of each kind, hard ones first; none for [`ItemKind::Launch`].
 ///
 /// ```
 /// use serde_json::json;

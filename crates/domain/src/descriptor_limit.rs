@@ -2,7 +2,7 @@
 
 use std::{error::Error, io};
 
-/// Error numbers that Linux and the BSDs share: `EMFILE` and `ENFILE`.
+/// Error number of the limit of the process (`EMFILE`) on Linux and the BSDs; [`SYSTEM`] is `ENFILE`.
 const PROCESS: i32 = 24;
 const SYSTEM: i32 = 23;
 
@@ -41,7 +41,7 @@ impl DescriptorLimitError {
             .find_map(|cause| Self::of(cause.downcast_ref::<io::Error>()?))
     }
 
-    /// Returns what to do about it, as a sentence.
+    /// Returns advice for the user on the reached limit, as a sentence.
     pub fn suggestion(self) -> &'static str {
         match self {
             Self::Process => {

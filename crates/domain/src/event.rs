@@ -137,7 +137,7 @@ pub enum EventKind {
         conversation: Option<ConversationId>,
         /// Model, by its name in the configuration.
         model: String,
-        /// Tokens of the answer.
+        /// Tokens of the request and of the answer to it.
         usage: Usage,
         /// Cost in US dollars, if prices are known.
         cost: Option<f64>,
@@ -160,7 +160,7 @@ pub enum EventKind {
         /// Complete new plan.
         todos: TodoList,
     },
-    /// Work began that may outlive its call.
+    /// A background task began, which may outlive its call.
     TaskStarted {
         /// Id of the task.
         task: String,
@@ -171,7 +171,7 @@ pub enum EventKind {
     TaskOutput {
         /// Id of the task.
         task: String,
-        /// Number of bytes that were written since the last such event.
+        /// Number of bytes that were written since the previous event of this kind.
         bytes: u64,
     },
     /// A task ended.
@@ -185,7 +185,7 @@ pub enum EventKind {
     McpServerState {
         /// Name of the server or provider.
         server: String,
-        /// State as one word.
+        /// State as a short text, such as `ready` or `needs authorization`.
         state: &'static str,
     },
     /// The set of tools changed.
@@ -284,7 +284,7 @@ impl EventKind {
         }
     }
 
-    /// Replaces the texts for users. Names, ids, paths and arguments remain.
+    /// Replaces each text for users by the result of `change`. Names, ids, paths and arguments remain.
     #[must_use]
     pub fn with_texts(self, change: impl Fn(String) -> String) -> Self {
         match self {

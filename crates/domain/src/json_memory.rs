@@ -5,12 +5,11 @@
 
 use serde_json::Value;
 
-/// Maximum memory of the values of one text, in bytes. Together with the largest message, this is four times the
-/// message.
+/// Maximum memory of the values of one JSON text, in bytes: three times the maximum size of a message.
 const MAX_VALUE_BYTES: usize = 48 << 20;
 
 const VALUE: usize = size_of::<Value>();
-/// Memory of a member of an object: its name, hash and index entry beside the value.
+/// Memory of a member of an object, in bytes: its value, name, hash and index entry.
 const MEMBER: usize = VALUE + size_of::<String>() + 16;
 /// Initial capacity of lists and objects.
 const AT_ONCE: usize = 4;
@@ -21,13 +20,13 @@ const ALLOCATION: usize = 16;
 /// parsed as values in place of the object.
 const RAW_VALUE: &str = "$serde_json::private::RawValue";
 
-/// Returns `true` if the values of a JSON text exceed the limit, or cannot be counted because the text [hides
-/// some](hides_values). A text that is not JSON is measured by the characters it contains.
+/// Returns `true` if the values of a JSON text need more than 48 MiB of memory, or cannot be counted because the text
+/// [hides some](hides_values). A text that is not JSON is measured by the characters it contains.
 pub fn has_too_many_values(json: &[u8]) -> bool {
     has_too_much_memory(json) || hides_values(json)
 }
 
-/// Returns `true` if the values of a JSON text that [hides none](hides_values) exceed the limit.
+/// Returns `true` if the values of a JSON text that [hides none](hides_values) need more than 48 MiB of memory.
 pub fn has_too_much_memory(json: &[u8]) -> bool {
     // The value with the most memory for each byte of its text is an object with one nameless member.
     json.len() > MAX_VALUE_BYTES / (AT_ONCE * MEMBER) && memory(json) > MAX_VALUE_BYTES
@@ -55,7 +54,8 @@ pub fn hides_values(json: &[u8]) -> bool {
     false
 }
 
-/// Returns the memory of the values beside the bytes of their texts.
+/// Returns an upper estimate of the memory that the values of a JSON text need, in bytes, without the bytes of their
+/// strings.
 pub fn memory(json: &[u8]) -> usize {
     let mut memory = VALUE;
     let mut in_object = Vec::new();
@@ -85,7 +85,8 @@ pub fn memory(json: &[u8]) -> usize {
     memory
 }
 
-/// Returns the position after the closing quote.
+/// Returns the position after the closing quote of the string that contains the position `at`. If the quote is missing,
+/// returns a position at or after the end.
 fn after_string(json: &[u8], mut at: usize) -> usize {
     while let Some(byte) = json.get(at) {
         match byte {

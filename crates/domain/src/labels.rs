@@ -83,7 +83,8 @@ impl Labels {
         left_out
     }
 
-    /// Returns the labels with other values, which are cut to their maximum length.
+    /// Returns the labels with the values that `value` returns for each name and old value, cut to their maximum
+    /// length.
     #[must_use]
     pub fn map(&self, value: impl Fn(&str, &str) -> String) -> Self {
         let mapped = self.0.iter().map(|(name, old)| {

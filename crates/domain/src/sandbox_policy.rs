@@ -114,7 +114,7 @@ pub struct SandboxLimits {
     pub memory_bytes: u64,
     /// Maximum number of processes in the tree.
     pub processes: u32,
-    /// Size of the largest file that it may write, in bytes.
+    /// Maximum size of a file that the run may write, in bytes.
     pub file_bytes: u64,
 }
 

@@ -89,7 +89,8 @@ impl Scope {
         self.windows().filter_map(|view| Some((view, view.content.as_ref()?)))
     }
 
-    /// Returns the name of the tool that the scope shows under this name.
+    /// Returns the own name of the tool that the scope shows as `name`; `name` itself if no view gives a tool this
+    /// name.
     pub fn tool_named<'a>(&'a self, name: &'a str) -> &'a str {
         self.contents().find_map(|(_, content)| content.tool_named(name)).unwrap_or(name)
     }
@@ -135,7 +136,7 @@ impl View {
         Arc::new(Self { name: name.into(), policy, within: None, is_run: true, content: None })
     }
 
-    /// Nests the view in another one.
+    /// Returns a copy of the view that is nested in `outer`, and in the views in which it is nested already.
     fn inside(&self, outer: &Arc<Self>) -> Arc<Self> {
         let within = match &self.within {
             None => outer.clone(),

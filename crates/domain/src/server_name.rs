@@ -19,7 +19,7 @@ impl ServerName {
     /// Parses a server name.
     ///
     /// # Errors
-    /// [`InvalidServerName`] if the text violates the rule above.
+    /// [`InvalidServerName`] if the text violates the rule of [`ServerName`].
     pub fn parse(text: &str) -> Result<Self, InvalidServerName> {
         let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
         let good = text.len() <= 32

@@ -102,7 +102,7 @@ impl Session {
         }
     }
 
-    /// Records that the last call ended.
+    /// Sets the state to [`SessionState::Closed`], because the last running call has ended.
     pub fn closed(&mut self) {
         self.state = SessionState::Closed;
     }

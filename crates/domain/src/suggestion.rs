@@ -57,11 +57,11 @@ pub enum Suggestion {
         /// State of the server, as a clause.
         reason: String,
     },
-    /// The tools are listed.
+    /// The user can choose a tool from the list of tools.
     ListTools,
-    /// The resources and their templates are listed.
+    /// The user can choose a resource from the lists of resources and templates.
     ListResources,
-    /// The prompts are listed.
+    /// The user can choose a prompt from the list of prompts.
     ListPrompts,
 }
 
@@ -87,7 +87,7 @@ impl Suggestion {
 
 /// Formats suggestions for the users of one interface.
 pub trait SuggestionFormatter: Send + Sync + fmt::Debug {
-    /// Returns the suggestion as sentences; `None` if this interface has no such change.
+    /// Returns the suggestion as sentences; `None` if users of this interface cannot make the change.
     fn format(&self, suggestion: &Suggestion) -> Option<String>;
 }
 

@@ -60,12 +60,13 @@ pub fn takes_tasks(client: &ClientProfile) -> bool {
     !is_legacy && declared.is_some_and(Value::is_object)
 }
 
-/// Returns the `ClientCapabilities` or `ServerCapabilities` of MCP that declare only the extension.
+/// Returns MCP's `ClientCapabilities` or `ServerCapabilities` that declare only the extension [`TASKS`].
 pub fn tasks_declared() -> Map<String, Value> {
     Map::from_iter([("extensions".to_owned(), json!({TASKS: {}}))])
 }
 
-/// Returns the client without the extension, for calls that it does not make itself: their caller waits for results.
+/// Returns the client without the capability for [`TASKS`], for calls that it does not make itself: their caller waits
+/// for results.
 pub fn without_tasks(client: &Arc<ClientProfile>) -> Arc<ClientProfile> {
     if !takes_tasks(client) {
         return client.clone();

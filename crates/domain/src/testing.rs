@@ -64,7 +64,8 @@ mod signal;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Ignores a poisoned lock: a test that panicked while it held the lock has failed already, and the others continue.
+/// Locks the mutex, even if it is poisoned: a test that panicked while it held the lock has failed already, and the
+/// others continue.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

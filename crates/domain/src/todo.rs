@@ -45,7 +45,7 @@ pub enum TodoPriority {
     High,
 }
 
-/// Plan, in the order of its author.
+/// Plan of an agent: its steps, in the order in which the agent wrote them.
 ///
 /// ```
 /// use toolstead_domain::todo::{Todo, TodoList, TodoPriority, TodoStatus};

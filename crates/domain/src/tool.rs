@@ -16,10 +16,10 @@ use definition::Definition;
 use serde_json::{Map, Value};
 use std::{borrow::Cow, sync::Arc};
 
-/// Provider whose tools may have the source [`ToolSource::BuiltIn`], and the label of that source.
+/// Name of the provider whose tools may have the source [`ToolSource::BuiltIn`], and label of that source.
 pub const BUILT_IN: &str = "built-in";
 
-/// Provider of Toolstead's own tools that call other tools. No server can have this name.
+/// Name of the provider of Toolstead's own tools that call other tools. No server can have this name.
 pub const ORCHESTRATION: &str = "built-in (orchestration)";
 
 /// Tool: the MCP definition as a JSON object, and what Toolstead adds to it.
@@ -235,7 +235,8 @@ impl Tool {
         &self.name
     }
 
-    /// Returns the tool's own name, under whatever name it is shown.
+    /// Returns the name of a built-in tool itself, even if a dialect or view shows it under another name. For any other
+    /// tool, returns the name under which it is shown.
     pub fn own_name(&self) -> &ToolName {
         match &self.source {
             ToolSource::BuiltIn => &self.rule_name,
@@ -261,15 +262,16 @@ impl Tool {
         }
     }
 
-    /// Returns the tool as a dialect shows it: once for each of its adapters there, in their order; `None` if it has
-    /// none.
+    /// Returns the tool as a dialect shows it: once for each of its adapters in this dialect, in their order; `None` if
+    /// it has no adapter in it.
     pub fn shown_in(&self, dialect: Dialect) -> Option<Vec<Self>> {
         let of_dialect = self.aliases.iter().filter(|alias| alias.dialect == dialect);
         let shown: Vec<Self> = of_dialect.filter_map(|alias| self.adapt(alias.name, alias.adapter?)).collect();
         (!shown.is_empty()).then_some(shown)
     }
 
-    /// Returns the tool with the name and the adapter of an alias. Rules still match it by its own name.
+    /// Returns the tool with the name and the adapter of an alias; `None` if the name or the adapter's definition is
+    /// unusable. Rules still match the tool by its own name.
     fn adapt(&self, name: &str, adapter: &DialectAdapter) -> Option<Self> {
         let name = ToolName::parse(name).ok()?;
         let adapted = adapter.definition()?;
@@ -382,7 +384,8 @@ impl Tool {
         DefinitionPart::ALL.into_iter().filter(differs).collect()
     }
 
-    /// Assigns the tool to the provider with this name, unless its source is already something other than built-in.
+    /// Returns the tool with the embedding application's provider of this name as its source. Tools whose source is not
+    /// built-in, and tools of Toolstead's own providers, are returned unchanged.
     #[must_use]
     pub fn owned_by(self, provider: &str) -> Self {
         if self.source != ToolSource::BuiltIn || provider == BUILT_IN || provider == ORCHESTRATION {
@@ -418,7 +421,8 @@ impl Tool {
         &self.rule_name
     }
 
-    /// Returns the MCP server of the tool, or the provider that the embedding application registered.
+    /// Returns the MCP server of the tool, or the provider that the embedding application registered; `None` for a
+    /// built-in tool.
     pub fn server(&self) -> Option<&ServerName> {
         match &self.source {
             ToolSource::McpServer { server, .. } | ToolSource::Embedded(server) => Some(server),
@@ -440,8 +444,8 @@ impl Tool {
         self
     }
 
-    /// Returns the other names of a server's tool: `{server}__{tool}`, `mcp_{server}_{tool}` and, if the name alone
-    /// identifies the tool, `mcp_{tool}`.
+    /// Returns the other names of a server's tool: `{server}__{tool}`, `mcp_{server}_{tool}` and `mcp_{tool}`, which
+    /// may also be that of another server's tool. Returns `None` for a tool of no server.
     pub fn upstream_aliases(&self) -> Option<[String; 3]> {
         let ToolSource::McpServer { server, tool } = &self.source else { return None };
         Some([format!("{server}__{tool}"), format!("mcp_{server}_{tool}"), format!("mcp_{tool}")])

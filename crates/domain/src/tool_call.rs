@@ -21,7 +21,7 @@ impl std::fmt::Display for CallId {
 pub struct ToolCall {
     /// Id of the call, used from the first log line to the audit record.
     pub id: CallId,
-    /// Principal on whose behalf it is made.
+    /// Principal on whose behalf the call is made.
     pub principal: Principal,
     /// Id of the session of the call.
     pub session: Arc<str>,

@@ -256,11 +256,11 @@ pub struct RecordedDecision {
 pub enum ExecutionOutcome {
     /// The call is running.
     Running,
-    /// The tool succeeded.
+    /// The tool succeeded, or the call continues as a task.
     Succeeded,
     /// The tool failed, or answered with `isError`.
     Failed(ErrorKind, String),
-    /// The call never ran: unknown tool, invalid arguments, or no permission.
+    /// The call never ran, for example because of an unknown tool, invalid arguments, a missing permission or a limit.
     Refused(ErrorKind, String),
     /// The call was cancelled, exceeded its deadline, or the runtime shut down.
     Cancelled(CancelReason),
@@ -361,7 +361,8 @@ impl ExecutionOutcome {
         }
     }
 
-    /// Returns the kind of the error, if there is one.
+    /// Returns the kind of the error; for a cancelled call, `Timeout` or `Cancelled`. `None` if the outcome is no
+    /// error.
     pub fn error_kind(&self) -> Option<ErrorKind> {
         match self {
             Self::Failed(kind, _) | Self::Refused(kind, _) => Some(*kind),

@@ -89,7 +89,8 @@ impl ToolFailure {
         self
     }
 
-    /// Adds the change by which users make the call possible. Without another next step, the model reads whom to ask.
+    /// Adds the change by which users make the call possible. If the failure has no next step,
+    /// [`Suggestion::for_model`] becomes its next step.
     #[must_use]
     pub fn suggest(mut self, suggestion: Suggestion) -> Self {
         self.next.get_or_insert_with(|| suggestion.for_model().to_owned());
@@ -125,7 +126,8 @@ impl ToolFailure {
         self
     }
 
-    /// Reports exhausted file descriptors and the next step, if `limit` was reached.
+    /// Turns the failure into one of exhausted file descriptors: with the kind `RateLimited`, the limit in the message
+    /// and the next step of `limit`. `None` changes nothing.
     #[must_use]
     pub fn of_descriptors(self, limit: Option<DescriptorLimitError>) -> Self {
         match limit {
@@ -153,7 +155,8 @@ impl ToolFailure {
         }
     }
 
-    /// Returns the suggestion as the interface formats it.
+    /// Returns the suggestion as the interface formats it; `None` if there is no suggestion or the interface shows
+    /// none.
     pub fn formatted_suggestion(&self, formatter: &dyn SuggestionFormatter) -> Option<String> {
         self.formatted(formatter).map(|(_, formatted)| formatted)
     }

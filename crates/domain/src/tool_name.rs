@@ -49,8 +49,8 @@ impl ToolName {
         Self(Self::fit(&prefix, tool).into())
     }
 
-    /// Returns the name of an upstream tool that is advertised unchanged (`names = "plain"`), as far as the rule
-    /// allows.
+    /// Returns the name of an upstream tool that is advertised unchanged (`names = "plain"`). A name that violates the
+    /// rule of MCP is changed, and ends in a hash of the original.
     pub fn for_plain_upstream(tool: &str) -> Self {
         Self::parse(tool).unwrap_or_else(|_| Self(Self::fit("", tool).into()))
     }

@@ -204,12 +204,13 @@ impl ToolResult {
         self
     }
 
-    /// Returns the content blocks. Built-in tools always have at least one.
+    /// Returns the content blocks. Results of built-in tools always have at least one; those of MCP servers may have
+    /// none.
     pub fn content(&self) -> &[Value] {
         self.as_object().get("content").and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the content blocks for changes.
+    /// Returns the content blocks for changes; `None` if the result has no `content`.
     pub fn content_mut(&mut self) -> Option<&mut Vec<Value>> {
         self.object_mut().get_mut("content").and_then(Value::as_array_mut)
     }
@@ -230,7 +231,8 @@ impl ToolResult {
         self.output_blocks.0 = self.output_blocks.0.map(|said| said.min(blocks));
     }
 
-    /// Returns `true` if the result contains the output of its tool, as opposed to a replacement.
+    /// Returns `true` if the output of the tool was marked by [`mark_tool_output`](Self::mark_tool_output) or set by
+    /// [`said_as`](Self::said_as); `false` for a result that replaces it.
     pub fn is_tool_output(&self) -> bool {
         self.output_blocks.0.is_some()
     }
@@ -242,17 +244,19 @@ impl ToolResult {
         blocks.split_at(self.output_blocks.0.unwrap_or(blocks.len()).min(blocks.len()))
     }
 
-    /// Returns the output blocks of the tool.
+    /// Returns the output blocks of the tool; all blocks if its output was not marked.
     pub fn said_blocks(&self) -> &[Value] {
         self.said_and_added().0
     }
 
-    /// Returns the output text of the tool.
+    /// Returns the texts of the output blocks of the tool, joined by line breaks; of all blocks if its output was not
+    /// marked.
     pub fn tool_text(&self) -> String {
         joined(self.said_and_added().0)
     }
 
-    /// Replaces the output of the tool by these texts, as an error or a success, and with other structured content.
+    /// Replaces the output blocks of the tool by these texts, as an error or a success, and the structured content by
+    /// `structured`; `None` removes it. Blocks that were added to the output stay.
     #[must_use]
     pub fn said_as(mut self, texts: Vec<String>, is_error: bool, structured: Option<Value>) -> Self {
         let count = texts.len();

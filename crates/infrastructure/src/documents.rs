@@ -48,7 +48,7 @@ struct Document {
     parts: Vec<DocumentPart>,
     /// Number of parts of the whole document.
     total_parts: u64,
-    /// Notes for the reader, each a sentence without a full stop.
+    /// Notes for the model, each a sentence without a full stop.
     notes: Vec<String>,
 }
 
@@ -79,7 +79,7 @@ struct DocumentPart {
 }
 
 impl DocumentKind {
-    /// Returns the name of its parts; `None` if it has none.
+    /// Returns the noun for one part of a document of this kind; `None` if it has no parts.
     fn part_noun(self) -> Option<&'static str> {
         match self {
             Self::Pdf => Some("page"),
@@ -107,7 +107,8 @@ impl Document {
         Self { kind, title: None, parts: Vec::new(), total_parts, notes: Vec::new() }
     }
 
-    /// Adds a part, as much of it as fits.
+    /// Adds a part, without control characters. Cuts its text where the document would exceed [`MAX_TEXT_BYTES`], and
+    /// adds a note about the cut.
     fn push(&mut self, number: u64, label: impl Into<String>, text: &str) {
         let used: usize = self.parts.iter().map(|part| part.text.len()).sum();
         let room = text.floor_char_boundary(MAX_TEXT_BYTES.saturating_sub(used));
@@ -144,7 +145,8 @@ enum DocumentReply {
     Refused(DocumentError),
 }
 
-/// Reads a document: the work of the child process. Takes the bytes of a document and returns a [`DocumentReply`] as JSON.
+/// Reads a document, as the work of the child process: parses the request `order` and the bytes of the document, and
+/// returns a [`DocumentReply`] as JSON.
 pub(crate) fn answer(order: &str, input: &mut dyn Read) -> Vec<u8> {
     let reply = match serde_json::from_str::<DocumentParseOptions>(order) {
         Ok(order) => catch_unwind(AssertUnwindSafe(|| parsed(&order, input)))

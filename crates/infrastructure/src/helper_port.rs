@@ -94,7 +94,7 @@ pub enum HelperError {
     /// The process did not start, or is not a helper.
     #[error("the helper did not start: {0}")]
     NotStarted(String),
-    /// The helper used up its processor time, in seconds.
+    /// The helper used up its processor time. The value is the limit in seconds.
     #[error("the helper used more than {} of processor time", counted_seconds(*.0))]
     OutOfProcessorTime(u64),
     /// The helper did not answer before the backstop or the end of the call.
@@ -103,7 +103,7 @@ pub enum HelperError {
     /// The helper reached its memory limit.
     #[error("the helper ran out of memory")]
     OutOfMemory,
-    /// The answer is longer than its limit.
+    /// The answer is longer than the limit. The value is the limit in bytes.
     #[error("the answer of the helper is larger than {0} bytes")]
     AnswerTooLarge(u64),
     /// The helper ended before it answered.

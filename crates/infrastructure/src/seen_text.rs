@@ -22,8 +22,7 @@ const FLAGS: [&str; 3] = [
     "\u{1f3f4}\u{e0067}\u{e0062}\u{e0077}\u{e006c}\u{e0073}\u{e007f}",
 ];
 
-/// Foreign text without [invisible](toolstead_domain::invisible_characters::is_invisible) characters, except for those that the text
-/// around them needs.
+/// Foreign text without [invisible](is_invisible) characters, except for those that the text around them needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VisibleText {
     /// The remaining text.

@@ -28,7 +28,7 @@ pub fn analyse(text: &str, folder: &Path) -> Analysis {
     analyse_inner(text, WorkingFolders::start(folder), AnalysisBudget::default())
 }
 
-/// Returns the accesses of these bytes. Bytes that are not UTF-8 are opaque.
+/// Returns the accesses of a text that bash runs in this folder. A text that is not UTF-8 is opaque.
 pub fn analyse_bytes(text: &[u8], folder: &Path) -> Analysis {
     match std::str::from_utf8(text) {
         Ok(text) => analyse(text, folder),

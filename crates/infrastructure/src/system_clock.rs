@@ -3,7 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 use toolstead_domain::{Clock, Timestamp};
 
-/// Reads the clock of the system.
+/// Clock of the system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 

@@ -12,7 +12,8 @@ pub trait UserProgramPort: fmt::Debug + Send + Sync {
     /// Runs a program without input and returns its standard output as text. No shell is involved. Dropping the future
     /// ends the program and all processes that it started.
     ///
-    /// # Errors [`UserProgramError`]. It contains no output of the program.
+    /// # Errors
+    /// [`UserProgramError`]. It contains no output of the program.
     async fn output(&self, program: &str, arguments: &[String], timeout: Duration) -> Result<String, UserProgramError>;
 }
 

@@ -58,7 +58,7 @@ impl Default for AgentParts {
 pub struct AgentDefaults {
     /// Configured settings.
     pub settings: AgentSettings,
-    /// Base for the rules of an embedding application.
+    /// Context in which rules of an embedding application are parsed.
     pub rules: PatternContext,
     /// Tools of the embedding application; `None` if none can be added.
     pub program_tools: Option<Arc<ProgramTools>>,
@@ -116,13 +116,14 @@ impl ports::models::Models for AgentModels {
 }
 
 impl AgentDefaults {
-    /// Returns the point at which a conversation is compacted.
+    /// Returns the share of the context window at which a conversation is compacted. With a setting of 0, that happens
+    /// only after the model refuses the conversation as too long.
     pub fn compaction(&self) -> CompactionThreshold {
         CompactionThreshold { at: Some(self.settings.compact_at).filter(|at| *at > 0.0) }
     }
 
     /// Returns the instructions of a run: the given ones, or else the configured or built-in ones. The description of
-    /// the surroundings follows them.
+    /// the surroundings is not included; it follows them later.
     pub fn system(&self, given: Option<String>) -> String {
         given.or_else(|| self.settings.prompt.clone()).unwrap_or_else(|| {
             "You are an agent that works with tools for the person who wrote the prompt. Look before you change \

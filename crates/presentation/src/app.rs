@@ -107,7 +107,8 @@ pub struct AppParts {
     pub deferral: ToolDeferral,
     /// Parts for agents.
     pub agents: AgentParts,
-    /// Versions of the definitions of servers; `None`: everything is served as it is offered.
+    /// Store of the definitions that MCP servers offer, with their versions; `None`: everything is served as it is
+    /// offered.
     pub definitions: Option<Arc<dyn DefinitionStore>>,
 }
 

@@ -49,7 +49,7 @@ pub(crate) struct ApprovalQuestionPart {
     pub(crate) what: String,
     /// Reason why approval is needed.
     pub(crate) why: String,
-    /// Subject of an approval that is valid for longer than once.
+    /// Subject of an approval that is valid for longer than once; `None` if there is only the scope "once".
     pub(crate) covers: Option<String>,
     /// Scopes that can be approved. Only "once" if the part is not shown in full, and none before a definition that is
     /// too long for the question was read.
@@ -57,8 +57,8 @@ pub(crate) struct ApprovalQuestionPart {
 }
 
 impl ApprovalQuestion {
-    /// Returns the text; `None` if there are more parts than an approver can review. If a change is truncated, each
-    /// part can be approved only once.
+    /// Returns the text; `None` if there are no parts, or more than an approver can review. If a change is truncated,
+    /// each part can be approved only once.
     pub(crate) fn of(request: &ApprovalRequest<'_>) -> Option<Self> {
         Self::build(request, false)
     }
@@ -150,8 +150,8 @@ pub(crate) fn common_scopes(rows: &[ApprovalQuestionPart]) -> Vec<ApprovalScope>
     ApprovalScope::ALL.iter().copied().filter(is_common).collect()
 }
 
-/// Returns the list of commands that the scope "commands that only read" allows. Removes the scope if a part is not
-/// shown in full.
+/// Returns a line with the commands that the scope "commands that only read" allows. If a part does not offer the
+/// scope, it removes the scope from all parts and returns `None`.
 fn read_only_commands(rows: &mut [ApprovalQuestionPart]) -> Option<String> {
     if !common_scopes(rows).contains(&ApprovalScope::ReadOnlyCommands) {
         rows.iter_mut().for_each(|row| row.scopes.retain(|scope| *scope != ApprovalScope::ReadOnlyCommands));
@@ -324,7 +324,8 @@ struct QuotedText {
     is_complete: bool,
 }
 
-/// Returns the text in one line between backticks. Backslashes only occur in escapes, so none can be forged.
+/// Returns the first `characters` of the text in one line between backticks, and a note if there are more. Backslashes
+/// only occur in escapes, so none can be forged.
 fn quote(text: &str, characters: usize) -> QuotedText {
     let mut shown = String::from("`");
     let mut rest = text.chars().peekable();

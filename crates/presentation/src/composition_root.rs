@@ -201,7 +201,8 @@ impl RunningApp {
         self.tasks.has_detached()
     }
 
-    /// Waits until these tasks have ended and are recorded. Dropping the future has no effect on them.
+    /// Waits until all tasks that outlive their calls have ended and are recorded. Dropping the future has no effect on
+    /// them.
     pub async fn wait_for_tasks(&self) {
         self.tasks.wait_for_detached().await;
     }

@@ -104,7 +104,7 @@ pub struct Config {
     pub limits: LimitSettings,
     /// Limits of the file tools.
     pub file_limits: FileLimits,
-    /// Location of the stores.
+    /// Database of the audit log, outputs and other stored data.
     pub database: DatabaseSettings,
     /// Settings of the audit log.
     pub audit: AuditSettings,
@@ -260,7 +260,8 @@ impl Config {
         self.permissions.rules.iter().chain(self.views.iter().flat_map(|view| &view.rules))
     }
 
-    /// Returns the path of the user's own configuration file.
+    /// Returns the path of the user's own configuration file, for a message; the words `a configuration file` if its
+    /// folder is unknown.
     fn user_file(&self) -> String {
         let folder = self.folders.config.as_ref().map(|folder| folder.join("config.toml"));
         folder.map_or("a configuration file".into(), |file| file.display().to_string())
@@ -318,7 +319,7 @@ impl Config {
         }
     }
 
-    /// Returns the longest time that any enabled server may take to list its tools.
+    /// Returns the longest time that any enabled server may take to start and list its tools; 0 if there is none.
     pub fn connect_timeout(&self) -> Duration {
         let enabled = self.mcp_servers.iter().filter(|server| !server.disabled);
         enabled.map(|server| server.connect_timeout).max().unwrap_or_default()

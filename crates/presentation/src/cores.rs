@@ -19,7 +19,7 @@ pub struct RuntimePool(Arc<ProcessorRuntimes>);
 #[derive(Debug)]
 struct ProcessorRuntimes {
     cores: Vec<CoreRuntime>,
-    /// Number of assigned upstream servers.
+    /// Number of upstream servers that were assigned so far, which determines the next runtime.
     assigned: AtomicUsize,
 }
 
@@ -29,7 +29,7 @@ struct CoreRuntime {
     connections: AtomicUsize,
 }
 
-/// The runtime of one connection. Dropping it decrements the number of connections there.
+/// The runtime of one connection. Dropping it decrements the runtime's number of connections.
 #[derive(Debug)]
 pub(crate) struct ConnectionRuntimeAssignment {
     cores: RuntimePool,
@@ -37,7 +37,7 @@ pub(crate) struct ConnectionRuntimeAssignment {
 }
 
 impl RuntimePool {
-    /// Creates the cores from the handles of these runtimes, of which there is at least one.
+    /// Creates a pool of these runtimes, of which there is at least one.
     pub(crate) fn new(runtimes: impl IntoIterator<Item = Handle>) -> Self {
         let cores =
             runtimes.into_iter().map(|runtime| CoreRuntime { runtime, connections: AtomicUsize::new(0) }).collect();

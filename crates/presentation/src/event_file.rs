@@ -59,7 +59,7 @@ impl EventLineWriter {
         Ok(Self { stop, writing })
     }
 
-    /// Writes the events that occurred until now, and stops.
+    /// Writes the events that occurred until now, and stops. Gives up with a warning after 2 seconds.
     pub async fn finish(self) {
         self.stop.cancel();
         if timeout(LAST_EVENTS, self.writing).await.is_err() {

@@ -35,7 +35,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::sync::OnceCell;
 use toolstead_domain::{Scope, ToolSelection, View, ViewContent};
 
-/// The core. Answers single requests of either protocol generation by means of the use cases.
+/// Core of the MCP server. Answers single requests of either protocol generation by means of the use cases.
 #[derive(Debug)]
 struct McpServer {
     app: App,
@@ -68,7 +68,7 @@ impl McpServer {
         Self { view, ..self }
     }
 
-    /// Returns the scope in the view of the server.
+    /// Returns the scope narrowed to the view that the server serves; unchanged if it serves none.
     fn in_view(&self, scope: Scope) -> Scope {
         match &self.view {
             Some(view) => scope.narrowed_to(view.clone()),
@@ -86,7 +86,8 @@ impl McpServer {
         self.settled.get_or_init(|| self.app.registry.settled(self.first_list_waits)).await;
     }
 
-    /// Waits in the same way for their resources and prompts.
+    /// Waits, the first time, until all providers have listed their resources and prompts or the maximum time has
+    /// passed.
     async fn settle_context(&self) {
         self.context_settled.get_or_init(|| self.app.context.settled(self.first_list_waits)).await;
     }

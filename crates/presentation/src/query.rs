@@ -29,7 +29,7 @@ use toolstead_domain::{
 use toolstead_infrastructure::builtin::ToolGroup;
 use uuid::Uuid;
 
-/// Maximum time for a named server to list its tools.
+/// Maximum time to wait before a run until the servers of the application have listed their tools.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Request to run an agent. Everything but the prompt has a default.
@@ -229,7 +229,7 @@ impl AgentQuery {
         Ok(run)
     }
 
-    /// Returns the selection of the named tools.
+    /// Returns the selection of the tools that these rules name, and of all tools of the servers.
     fn selection(&self, rules: &[String]) -> ToolSelection {
         let of_rules = rules.iter().map(|rule| rule.split('(').next().unwrap_or(rule).trim().to_owned());
         let of_servers = self.servers.iter().map(|server| format!("mcp__{}__*", server.name()));
@@ -300,7 +300,7 @@ impl AgentQueryRun {
         self.conversation
     }
 
-    /// Returns the next event; `None` after [`AgentEvent::Ended`].
+    /// Returns the next event; `None` after [`AgentEvent::Ended`]. Removes the servers of the run once it has ended.
     pub async fn next(&mut self) -> Option<AgentEvent> {
         let event = match &mut self.run {
             Some(run) => run.next().await,

@@ -6,7 +6,7 @@ use std::{env, fs, io, num::NonZero, ops::Range, path::Path, pin::pin, process::
 use tokio::runtime::{Builder, Runtime};
 use toolstead_infrastructure::helper::end_helpers;
 
-/// Time for blocking threads to finish. A thread that reads from a terminal never finishes.
+/// Maximum time for blocking threads to finish. A thread that reads from a terminal never finishes.
 const LAST_WORK: Duration = Duration::from_millis(200);
 
 /// Time after which memory that only the start used is returned to the system.
@@ -21,7 +21,7 @@ const LOOKS_AT_A_PEAK: u32 = 15;
 
 /// Maximum number of threads for blocking work, which the runtimes of the connections share.
 const MAX_BLOCKING_THREADS: usize = 512;
-/// Minimum number of them in each runtime of a server with many processors.
+/// Minimum number of threads for blocking work in each runtime of a server with many processors.
 const MIN_BLOCKING_THREADS: usize = 16;
 
 /// Runs a program to its end. `give_back` returns the free memory of the allocator and the pages of [`code_of_program`]
@@ -34,7 +34,7 @@ pub fn run(program: impl Future<Output = ExitCode>, give_back: fn()) -> ExitCode
     }
 }
 
-/// Like [`run`], for the server: with one more runtime of one thread for each processor, for connections and upstream
+/// Runs the server like [`run`], with one more runtime of one thread for each processor, for connections and upstream
 /// servers. The program itself, which accepts connections, has a runtime of its own.
 pub fn run_server<F: Future<Output = ExitCode>>(server: impl FnOnce(RuntimePool) -> F, give_back: fn()) -> ExitCode {
     protect_memory();
@@ -105,7 +105,7 @@ async fn give_back_after_peaks(give_back: fn()) {
 /// Tracks the memory that is permanently in use.
 struct MemoryPeakDetector {
     least: usize,
-    /// Number of consecutive checks that found more than that.
+    /// Number of consecutive checks that found considerably more memory than `least`.
     peaks: u32,
 }
 
@@ -135,8 +135,8 @@ pub fn code_of_program() -> Vec<Range<usize>> {
     }
 }
 
-/// Returns the mappings of a program up to its code. None of them is ever written to: the parts that the dynamic linker
-/// relocates follow the code.
+/// Returns the mappings of a program up to its code; empty if their layout is not known. None of them is ever written
+/// to: the parts that the dynamic linker relocates follow the code.
 fn code_in(maps: &str, program: &Path) -> Vec<Range<usize>> {
     let mut code = Vec::new();
     for line in maps.lines() {

@@ -37,7 +37,7 @@ impl ShutdownListener {
         Ok(Self { ends_at_hangup: false, ..Self::listen()? })
     }
 
-    /// Waits for the next request to end, one for each signal.
+    /// Waits until the next signal asks the process to end. Each signal counts once.
     pub async fn requested(&mut self) {
         self.next_signal().await;
     }

@@ -75,7 +75,8 @@ impl SurroundingsDescriber {
         }
     }
 
-    /// Returns the description of the environment at the beginning of the conversation, as far as this process knows it.
+    /// Returns the description of the environment at the beginning of the conversation, or creates and retains one if
+    /// this process has none.
     fn environment(&self, conversation: ConversationId) -> Arc<str> {
         let known = |state: &SurroundingsDeliveryState| {
             state.environments.iter().find(|(id, _)| *id == conversation).map(|(_, text)| text.clone())

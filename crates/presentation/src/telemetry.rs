@@ -22,7 +22,7 @@ pub enum Verbosity {
     Normal,
     /// Errors, warnings and information about what happens.
     Verbose,
-    /// Everything.
+    /// Also details for developers of Toolstead, at the level `debug`.
     Debug,
 }
 
@@ -39,7 +39,7 @@ pub enum LogFormat {
 /// Content and format of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogSettings {
-    /// Least severe level.
+    /// Least severe level that is logged.
     pub verbosity: Verbosity,
     /// Format of the lines.
     pub format: LogFormat,

@@ -168,8 +168,8 @@ struct ContextRequestToolProvider {
 }
 
 impl ContextRequestToolProvider {
-    /// Parses the request from the arguments of the call, which a hook may have changed. Replaces a distinct URI by the
-    /// provider's own.
+    /// Parses the request from the arguments of the call, which a hook may have changed. Replaces a URI that was made
+    /// distinct for the server by the server's own.
     fn request(&self, call: &ToolCall) -> Result<ContextRequest, ToolFailure> {
         let mut request = ContextRequest::parse(self.kind, &call.arguments)?;
         if let (
@@ -199,7 +199,7 @@ impl ToolProvider for ContextRequestToolProvider {
         self.provider.server().is_none()
     }
 
-    /// The tool represents requests to any provider, so its name cannot answer this.
+    /// Decides by the provider, because the tool has the same name for every provider.
     fn asks_in_own_words(&self, _: &Tool) -> bool {
         self.provider.has_own_names()
     }

@@ -27,7 +27,7 @@ pub struct ContextSnapshot {
 /// A definition and its provider.
 #[derive(Debug)]
 pub struct PublishedDefinition<T> {
-    /// The definition, with its URI or name as published here.
+    /// The definition, with the URI or name under which clients receive it.
     pub definition: T,
     /// The provider's own URI or name, if it differs.
     own: Option<String>,
@@ -232,7 +232,8 @@ impl ContextSnapshot {
         self.resources.iter().any(|one| one.own.is_some()) || self.templates.iter().any(|one| one.own.is_some())
     }
 
-    /// Returns the URI under which a resource of the provider is published here.
+    /// Returns the URI under which a resource of the provider is published: the given one, unless it had to be made
+    /// distinct from another provider's.
     pub fn public_uri<'a>(&self, provider: &str, uri: &'a str) -> Cow<'a, str> {
         let is_named =
             |own: Option<&String>, of: &str, name: &str| of == provider && own.map_or(name, String::as_str) == uri;

@@ -8,7 +8,7 @@ use toolstead_domain::{
     pinning::change::{ItemChangeKind, classify},
 };
 
-/// Item whose latest version is not the approved one.
+/// Tool, prompt, resource, template, instructions or launch of a server whose latest version is not approved.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UnapprovedItem {
     /// Kind and name.

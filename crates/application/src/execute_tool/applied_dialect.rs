@@ -34,7 +34,8 @@ impl AppliedDialect {
         Some(Self { adapter: face, arguments, tagged_results: in_tags, characters })
     }
 
-    /// Returns the outcome in the format of the dialect.
+    /// Returns the outcome in the format of the dialect, with only the structured content that the adapter returns.
+    /// Tasks, questions and cancellations remain unchanged.
     pub(crate) fn apply_to(
         &self,
         outcome: Result<CallOutcome, ExecuteToolError>,

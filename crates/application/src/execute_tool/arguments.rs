@@ -121,7 +121,7 @@ fn rewrite(
 }
 
 /// Adds the values that the views of the call fix; an outer view takes precedence. Rejects a call that sets such a
-/// parameter.
+/// parameter, or whose view does not fit the tool. Requests other than tool calls remain unchanged.
 fn fix(
     registered: &SharedTool,
     command: &ExecuteToolCommand,

@@ -147,7 +147,8 @@ impl<'a> CallInProgress<'a> {
         Ok((call, references, max_output))
     }
 
-    /// Decides on the accesses of the call, and obtains approval if the decision requires it.
+    /// Decides on the accesses of the call, and obtains approval if the decision requires it. The approval also
+    /// approves a pending definition of the tool.
     async fn permit(
         &mut self,
         registered: &SharedTool,
@@ -227,7 +228,8 @@ impl<'a> CallInProgress<'a> {
         }
     }
 
-    /// Stores the record before the call runs, if the call can change something. Returns `true` if it did.
+    /// Stores the record before the call runs, if the call can change something, and publishes the start. Returns
+    /// `true` if it stored the record; fails if the call was cancelled.
     async fn record_start(&mut self, call: &ToolCall, accesses: &[Access]) -> Result<bool, ExecuteToolError> {
         // A call that was cancelled during the approval must not run.
         if let Some(reason) = self.command.cancel.reason() {
@@ -243,14 +245,15 @@ impl<'a> CallInProgress<'a> {
         Ok(can_change)
     }
 
-    /// Replaces resource names in the result by the published ones.
+    /// Replaces the provider's own resource URIs in the result by the published ones.
     fn publish_resources(&self, provider: &dyn ToolProvider, outcome: &mut Result<CallOutcome, ExecuteToolError>) {
         if let (Some(context), Ok(CallOutcome::Done(result))) = (self.handler.context(), outcome) {
             context.snapshot().publish_blocks(provider.name(), result);
         }
     }
 
-    /// Bounds the result. The part over the budget is stored under a handle.
+    /// Bounds the result of a tool call: the part over the budget is stored under a handle. An answer to another
+    /// request, or a task, is an error if it is too large. A task is also registered.
     async fn bound(
         &self,
         registered: &SharedTool,

@@ -4,7 +4,7 @@ use std::time::Duration;
 use toolstead_domain::{CallId, OutcomeKind, RequestKind, Timestamp, ToolExecutionRef, error_kind::ErrorKind};
 use tracing::Level;
 
-/// Log target of the lines.
+/// Log target of the lines about finished calls.
 pub const CALLS: &str = "toolstead::calls";
 
 /// Log line of one call. The id is that of the audit record.

@@ -42,8 +42,8 @@ pub struct ExecuteToolCommand {
 }
 
 impl ExecuteToolCommand {
-    /// Creates a call by the user of this machine, in the session `program`, without an approver. Set the fields that
-    /// differ.
+    /// Creates a call by the user of this machine, in the session `program`, whose caller answers no questions. Set the
+    /// fields that differ.
     pub fn new(tool: impl Into<String>, arguments: Value) -> Self {
         Self {
             tool: tool.into(),

@@ -35,7 +35,8 @@ pub(super) struct DecisionTexts {
 }
 
 impl DecisionTextCache {
-    /// Returns the texts, from the cache or from `tell`. The result of `tell` must not depend on the call's arguments.
+    /// Returns the texts, from the cache or from `create_texts`. Only texts that do not depend on the arguments of the
+    /// call are cached.
     pub(super) fn of(
         &self,
         accesses: &[Access],

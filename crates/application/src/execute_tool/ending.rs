@@ -36,8 +36,8 @@ pub(super) async fn run_after_hooks(
     (Box::new(execution), outcome)
 }
 
-/// Stores the final record, or the one that hooks changed. Returns the future, and the report to publish once it is
-/// done.
+/// Returns the future that stores the final record, or the one that hooks changed, and the report to publish once it is
+/// stored.
 pub(super) fn store<'a>(
     ports: &'a ExecuteToolPorts,
     settings: &CallSettings,

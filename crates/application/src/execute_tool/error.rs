@@ -5,11 +5,11 @@ use toolstead_domain::{CallOutcome, CancelReason, StoreError, ToolFailure, error
 /// Error of a call. Each is in the audit log, except for [`AuditFailure`](Self::AuditFailure).
 #[derive(Debug, thiserror::Error)]
 pub enum ExecuteToolError {
-    /// The tool is unknown, disabled or unavailable, or the arguments are not an object. MCP answers with a protocol
-    /// error.
+    /// The tool is unknown, disabled or unavailable, the arguments are not an object, or a retry belongs to no open
+    /// question. MCP answers with a protocol error.
     #[error(transparent)]
     NotCallable(ToolFailure),
-    /// The call did not run: the arguments are invalid, or it is not permitted.
+    /// The call did not run: the arguments are invalid, it is not permitted, or a limit is reached.
     #[error(transparent)]
     Refused(ToolFailure),
     /// The call ran and failed, or timed out.

@@ -9,7 +9,7 @@ use toolstead_domain::{
     LogMessage, NotAnswered, Progress, Timestamp, ToolCall, ToolExecutionRef, Verdict, error_kind::ErrorKind,
 };
 
-/// Publishes that the user is asked for approval. The texts are those of the record.
+/// Publishes that the user is asked for approval, if the decision requires it. The texts are those of the record.
 pub(super) fn permission_requested(bus: &EventBus, call: &ToolCall, decision: &Decision, record: &CallRecord) {
     if decision.verdict == Verdict::Ask && bus.is_watched() {
         let row = record.execution();
@@ -19,7 +19,7 @@ pub(super) fn permission_requested(bus: &EventBus, call: &ToolCall, decision: &D
     }
 }
 
-/// Publishes the end of an approval request.
+/// Publishes the end of an approval request, if the decision required one. An `Ok` answer counts as granted.
 pub(super) fn permission_resolved<T>(
     bus: &EventBus,
     call: &ToolCall,

@@ -63,8 +63,8 @@ impl CallExplainer<'_> {
         Ok(ExplainedCall { tool: call.tool, arguments: call.arguments, decision })
     }
 
-    /// Runs the steps of a call up to its accesses. For a tool of which every call is denied, the accesses are not
-    /// determined: the refusal follows when the call is made.
+    /// Runs the steps of a call up to its accesses. The preview has no accesses if every call of the tool is denied, or
+    /// if they cannot be determined yet: both are reported when the call is made.
     pub(super) async fn preview(
         &self,
         command: ExecuteToolCommand,

@@ -36,8 +36,8 @@ pub(super) struct HookOutcome {
 }
 
 impl HookOutcome {
-    /// Runs each hook before the call. Rewritten arguments are validated again, and the policy decides on them
-    /// afterwards.
+    /// Runs each hook before the call. A hook that denies or defers the call, panics or times out ends it with a
+    /// refusal. Rewritten arguments are validated again, and the policy decides on them afterwards.
     pub(super) async fn before(
         &mut self,
         hooks: &[Arc<dyn ToolHook>],
@@ -98,8 +98,8 @@ impl HookOutcome {
         }
     }
 
-    /// Adds the approval that hooks require to the decision. Hooks never weaken a decision. If rules require approval
-    /// as well, the user is asked once more.
+    /// Adds the approval that hooks require to the decision; with `asks_nobody`, the decision becomes a denial. Hooks
+    /// never weaken a decision. If rules require approval as well, the user is asked once more.
     pub(super) fn apply_to(&self, decision: Decision, asks_nobody: bool) -> Decision {
         let Some(cause) = self.ask.clone().filter(|_| decision.verdict != Verdict::Deny) else { return decision };
         let verdict = if asks_nobody { Verdict::Deny } else { Verdict::Ask };
@@ -114,7 +114,8 @@ impl HookOutcome {
     }
 
     /// Runs each hook after the call. Its messages are added to the answer for the model, or logged to the client if
-    /// the answer is not the result of a tool. The record names a hook that changed the output.
+    /// the answer is not the result of a tool. If a hook replaces the output, the record names it and loses its
+    /// metadata. A hook that fails is only logged.
     pub(super) async fn after(
         self,
         hooks: &[Arc<dyn ToolHook>],

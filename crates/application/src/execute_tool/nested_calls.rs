@@ -115,7 +115,8 @@ impl<'a> NestedCalls<'a> {
         self.handler.tools_in(scope, which)
     }
 
-    /// Returns the port for detached calls, which may outlive the running call, in this scope.
+    /// Stores the record of the running call, and returns the port for detached calls, which may outlive it, in this
+    /// scope.
     async fn detached_calls(&self, scope: Scope, caller: Arc<dyn Caller>) -> Result<Box<dyn Calls>, ToolFailure> {
         self.recorded().await?;
         Ok(Box::new(DetachedCalls {
@@ -128,7 +129,8 @@ impl<'a> NestedCalls<'a> {
         }))
     }
 
-    /// Stores the record of the running call, so that every recorded call has a recorded parent.
+    /// Stores the record of the running call unless it is stored already, so that every recorded call has a recorded
+    /// parent.
     async fn recorded(&self) -> Result<(), ToolFailure> {
         let record = || self.handler.ports.log.record_ref(self.record.execution());
         self.on_record

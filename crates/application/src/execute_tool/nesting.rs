@@ -28,7 +28,7 @@ pub struct NestedCallPosition {
     pub(super) branch: Arc<ParentCall>,
     /// Number of calls that the tree had when this one was made, including this one.
     number: usize,
-    /// Maximum number of characters of its result that the parent requests.
+    /// Maximum number of characters of the nested call's result that the parent requests; `None`: the usual limit.
     pub(super) output_characters: Option<usize>,
     _made: NestedCallGuard,
 }
@@ -44,9 +44,9 @@ pub(super) struct ParentCall {
     pub(super) waiting: WaitingTime,
     /// Activity of the parent.
     pub(super) activity: Arc<ActivityTracker>,
-    /// Signal that cancels all of them.
+    /// Signal that cancels all nested calls of the parent.
     pub(super) cancel: CancelSignal,
-    /// Number of them that are not recorded yet.
+    /// Number of nested calls of the parent that are not recorded yet.
     pub(super) open: watch::Sender<usize>,
     /// Number of calls in the whole tree, without its root.
     pub(super) made: Arc<AtomicUsize>,
@@ -95,7 +95,7 @@ impl NestedCallPosition {
         &self.branch.tool
     }
 
-    /// Admits the call under the parent's place.
+    /// Checks the limits of nesting. A nested call needs no place of its own among the open calls.
     ///
     /// # Errors
     /// A refusal if the call is nested too deeply, or exceeds the maximum number of calls.

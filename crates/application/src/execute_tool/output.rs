@@ -62,7 +62,8 @@ fn has_short_texts_alone(result: &ToolResult, characters: usize) -> bool {
         })
 }
 
-/// Bounds the outcome of a call. Content over the budget is stored under a handle, which the notice at the cut names.
+/// Bounds the outcome of a call, after a check of structured content against the tool's output schema. Content over the
+/// budget is stored under a handle, which the notice at the cut names.
 pub(super) async fn bound(
     outcome: Result<CallOutcome, ExecuteToolError>,
     registered: &SharedTool,
@@ -161,7 +162,7 @@ async fn bounded(
     result
 }
 
-/// Bounds the two views that a model may receive.
+/// Bounds the texts of the blocks and the structured content to the budget each: a model may receive either of them.
 async fn within_views(
     mut result: ToolResult,
     promised: Option<OutputSchema<'_>>,
@@ -230,7 +231,7 @@ pub(super) fn is_within(result: &ToolResult, budget: OutputBudget) -> bool {
         && result.structured_content().is_none_or(|content| !is_longer(content, budget.characters))
 }
 
-/// Cuts the text of the blocks if it was stored because it is over the budget.
+/// Cuts the text of the blocks to the budget. Does nothing if the text was not stored, because it fits then.
 fn cut(
     result: &mut ToolResult,
     whole: &JoinedText,

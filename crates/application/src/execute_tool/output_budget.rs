@@ -5,7 +5,8 @@ use toolstead_domain::ports::calls::WHOLE_OUTPUT;
 /// Size limits of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct OutputBudget {
-    /// Maximum number of characters of each view.
+    /// Maximum number of characters of the texts, of the structured content, and of the other members: each may have so
+    /// many.
     pub(super) characters: usize,
     /// Maximum number of bytes of binary content in its wire form, base64.
     pub(super) media_bytes: usize,
@@ -20,7 +21,7 @@ impl OutputBudget {
         if wanted == Some(WHOLE_OUTPUT) { Self::WHOLE } else { self.up_to(wanted) }
     }
 
-    /// Returns the budget limited to `wanted` in each respect.
+    /// Returns the budget limited to `wanted` characters and `wanted` bytes; `None` limits nothing.
     pub(super) fn up_to(self, wanted: Option<usize>) -> Self {
         let wanted = wanted.unwrap_or(usize::MAX);
         Self { characters: self.characters.min(wanted), media_bytes: self.media_bytes.min(wanted) }

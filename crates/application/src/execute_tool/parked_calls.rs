@@ -30,7 +30,7 @@ pub(super) struct ParkedCalls {
 }
 
 impl ParkedCalls {
-    /// Creates the store of parked calls. Each waits for its client for at most `retry_timeout`.
+    /// Creates the store of parked calls. Each waits for its client for at most `patience`.
     pub(super) fn new(open_calls: Arc<OpenCalls>, patience: Duration) -> Self {
         Self {
             room: Arc::new(ParkedCallTable::new()),
@@ -65,7 +65,8 @@ impl ParkedCalls {
     /// Attaches the retry to its parked call, which resumes; `None` if the command is not a retry.
     ///
     /// # Errors
-    /// A refusal if the state does not match a parked call of this client. No call is changed then.
+    /// A refusal if the state does not match a parked call of this client, if the retry is too late, or if no further
+    /// call may run now. No call is changed then.
     pub(super) fn attach(&self, command: &ExecuteToolCommand) -> Option<Result<Arc<ParkedCall>, ExecuteToolError>> {
         let state = self.seal.open(command.request_state.as_deref()?);
         let unfit = |why: &str| {

@@ -21,7 +21,8 @@ pub(super) struct PreviewContext<'a> {
 }
 
 impl PreviewContext<'_> {
-    /// Returns a preview of the call's changes; `None` if it cannot be determined, or would itself require approval.
+    /// Returns a preview of the call's changes, or the diff of the tool's definition if that is not approved; `None` if
+    /// the preview cannot be determined, or would itself require approval.
     ///
     /// # Errors
     /// The failure that the call would end in. No approval is requested for a call that cannot succeed.

@@ -30,7 +30,8 @@ const KEPT_FINDINGS: usize = 64;
 const KEPT_BYTES: usize = 16 << 10;
 /// Number of bytes of a text that count as one value: a long text takes more of the record than a short one.
 const LOOKED_AT_A_VALUE: usize = 128;
-/// Size in bytes of a result in events. A result with more values than fit into it is replaced by its size.
+/// Size in bytes from which the limit of a result in events follows: one with more values than fit into it, at two
+/// bytes each, is replaced by its size.
 const TOLD_BYTES: usize = 256 << 10;
 /// Maximum number of bytes of JSON of a recorded member of structured content other than a text.
 const KEPT_MEMBER: u64 = 4 << 10;

@@ -126,8 +126,8 @@ pub(super) async fn substitute(
     Ok(substituted)
 }
 
-/// Replaces substituted values by their stored texts: those at or above one of the paths, or all of them if no path is
-/// inside one. `given` are the arguments with the references.
+/// Replaces substituted values by their stored texts: those that are or contain a place in `paths` (JSON Pointers), or
+/// all of them if none does. `given` are the arguments with the references.
 ///
 /// # Errors
 /// `too_large` if the arguments exceed the limit then.

@@ -11,7 +11,8 @@ use toolstead_domain::{AccessKind, Availability, CallId, RequestKind, Suggestion
 /// Maximum time to wait for a server that has not listed its tools yet.
 const FIRST_LIST_WAITS: Duration = Duration::from_secs(10);
 
-/// Resolves the called name. If it is unknown and a provider has not listed its tools yet, waits for that list.
+/// Returns the tool of the called name, if it can be called. If the name is unknown and a provider has not listed its
+/// tools yet, waits for that list.
 pub(super) async fn find(
     registry: &ToolRegistry,
     command: &ExecuteToolCommand,

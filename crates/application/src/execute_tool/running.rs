@@ -36,13 +36,15 @@ use toolstead_domain::{
 
 /// Maximum number of rounds of questions of a provider per call.
 const MAX_ROUNDS: usize = 16;
-/// Pause before a provider that has no question is called again; it doubles each time.
+/// First pause before a provider that required input without a question is called again; it doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
+/// Longest such pause of a provider without a question.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// Number of characters per page for a program, which requests the whole output.
 const WHOLE_PAGE: usize = 64 << 20;
 
-/// Returns the accesses of the call.
+/// Returns the accesses of the call, which the provider determines within `at_most`. A failure of the provider is a
+/// refusal.
 pub(super) async fn accesses(
     provider: &dyn ToolProvider,
     call: &ToolCall,
@@ -61,7 +63,7 @@ pub(super) struct PermittedCall<'a> {
     pub(super) call: &'a ToolCall,
     pub(super) grant: &'a CallGrant,
     pub(super) record: &'a CallRecord,
-    /// `true` if that record is stored already.
+    /// `true` if `record` is stored already.
     pub(super) is_on_record: bool,
 }
 

@@ -15,7 +15,7 @@ pub struct CallSettings {
     pub timeouts: ToolTimeouts,
     /// Maximum timeout that a call may request.
     pub max_timeout: Duration,
-    /// Maximum time for an answer to a question.
+    /// Maximum time for the answer to an approval request, or for the retry with answers to a tool's questions.
     pub approval_timeout: Duration,
     /// Time after the deadline in which a provider may still return partial output: longer than the grace period of a
     /// process.
@@ -24,7 +24,7 @@ pub struct CallSettings {
     pub output_characters: usize,
     /// Maximum number of bytes of binary content in one result, as base64.
     pub media_bytes: usize,
-    /// Maximum number of stored bytes of one output that exceeds those limits.
+    /// Maximum number of stored bytes of one output that exceeds the limits of a result.
     pub stored_output_bytes: usize,
     /// Part of the arguments that the audit log records.
     pub arguments: RecordedArguments,
@@ -62,8 +62,8 @@ impl CallSettings {
         if provider.bounds_output() { self.bounded_output() } else { OutputBudget::WHOLE }
     }
 
-    /// Returns the timeout of a call of the tool that requests `wanted`: at most that of the views of `command`, and at
-    /// most the remaining time of its parent call.
+    /// Returns the timeout of a call of the tool that requests `wanted`, or the default for `None`: at most the
+    /// configured maximum, that of the views of `command`, and the remaining time of its parent call.
     pub(super) fn time_for(&self, tool: &Tool, wanted: Option<Duration>, command: &ExecuteToolCommand) -> Duration {
         let time = wanted.or_else(|| self.timeouts.of(tool)).unwrap_or(self.default_timeout).min(self.max_timeout);
         let time = command.scope.limits().timeout.map_or(time, |limit| time.min(limit));

@@ -203,7 +203,8 @@ async fn preview_calls(
         .with_data(json!({"problems": problems})))
 }
 
-/// Makes the calls. Each starts once all earlier calls that it could interfere with have ended.
+/// Makes the calls. Each starts once all earlier calls that it could interfere with have ended. Calls that do not
+/// start, because of `fail_fast` or the deadline, have a failure as their result.
 async fn make(
     invocations: &[Invocation],
     touches: &[CallEffects],

@@ -22,7 +22,7 @@ pub(super) struct ToolDefinition<'a> {
     pub(super) output: Option<Value>,
     /// Description in the list that is sent to models.
     pub(super) brief: &'a str,
-    /// Schema of the arguments in that list.
+    /// Schema of the arguments in the list that is sent to models.
     pub(super) brief_input: Value,
     pub(super) hints: ToolAnnotations,
 }

@@ -41,17 +41,17 @@ pub struct SubagentPorts {
     pub run_agent: Arc<RunAgentHandler>,
     /// Models of the agents.
     pub models: Arc<dyn Models>,
-    /// Predefined agents; the first is the default.
+    /// Predefined agents. The default is the one named `general`.
     pub own: Vec<Arc<AgentDefinition>>,
     /// Agents that users defined. They replace predefined agents of the same name.
     pub catalogue: Arc<dyn AgentCatalogue>,
     /// Runs work in the background.
     pub tasks: Arc<dyn TaskStarter>,
-    /// Budgets of an agent whose work no other run delegates.
+    /// Budgets of an agent whose work no other run delegates. Its limit of turns applies to every agent.
     pub budgets: Budgets,
-    /// Threshold at which the conversation of such an agent is shortened.
+    /// Threshold at which the conversation of an agent whose work no other run delegates is shortened.
     pub compaction: CompactionThreshold,
-    /// Name of the model that writes summaries.
+    /// Name of the model that writes the summaries of an agent whose work no other run delegates.
     pub summarizer: Option<String>,
 }
 

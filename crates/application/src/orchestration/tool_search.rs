@@ -16,7 +16,7 @@ pub(super) const NAME: &str = SEARCH_TOOLS[0];
 const DEFAULT_LIMIT: usize = 5;
 /// Maximum number of definitions.
 const MAX_LIMIT: usize = 20;
-/// Maximum number of further names.
+/// Maximum number of further matching tools that a result names without their definitions.
 const MAX_FURTHER: usize = 15;
 /// Number of characters of a result that are reserved for text beside the definitions.
 const RESERVED: usize = 2_000;

@@ -7,8 +7,9 @@ const OF_ONE: usize = 2 << 10;
 /// Maximum size of all guidance together, in bytes.
 const OF_ALL: usize = 16 << 10;
 
-/// Joins the texts, each as an indented code block below a heading with its provider's name. In such a block nothing is
-/// markup, and only a line of our own ends it, so no text reaches beyond its heading.
+/// Joins the texts, each as an indented code block below a heading with its provider's name; `None` if there are none.
+/// In such a block nothing is markup, and only a line of our own ends it, so no text reaches beyond its heading. Texts
+/// that exceed the size of all are left out, and their providers named.
 pub(super) fn joined(given: &[(String, String)]) -> Option<String> {
     let mut all = String::new();
     let mut left_out = Vec::new();

@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use tokio::sync::mpsc::UnboundedSender;
 use toolstead_domain::{AgentEvent, Caller, InputRequest, InputResponse, LogMessage, NotAnswered, Progress};
 
-/// The caller of one call of a run. Forwards everything to the caller of the run, and also reports progress as an
-/// event.
+/// The caller of one call of a run. Forwards everything to the caller of the run. If that wants progress, also reports
+/// it as an event.
 pub(super) struct ProgressReportingCaller {
     caller: Arc<dyn Caller>,
     id: String,

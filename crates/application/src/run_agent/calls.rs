@@ -197,7 +197,7 @@ impl<'a, 'w> AnswerCalls<'a, 'w> {
         Self { context, calls, states, touches, paths, running: FuturesUnordered::new(), given: 0 }
     }
 
-    /// Returns the paths that the call at this position touches, as far as they were known before it ran.
+    /// Removes and returns the paths that the call at this position touches, as far as they were known before it ran.
     pub(super) fn take_paths(&mut self, index: usize) -> Vec<PathBuf> {
         self.paths.get_mut(index).map(std::mem::take).unwrap_or_default()
     }
@@ -220,7 +220,8 @@ impl<'a, 'w> AnswerCalls<'a, 'w> {
         }
     }
 
-    /// Starts each call that cannot interfere with an unfinished call before it.
+    /// Starts each waiting call that cannot interfere with an unfinished call before it, while at most [`AT_ONCE`] run.
+    /// Once the run is cancelled, ends each waiting call as cancelled instead.
     fn begin(&mut self) {
         for index in 0..self.calls.len() {
             if !matches!(self.states[index], CallState::Waiting) {

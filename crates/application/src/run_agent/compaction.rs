@@ -19,9 +19,9 @@ const PROTECTED: u64 = 40_000;
 const WORTH: u64 = 20_000;
 /// Maximum size of an output that is not masked, in bytes: a pointer would not be much shorter.
 const SMALL_OUTPUT: u64 = 500;
-/// Maximum length of a prompt of the user that is quoted with a summary.
+/// Maximum length of a prompt of the user, or of the plan, that is quoted with a summary, in bytes.
 const GOAL: usize = 8_000;
-/// Maximum length of one block in the text that is summarized.
+/// Maximum length of one block in the text that is summarized, in bytes.
 const READ_OF_BLOCK: usize = 4_000;
 
 const INSTRUCTIONS: &str = "You write the summary that replaces the beginning of a conversation between a person and an \
@@ -82,8 +82,9 @@ pub(super) struct CompactionPlan {
     pub(super) kept_from: u64,
     /// Request to the model that writes the summary.
     pub(super) request: ModelRequest,
-    /// The first prompt of the user. With `last_words`, the last one if it is summarized, too.
+    /// First prompt of the user, shortened.
     goal: String,
+    /// Last prompt of the user, shortened; `None` if it is the first one or is not summarized.
     last_words: Option<String>,
 }
 
@@ -150,8 +151,9 @@ struct RequestHistory<'a> {
     events: Vec<&'a ConversationEvent>,
     masked: HashSet<u64>,
     summary: Option<&'a str>,
-    /// The first and the last prompt of the user, even if they are summarized already.
+    /// First prompt of the user, with the number of its event, even if it is summarized already.
     first_words: Option<(u64, &'a [Block])>,
+    /// Last prompt of the user, likewise; the same as the first one if there is no other.
     last_words: Option<(u64, &'a [Block])>,
 }
 

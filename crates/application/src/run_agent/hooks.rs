@@ -42,7 +42,8 @@ impl RunHooks {
         self.hooks.is_empty()
     }
 
-    /// Calls the hooks one after another, until one blocks or stops the run.
+    /// Calls the hooks one after another, until one blocks or stops the run. Returns that decision, with the contexts
+    /// and messages of all that were called. `goes_on_by_hook` is `true` if a hook has already made the run continue.
     pub(super) async fn call(&self, point: HookPoint, text: &str, goes_on_by_hook: bool) -> AgentHookResponse {
         let mut all = AgentHookResponse::default();
         for hook in &self.hooks {

@@ -4,13 +4,14 @@ use std::cmp::Reverse;
 use toolstead_domain::{Block, CallId, OutputHandle, OutputStore, Principal, ToolArguments};
 use uuid::Uuid;
 
-/// Maximum size of the blocks of one answer in its conversation, as JSON, in bytes. A store takes at least 16 MiB with what
-/// surrounds them.
+/// Maximum size of the blocks of one answer in its conversation, as JSON, in bytes. A store takes at least 16 MiB with
+/// what surrounds them.
 const MAX_BYTES: usize = 12 << 20;
 /// Length of the beginning that remains of a text, in bytes.
 const BEGINNING: usize = 64 << 10;
 
-/// Replaces the longest parts of an answer by their handles, until it fits into an event. An answer that fits is unchanged.
+/// Replaces the longest parts of an answer by their beginnings and the handles of their stored texts, until it fits
+/// into an event. Sealed blocks that are too long are dropped. An answer that fits is unchanged.
 pub(super) async fn fitted(mut blocks: Vec<Block>, outputs: &dyn OutputStore, principal: &Principal) -> Vec<Block> {
     if blocks.iter().map(bytes_as_json).sum::<usize>() <= MAX_BYTES {
         return blocks;

@@ -22,9 +22,9 @@ pub(super) struct LoopDetector {
 pub(super) enum LoopVerdict {
     /// No loop was detected; the run continues.
     NoLoop,
-    /// The answer was repeated this many times; the model is warned.
+    /// This many identical answers followed one another; the model is warned.
     Warned(u32),
-    /// The answer was repeated this many times; the run ends.
+    /// This many identical answers followed one another; the run ends.
     Looping(u32),
 }
 

@@ -12,7 +12,7 @@ pub(super) struct AvailableTools {
     tools: Vec<Arc<Tool>>,
     /// Tools that are not in the request but that `tool_search` can find.
     deferred_tools: Vec<Arc<Tool>>,
-    /// `true` if a call by any other name is refused here. Otherwise the call path decides.
+    /// `true` if calls by any other name are refused; `false` if the call path decides on them.
     is_closed: bool,
 }
 

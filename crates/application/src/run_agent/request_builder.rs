@@ -175,8 +175,8 @@ impl RequestBuilder {
         self.summarize(history, "auto", kept, spending).await.map(drop)
     }
 
-    /// Replaces the beginning by a summary. Returns the tokens before and after; `None` if there is nothing to
-    /// summarize, or if a budget does not allow it.
+    /// Replaces the beginning of the conversation by a summary. Returns the estimated tokens before and after; `None`
+    /// if there is nothing to summarize, or if a budget does not allow it. `trigger` is the word that hooks receive.
     ///
     /// # Errors
     /// [`NotShortened`]; the conversation is unchanged then.

@@ -171,7 +171,7 @@ impl RemainingSize {
         }
     }
 
-    /// Returns as much of the text as the limit allows.
+    /// Takes the text from the limit, and returns as much of it as the limit allows; `None` if nothing is left.
     fn text(&mut self, text: &str) -> Option<Block> {
         if text.len() <= self.text {
             self.text -= text.len();

@@ -37,7 +37,7 @@ use toolstead_domain::{
 
 /// Maximum number of continuations of a truncated answer.
 const CONTINUATIONS: u32 = 3;
-/// Maximum number of remaining calls at which the model is informed of it.
+/// Maximum number of remaining calls in the budget at which the model is informed of their number.
 const FEW_CALLS: u64 = 3;
 /// Maximum number of calls of one answer.
 const CALLS_OF_AN_ANSWER: usize = 128;
@@ -299,7 +299,7 @@ impl<'w> Run<'w> {
         add(history, ConversationEventKind::UserSaid { blocks }).await
     }
 
-    /// Returns the prompt of the user, followed by the context that hooks add.
+    /// Returns the prompt of the user, followed by the context that hooks add. Fails if a hook blocks the prompt.
     async fn prompt(&mut self) -> Result<Vec<Block>, AgentOutcome> {
         let mut prompt = std::mem::take(&mut self.command.prompt);
         if prompt.is_empty() || self.hooks.are_none() {
@@ -324,7 +324,8 @@ impl<'w> Run<'w> {
         Ok(prompt)
     }
 
-    /// Ends the turn, unless a hook makes the agent continue.
+    /// Returns the step after the model's last answer: the end of the turn, or another request if a hook makes the
+    /// agent continue. In this case adds the hook's reason to the conversation as a prompt.
     async fn done(&mut self, history: &mut ConversationHistory) -> Result<NextStep, AgentOutcome> {
         if self.hooks.are_none() {
             return Ok(NextStep::Done);
@@ -363,7 +364,8 @@ impl<'w> Run<'w> {
         }
     }
 
-    /// Stores an answer, and makes its calls.
+    /// Stores an answer, makes its calls, and returns the next step. Fails with the outcome if the turn ends otherwise
+    /// than by the model's decision.
     async fn process_answer(
         &mut self,
         history: &mut ConversationHistory,
@@ -427,7 +429,8 @@ impl<'w> Run<'w> {
         }
     }
 
-    /// Continues an answer that was truncated at the maximum length.
+    /// Continues an answer that was truncated at the maximum length, by a prompt in the conversation. Fails after
+    /// [`CONTINUATIONS`] in a row.
     async fn cut_off(
         &mut self,
         history: &mut ConversationHistory,
@@ -456,7 +459,8 @@ impl<'w> Run<'w> {
         Ok(NextStep::Ask)
     }
 
-    /// Makes the calls of an answer, and stores their results in the order of the calls.
+    /// Makes the calls of an answer, except refused ones, and stores their results in the order of the calls. Fails
+    /// with the outcome if the run ends after them.
     async fn make(&mut self, history: &mut ConversationHistory, calls: &[ToolUse]) -> Result<(), AgentOutcome> {
         // If the budget does not allow another request, no model would read the results.
         let no_more = self.spending.refuses_request(self.request_builder.tokens_asked());
@@ -566,7 +570,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Notifies the hooks that a call of this conversation requires approval. Does not wait for them.
+    /// Notifies the hooks if the event is an approval request of this conversation. Does not wait for them.
     fn notify(&self, heard: ReceivedEvent) {
         let ReceivedEvent::Event(event) = heard else { return };
         let EventKind::PermissionRequested { tool, reason, .. } = &event.kind else { return };

@@ -23,7 +23,7 @@ pub(crate) struct RunInProgress {
     pub(crate) model: Arc<dyn ModelProvider>,
     pub(crate) summarizer: Option<Arc<dyn ModelProvider>>,
     pub(crate) compaction: CompactionThreshold,
-    /// Events of the run that a user started, which is this run or an ancestor.
+    /// Channel for the events of the run that a user started, which is this run or an ancestor.
     pub(super) events: UnboundedSender<AgentEvent>,
     pub(super) caller: Arc<dyn Caller>,
     /// Cancels the run.
@@ -44,7 +44,8 @@ impl RunInProgress {
         self.ledger.bounds_costs()
     }
 
-    /// Returns the caller of the run, for work that may outlive the run. It is gone once the run has ended.
+    /// Returns the caller of the run, for work that may outlive the run. Once the run has ended, the caller answers no
+    /// questions and drops log messages. It never passes on progress.
     pub(crate) fn caller_until_end(&self) -> Arc<dyn Caller> {
         Arc::new(RunCaller { caller: self.caller.clone(), over: self.over.clone() })
     }
@@ -63,7 +64,8 @@ impl RunRegistry {
         self.lock().get(&(principal.clone(), session.into())).cloned()
     }
 
-    /// Registers the run until the returned entry is dropped. Of two runs in one session, only the first can be found.
+    /// Registers the run. Dropping the returned registration ends the run's entry and cancels [`RunInProgress::over`].
+    /// Of two runs in one session, only the first can be found.
     pub(super) fn begin(&self, key: RunKey, run: RunInProgress) -> RunRegistration {
         let run = Arc::new(run);
         self.lock().entry(key.clone()).or_insert_with(|| run.clone());
@@ -76,7 +78,7 @@ impl RunRegistry {
     }
 }
 
-/// Registration of a run.
+/// Registration of a run, which ends when the value is dropped.
 pub(super) struct RunRegistration {
     runs: RunRegistry,
     key: RunKey,

@@ -6,10 +6,10 @@ use toolstead_domain::{Block, Message, ModelRequest, ToolArguments, ToolResultBl
 const IMAGE_TOKENS: f64 = 1_500.0;
 /// Tokens per byte until the model has reported its usage.
 const FIRST_GUESS: f64 = 0.25;
-/// Range to which the tokens per byte are limited.
+/// Lower bound of the tokens per byte; [`MOST`] is the upper bound.
 const LEAST: f64 = 0.05;
 const MOST: f64 = 1.5;
-/// Bytes that providers add to a block.
+/// Bytes that a provider's format is estimated to add to each part of a request, such as a block or the system prompt.
 const AROUND: u64 = 16;
 
 /// The size of a request or a part of it.
@@ -42,7 +42,8 @@ impl TokenRatio {
         (tokens as f64 / self.tokens_per_byte) as usize
     }
 
-    /// Adjusts the ratio to a request of this size that had this number of tokens.
+    /// Sets the ratio to that of a request of this size, without its images, which had this number of tokens, within
+    /// [`LEAST`] and [`MOST`]. Does nothing if no tokens are left for the text.
     pub(super) fn learn(&mut self, size: RequestSize, tokens: u64) {
         let of_text = tokens as f64 - size.images as f64 * IMAGE_TOKENS;
         if size.bytes > 0 && of_text > 0.0 {
@@ -50,7 +51,8 @@ impl TokenRatio {
         }
     }
 
-    /// Adjusts the ratio to a request of this size that was too long for the context window.
+    /// Raises the ratio until a request of this size, which the model refused as too long, has at least `window`
+    /// tokens.
     pub(super) fn was_too_long(&mut self, size: RequestSize, window: u64) {
         if self.tokens(size) < window {
             self.learn(size, window);

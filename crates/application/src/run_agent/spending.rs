@@ -41,7 +41,7 @@ struct MinimumConsumption {
 }
 
 impl BudgetLedger {
-    /// Creates the ledger of a run that begins now.
+    /// Creates the ledger of a run that begins now. `above` is the ledger of the delegating run, if there is one.
     pub(super) fn new(budgets: Budgets, above: Option<Arc<Self>>) -> Arc<Self> {
         let own = budgets.time.and_then(|time| Instant::now().checked_add(time));
         let above_it = above.as_ref().and_then(|above| above.deadline);
@@ -49,7 +49,7 @@ impl BudgetLedger {
         Arc::new(Self { budgets, deadline, above, spent: Mutex::default() })
     }
 
-    /// Returns the earliest deadline of this run and its ancestors.
+    /// Returns the earliest deadline of this run and its ancestors; `None` if none of them has a time budget.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.deadline
     }
@@ -59,7 +59,8 @@ impl BudgetLedger {
         self.chain().any(|purse| purse.budgets.cost.is_some())
     }
 
-    /// Reserves an amount from this ledger and from all its ancestors, or from none of them.
+    /// Applies `take` to this ledger and to all its ancestors, if `is_over` returns no budget for any of them; else to
+    /// none.
     ///
     /// # Errors
     /// The budget that would be exceeded.
@@ -107,12 +108,13 @@ impl Spending {
         Self { ledger, prices, turns: 0, reserved: MinimumConsumption::default() }
     }
 
-    /// Returns the usage of the run and of all work that it delegated.
+    /// Returns the reported usage of the run and of all work that it delegated, without estimates.
     pub(super) fn usage(&self) -> Usage {
         self.ledger.lock().usage
     }
 
-    /// Returns the cost in US dollars; `None` if the prices are unknown.
+    /// Returns the cost of the run and of all work that it delegated, in US dollars; `None` if the prices of its model
+    /// are unknown.
     pub(super) fn cost(&self) -> Option<f64> {
         self.prices.map(|_| self.ledger.lock().cost)
     }
@@ -125,7 +127,8 @@ impl Spending {
         self.turns
     }
 
-    /// Adds an answer of the model. The estimate counts if the model reported no usage.
+    /// Adds an answer of the model. If the model reported no usage, `guess` counts towards the budgets, but is not
+    /// reported.
     pub(super) fn answered(&mut self, usage: Usage, guess: Usage) {
         self.turns += 1;
         if usage == Usage::default() {
@@ -138,7 +141,7 @@ impl Spending {
         self.used(usage, self.prices);
     }
 
-    /// Adds the usage of a model with these prices.
+    /// Adds the usage of a model with these prices to this ledger and its ancestors. Without prices, the cost is zero.
     pub(super) fn used(&self, usage: Usage, prices: Option<TokenPrices>) {
         let cost = prices.map_or(0.0, |prices| usage.cost(&prices));
         self.ledger.change(|spent| {
@@ -147,7 +150,7 @@ impl Spending {
         });
     }
 
-    /// Admits one more call. Returns `true` if the budgets allow it.
+    /// Admits one more call and returns `true`, if the budgets allow it.
     pub(super) fn try_reserve_call(&self) -> bool {
         let is_over = |budgets: &Budgets, spent: &Consumption| {
             budgets.calls.filter(|most| spent.admitted_calls >= *most).map(|_| BudgetKind::Calls)
@@ -169,13 +172,14 @@ impl Spending {
         self.ledger.chain().filter_map(left).min()
     }
 
-    /// Returns the budget that a request with this number of tokens would exceed, whatever its answer is. The time
-    /// budget is enforced by a timer instead.
+    /// Returns the budget that a request with this number of tokens would exceed, whatever its answer is; `None` if it
+    /// can be sent. Reserves nothing. The time budget is enforced by a timer instead.
     pub(super) fn refuses_request(&self, tokens: u64) -> Option<BudgetKind> {
         self.request(tokens, &|_| {}).err()
     }
 
-    /// Reserves the tokens of a request until it is answered.
+    /// Releases the reservation of the last request, and reserves the tokens and the minimum cost of a new one until it
+    /// is answered.
     ///
     /// # Errors
     /// The budget that would be exceeded.
@@ -220,7 +224,8 @@ impl Spending {
         self.ledger.take(&is_over, take)
     }
 
-    /// Returns the minimum cost of a number of tokens: the provider may have all of them in its cache.
+    /// Returns the minimum cost of a number of input tokens in US dollars: the provider may have all of them in its
+    /// cache. 0 if the prices are unknown.
     fn least(&self, tokens: u64) -> f64 {
         self.prices.map_or(0.0, |prices| tokens as f64 * prices.cache_read.min(prices.input) / 1e6)
     }

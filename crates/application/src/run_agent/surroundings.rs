@@ -19,7 +19,8 @@ impl RunSurroundings {
         Self { port, has_folder_instructions: false }
     }
 
-    /// Returns the system prompt followed by the description of the surroundings, and notes for the user.
+    /// Returns the system prompt followed by the description of the surroundings, and notes for the user. Without a
+    /// port, returns the system prompt alone.
     pub(super) async fn complete(&mut self, system: &str, conversation: ConversationId) -> (String, Vec<String>) {
         let Some(port) = &self.port else { return (system.to_owned(), Vec::new()) };
         let SurroundingsDescription { text, notes, has_folder_instructions } = port.describe(conversation).await;
@@ -28,7 +29,8 @@ impl RunSurroundings {
         (parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n"), notes)
     }
 
-    /// Returns `true` if a call that touches a path can add the instructions of a folder.
+    /// Returns `true` if a call that touches a path can add the instructions of a folder. Always `false` before
+    /// [`complete`](Self::complete).
     pub(super) fn depend_on_paths(&self) -> bool {
         self.has_folder_instructions
     }
@@ -48,7 +50,7 @@ impl RunSurroundings {
     }
 }
 
-/// Returns the real paths of these accesses.
+/// Returns the real paths of these accesses, including those of the files that commands access.
 pub(super) fn touched_paths(accesses: &[Access]) -> Vec<PathBuf> {
     let of_access = |access: &Access| match access {
         Access::RunCommand(command) => command.files().filter_map(|file| Some(file.path()?.real.clone())).collect(),

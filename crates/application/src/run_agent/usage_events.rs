@@ -10,7 +10,7 @@ pub(super) struct UsageEvents {
     bus: Arc<EventBus>,
     conversation: ConversationId,
     principal: Principal,
-    /// The call that delegated the work.
+    /// The call that delegated the run; `None` if a user started it.
     within: Option<CallId>,
 }
 
@@ -24,7 +24,7 @@ impl UsageEvents {
         Self { bus, conversation, principal, within }
     }
 
-    /// Publishes the usage of an answer.
+    /// Publishes the usage and the cost of an answer of `model`, if the bus has subscribers.
     pub(super) fn publish(&self, model: &dyn ModelProvider, usage: Usage) {
         if !self.bus.is_watched() {
             return;

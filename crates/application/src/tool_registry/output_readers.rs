@@ -40,12 +40,13 @@ impl OutputReaders {
         readers
     }
 
-    /// Returns the call that reads an output from its beginning.
+    /// Returns the call that reads an output from its beginning, as a text; `None` if no callable tool can.
     pub(crate) fn full_read_call(&self, output: OutputHandle) -> Option<String> {
         self.lines.as_ref().map(|OutputReader { tool, handle, .. }| format!("{tool} {{\"{handle}\": \"{output}\"}}"))
     }
 
-    /// Returns the calls that read an output from a given line, or search it.
+    /// Returns the calls that read an output from a given line, or search it, as a text; `None` if no callable tool
+    /// can.
     pub(crate) fn lines_from(&self, output: OutputHandle, line: usize) -> Option<String> {
         let lines = self.lines.as_ref().map(|OutputReader { tool, handle, part }| {
             format!("{tool} {{\"{handle}\": \"{output}\", \"{part}\": {line}}}")

@@ -11,7 +11,8 @@ impl ToolRegistry {
         self.pins.as_ref()
     }
 
-    /// Records the offered tools, and returns them as they are served.
+    /// Records the tools that a provider offers, and returns them with the definitions that may be served, and notes
+    /// for the operator. Returns them unchanged if their definitions are not pinned.
     pub(super) async fn serve(
         &self,
         provider: &Arc<dyn ToolProvider>,
@@ -23,7 +24,8 @@ impl ToolRegistry {
         }
     }
 
-    /// Returns stored tools as they are served until the provider lists its own.
+    /// Returns the stored tools of a provider that has not listed its own yet, with the definitions that may be served.
+    /// Returns them unchanged if their definitions are not pinned.
     pub(super) async fn serve_stored(
         &self,
         provider: &Arc<dyn ToolProvider>,
@@ -36,7 +38,7 @@ impl ToolRegistry {
     }
 
     /// Stores the approval of the definition that the approver of a call was shown, and serves that definition from now
-    /// on.
+    /// on. Does nothing if the definitions of its provider are not pinned.
     pub(crate) async fn approve_definition(&self, registered: &SharedTool) {
         let (Some(pins), Some(pinning)) = (&self.pins, registered.provider.pinning()) else { return };
         match pins.approve_tool(&pinning.server, &registered.own, "the approver of a call").await {
@@ -49,7 +51,7 @@ impl ToolRegistry {
     }
 
     /// Reads the approvals of the tool's provider again, because another process may have added some, and serves its
-    /// definitions accordingly.
+    /// definitions accordingly. A failure to read them is only logged.
     pub(crate) async fn renew_pins(&self, registered: &SharedTool) {
         let provider = &registered.provider;
         if provider.list().await.is_ok() {

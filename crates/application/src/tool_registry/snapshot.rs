@@ -20,16 +20,17 @@ pub struct ToolSnapshot {
     version: u64,
     tools: Vec<Arc<RegisteredTool>>,
     by_name: HashMap<Arc<str>, usize>,
-    /// Other names of tools; several places if tools share a name.
+    /// Indices of tools by their other names; several if tools share such a name.
     by_alias: HashMap<String, Vec<usize>>,
     omitted_tools: Vec<ShadowedTool>,
     output_readers: OutputReaders,
 }
 
-/// A tool that is not offered, because another provider has a tool of this name.
+/// A tool that is not offered: another provider has a tool of its name, or its name could pass for that of another
+/// tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShadowedTool {
-    /// Name of the provider whose tool it is.
+    /// Name of the provider of the omitted tool.
     pub provider: String,
     /// Name of the tool.
     pub tool: String,
@@ -58,7 +59,7 @@ pub struct RegisteredTool {
 pub enum ResolveError {
     /// No tool has this name. Contains the nearest names, at most three.
     Unknown(Vec<String>),
-    /// Several tools could be meant.
+    /// Several tools could be meant. Contains their canonical names.
     Ambiguous(Vec<String>),
     /// A tool of an unavailable server could be meant.
     Absent(AbsentServer),
@@ -88,7 +89,8 @@ impl ToolSnapshot {
         }
     }
 
-    /// Returns the next snapshot. If two providers offer the same name, the first one owns it.
+    /// Returns the next snapshot, with the unchanged tools of this one. If two providers offer the same name, the first
+    /// one owns it, and the tool of the other is omitted.
     pub(super) fn successor<'a>(
         &self,
         offered: impl Iterator<Item = (&'a Arc<dyn ToolProvider>, &'a Tool)>,
@@ -169,7 +171,7 @@ impl ToolSnapshot {
         shown.chain(itself)
     }
 
-    /// Returns the tools that are not offered, because another provider has a tool of their name.
+    /// Returns the tools that are not offered, because their names are taken or could pass for those of other tools.
     pub fn omitted_tools(&self) -> &[ShadowedTool] {
         &self.omitted_tools
     }
@@ -210,7 +212,8 @@ impl ToolSnapshot {
         }
     }
 
-    /// Returns the names with the most similar letters, then those with the most words in common.
+    /// Returns at most three names of callable tools: those with the most similar letters, then those with the most
+    /// words in common.
     fn nearest(&self, name: &str) -> Vec<String> {
         let mut known: Vec<&str> =
             self.tools.iter().filter(|one| one.tool.is_callable()).map(|one| one.tool.name().as_str()).collect();
@@ -230,7 +233,8 @@ impl ToolSnapshot {
     }
 }
 
-/// Returns the significant words of a tool's name. `mcp` is a prefix of all tools of servers.
+/// Returns the words of a tool's name in lower case, without those of one or two letters, and without `mcp`, the prefix
+/// of all tools of servers.
 fn words(name: &str) -> HashSet<String> {
     let name: String = name.chars().take(128).collect();
     let words = name.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase);

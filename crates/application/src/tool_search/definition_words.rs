@@ -28,7 +28,7 @@ pub(super) struct DefinitionWords {
 }
 
 impl DefinitionWords {
-    /// Returns the words of a tool.
+    /// Counts the stems in the definition of a tool by field. In the field of labels, each stem counts once.
     pub(super) fn of(tool: &Tool) -> Self {
         let (mut parameters, mut texts) = (Vec::new(), Vec::new());
         read_schema(tool.input_schema(), 0, &mut parameters, &mut texts);
@@ -59,7 +59,8 @@ fn labels(tool: &Tool) -> String {
     labels.join(" ")
 }
 
-/// Collects the names of parameters, and the texts and words of a schema.
+/// Collects the names of parameters, and the texts of a schema: descriptions, titles, constants and values of
+/// enumerations.
 fn read_schema<'a>(schema: &'a Value, depth: usize, parameters: &mut Vec<&'a str>, texts: &mut Vec<&'a str>) {
     if depth > MAX_DEPTH {
         return;

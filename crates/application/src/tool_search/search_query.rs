@@ -3,7 +3,7 @@
 use super::{definition_words::DefinitionWords, stems::stems};
 use toolstead_domain::Tool;
 
-/// Maximum length of a query, in characters.
+/// Maximum length of a query, in characters. The rest of a longer one is ignored.
 const MAX_CHARACTERS: usize = 1_000;
 
 /// A parsed query.
@@ -15,7 +15,7 @@ pub(super) struct SearchQuery {
     pub(super) stems: Vec<String>,
     /// Words that a definition must have.
     pub(super) required: Vec<RequiredWord>,
-    /// Words as written, which may be names of tools.
+    /// Words in lower case, without punctuation around them, which may be names of tools.
     names: Vec<String>,
 }
 

@@ -9,7 +9,7 @@ use toolstead_domain::{ContentDigest, Embeddings, EmbeddingsError, Tool};
 
 /// Maximum number of texts of one request.
 const TEXTS_OF_A_REQUEST: usize = 64;
-/// Maximum number of cached vectors. When more are needed, the vectors of other tools are discarded.
+/// Maximum number of cached vectors. The cache is emptied before it would exceed this number.
 const MAX_VECTORS: usize = 10_000;
 /// Maximum length of the text of a definition, in characters: some 250 tokens, which small models read.
 const MAX_CHARACTERS: usize = 1_000;

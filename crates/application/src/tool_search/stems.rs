@@ -2,9 +2,9 @@
 
 use rust_stemmers::{Algorithm, Stemmer};
 
-/// Maximum number of words of one text.
+/// Maximum number of stems of one text. Further words are ignored.
 const MAX_WORDS: usize = 2_000;
-/// Maximum length of a word in bytes. Longer ones are data and not words.
+/// Maximum length of a word in bytes. Longer ones are left out, because they are data and not words.
 const MAX_WORD_BYTES: usize = 64;
 /// Words without a meaning of their own, in sentences that describe a task: the English list of the Snowball project,
 /// parts of contractions (`don't`), and polite words. Sorted.

@@ -3,7 +3,7 @@
 use super::stems::stems;
 use std::collections::HashMap;
 
-/// Groups of words, one a line.
+/// Groups of synonyms, one group a line. Lines with `#` at the beginning are comments.
 const GROUPS: &str = include_str!("synonyms.txt");
 
 /// Synonyms of words, as stems.
@@ -13,7 +13,7 @@ pub(super) struct Synonyms {
 }
 
 impl Synonyms {
-    /// Reads the groups.
+    /// Reads the synonyms that are compiled into this program.
     pub(super) fn load() -> Self {
         let mut by_stem: HashMap<String, Vec<String>> = HashMap::new();
         for group in GROUPS.lines().filter(|line| !line.starts_with('#')).map(stems) {

@@ -19,7 +19,7 @@ pub(super) struct UndoPlan {
     pub(super) left: Vec<SkippedCall>,
 }
 
-/// Returns the calls of a conversation, with the numbers of their events.
+/// Returns the ended calls of a conversation, each with the number of the event that records its end.
 pub(super) fn calls(events: &[ConversationEvent]) -> impl Iterator<Item = (u64, CallId)> {
     events.iter().filter_map(|event| match event.kind {
         ConversationEventKind::CallEnded { call: Some(call), .. } => Some((event.number, call)),
@@ -27,8 +27,9 @@ pub(super) fn calls(events: &[ConversationEvent]) -> impl Iterator<Item = (u64, 
     })
 }
 
-/// Selects from the entries of the conversation's session, newest first. `roots` maps the call of each entry to its
-/// ancestor in the conversation. The first `copied` events, with their calls, belong to another conversation.
+/// Selects the changes to undo, so that event `to` is the last one, from the journal entries of the conversation and
+/// its subagents, newest first. `roots` maps the call of each entry to its ancestor in the conversation. The first
+/// `copied` events, with their calls, belong to another conversation.
 pub(super) fn plan(
     events: &[ConversationEvent],
     to: u64,

@@ -18,7 +18,7 @@ pub struct Budgets {
     pub time: Option<Duration>,
 }
 
-/// One of the limits, by name.
+/// Kind of limit in [`Budgets`], without its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BudgetKind {
     /// Tool calls.
@@ -34,7 +34,8 @@ pub enum BudgetKind {
 }
 
 impl BudgetKind {
-    /// Returns the budget as one word. Its configuration key has the prefix `max_`.
+    /// Returns the name of the budget; that of [`BudgetKind::Time`] is `seconds`. Its configuration key is the name
+    /// after `max_`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Calls => "calls",

@@ -15,7 +15,7 @@ const ALL: &str = "$ARGUMENTS";
 /// Reason why the text cannot be produced.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ArgumentInsertionError {
-    /// Required arguments are missing.
+    /// Required arguments are missing. Holds their names.
     #[error("it needs {}", .0.iter().map(|name| format!("`{name}=…`")).collect::<Vec<_>>().join(" and "))]
     Missing(Vec<String>),
     /// The text would be too long.
@@ -45,7 +45,8 @@ impl UserPromptTemplate {
         self.text_with(&rest, &named)
     }
 
-    /// Returns the text for these words and arguments.
+    /// Returns the body with the typed words and the named arguments inserted. Arguments missing in `named` get their
+    /// defaults.
     ///
     /// # Errors
     /// [`ArgumentInsertionError`] if arguments are missing or the text is too long.
@@ -71,7 +72,8 @@ impl UserPromptTemplate {
 }
 
 impl Skill {
-    /// Returns the instructions for these words.
+    /// Returns the instructions with the typed words in place of the placeholders, or appended if there is no
+    /// placeholder.
     ///
     /// # Errors
     /// [`ArgumentInsertionError::TooLong`] if the text is too long.
@@ -80,7 +82,7 @@ impl Skill {
     }
 }
 
-/// Returns the body with all placeholders replaced. Words without a placeholder are appended.
+/// Returns the body with all placeholders replaced. Appends the typed words if the body has no placeholder for them.
 fn filled(body: &str, typed: &str, named: &BTreeMap<&str, &str>) -> Result<String, ArgumentInsertionError> {
     let typed = typed.trim();
     let words = words(typed);
@@ -117,7 +119,8 @@ enum Placeholder<'a> {
     Named(&'a str),
 }
 
-/// Returns the first placeholder in the text: its position, its length and its kind.
+/// Returns the byte position, the length in bytes and the kind of the first placeholder in the text. `{{.name}}` is one
+/// only if `named` contains the name.
 fn next_place<'a>(text: &str, named: &BTreeMap<&str, &'a str>) -> Option<(usize, usize, Placeholder<'a>)> {
     text.match_indices(['$', '{']).find_map(|(at, _)| {
         let rest = &text[at..];

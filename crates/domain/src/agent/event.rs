@@ -78,7 +78,7 @@ pub enum AgentEvent {
     },
     /// The model completed an answer.
     Answered {
-        /// Tokens of the answer.
+        /// Tokens of the request and of the answer to it.
         usage: Usage,
         /// Tokens of the run so far.
         total: Usage,
@@ -134,7 +134,7 @@ pub enum AgentOutcome {
     BudgetExhausted(BudgetKind),
     /// A hook or the user ended the run, for this reason.
     Stopped(String),
-    /// The run repeated itself, and a warning to the model did not help.
+    /// The run repeated itself, and a warning to the model did not help. Holds a sentence about it.
     Looping(String),
     /// The run asked a question with this id and resumes once it is answered.
     Waiting(String),
@@ -163,7 +163,8 @@ impl AgentOutcome {
 }
 
 impl AgentEvent {
-    /// Returns the event as one flat object with its `type`.
+    /// Returns the event as one flat JSON object with its `type`, without members that have no value. The type of a
+    /// subagent's event has the prefix `subagent_`.
     pub fn to_json(&self) -> Value {
         let millis = |duration: &Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         let members = match self {

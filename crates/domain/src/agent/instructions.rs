@@ -3,9 +3,9 @@
 use crate::model::message::{Block, Message, Role};
 use std::collections::BTreeSet;
 
-/// Beginning of a section, up to the name of the file.
+/// Opening tag of a file's instructions, up to the name of the file.
 const OPENING: &str = "<instructions file=\"";
-/// End of a section.
+/// Closing tag of a file's instructions.
 const CLOSING: &str = "</instructions>";
 
 /// The instructions of one file.
@@ -27,7 +27,7 @@ pub struct DeliveredInstructions {
 }
 
 impl InstructionFile {
-    /// Returns the section as text for a model. The content cannot end the section early.
+    /// Returns the instructions as text for a model, enclosed in tags. Escapes closing tags in the content.
     ///
     /// ```
     /// use toolstead_domain::InstructionFile;

@@ -37,7 +37,7 @@ impl DialectToolDefinitions {
         Self { json, parsed: OnceLock::new() }
     }
 
-    /// Returns the definition of a tool.
+    /// Returns the definition of the tool with this name in the other tool system; `None` if there is no readable one.
     pub fn find(&self, name: &str) -> Option<&Map<String, Value>> {
         self.all().get(name)?.as_object()
     }

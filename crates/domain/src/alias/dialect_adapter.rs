@@ -26,24 +26,24 @@ use std::borrow::Cow;
 /// ```
 #[derive(Debug)]
 pub struct DialectAdapter {
-    /// Name of the tool in that system.
+    /// Name of the tool in the other tool system.
     pub name: &'static str,
-    /// Definitions of the tools of that system.
+    /// Definitions of the tools of the other tool system.
     pub definitions: &'static DialectToolDefinitions,
-    /// Category in that system, if it differs.
+    /// Category of the tool in the other tool system; `None` if it is the same.
     pub category: Option<Category>,
-    /// Further steps on canonical arguments, for the defaults of that system.
+    /// Steps after those of the alias, which apply the defaults of the other tool system to canonical arguments.
     pub defaults: &'static [Rewrite],
-    /// Converts an answer to the form of that system; returns `None` to use the original answer.
+    /// Converts an answer to the form of the other tool system; returns `None` to use the original answer.
     pub answer: fn(&AdapterInput<'_>) -> Option<AdaptedResult>,
 }
 
-/// Answer of a call, as input of an adapter.
+/// Answer of a tool call, as input of [`DialectAdapter::answer`].
 #[derive(Debug)]
 pub struct AdapterInput<'a> {
     /// Arguments as the caller gave them, with the caller's names.
     pub arguments: &'a Map<String, Value>,
-    /// Maximum number of characters in an answer, for example of an argument that is repeated in it.
+    /// Maximum number of characters in an answer. Limits what the conversion adds, such as a repeated argument.
     pub characters: usize,
     /// `true` if texts are enclosed in tags, for systems that use them.
     pub in_tags: bool,
@@ -56,9 +56,11 @@ pub struct AdapterInput<'a> {
 pub struct AdaptedResult {
     /// Text that replaces the output of the tool. Notes that were added to the output remain after it.
     pub text: String,
-    /// Block after the text, for content outside of its form. For a failed call, it replaces the partial result.
+    /// Text of a second content block, for content that has no place in `text`. For a failed call, it replaces the
+    /// partial result.
     pub extra_block: Option<String>,
-    /// `true` if the answer is an error there. A call that failed without a result always remains an error.
+    /// `true` if the other tool system reports the answer as an error. A call that failed without a result always
+    /// remains an error.
     pub is_error: bool,
     /// The structured content.
     pub structured: Option<Value>,
@@ -77,18 +79,19 @@ impl DialectAdapter {
         Self { name, definitions, category: None, defaults: &[], answer: |_| None }
     }
 
-    /// Returns the definition of the tool: its `description`, `inputSchema` and, if it has one, `outputSchema`.
+    /// Returns the definition of the tool: its `description`, `inputSchema` and, if it has one, `outputSchema`. Returns
+    /// `None` if the definitions lack the tool.
     pub fn definition(&self) -> Option<&'static Map<String, Value>> {
         self.definitions.find(self.name)
     }
 
-    /// Sets these further steps on canonical arguments.
+    /// Sets the steps that apply the defaults of the other tool system to canonical arguments.
     #[must_use]
     pub const fn with_defaults(self, defaults: &'static [Rewrite]) -> Self {
         Self { defaults, ..self }
     }
 
-    /// Sets the category.
+    /// Sets the category of the tool in the other tool system.
     #[must_use]
     pub const fn in_category(self, category: Category) -> Self {
         Self { category: Some(category), ..self }
@@ -102,7 +105,7 @@ impl DialectAdapter {
 }
 
 impl<'a> AdapterInput<'a> {
-    /// Returns the text of the tool; for a failure its message, with the next step.
+    /// Returns the text that the tool returned, or the message of the failure with the next step for the model.
     pub fn text(&self) -> Cow<'a, str> {
         match self.outcome {
             Ok(result) => result.tool_text().into(),
@@ -118,12 +121,12 @@ impl<'a> AdapterInput<'a> {
         }
     }
 
-    /// Returns `true` if the output of the tool consists of text only.
+    /// Returns `true` if the call has a result and the output of the tool consists of text only.
     pub fn is_text_alone(&self) -> bool {
         self.outcome.is_ok_and(|result| result.said_blocks().iter().all(|block| block.get("text").is_some()))
     }
 
-    /// Returns the partial result of a failed call, as text.
+    /// Returns the text of the partial result of a failed call; `None` if the call has a result or left no partial one.
     pub fn partial_text(&self) -> Option<String> {
         self.outcome.err()?.partial.as_ref().map(|partial| partial.joined_text())
     }
@@ -133,7 +136,8 @@ impl<'a> AdapterInput<'a> {
         self.structured()?.get(name)
     }
 
-    /// Returns the kind of the failure, if the call failed.
+    /// Returns the kind of the failure, or of a result that is an error ([`ErrorKind::ExecutionFailed`] if it names
+    /// none); `None` for a success.
     pub fn error_kind(&self) -> Option<ErrorKind> {
         match self.outcome {
             Ok(result) => result.is_error().then(|| result.error_kind().unwrap_or(ErrorKind::ExecutionFailed)),
@@ -141,7 +145,7 @@ impl<'a> AdapterInput<'a> {
         }
     }
 
-    /// Returns an argument that is a text.
+    /// Returns the argument with this name; `None` if it is absent or not a text.
     pub fn text_argument(&self, name: &str) -> Option<&'a str> {
         self.arguments.get(name)?.as_str()
     }

@@ -3,7 +3,8 @@
 use crate::{error_kind::ErrorKind, tool_failure::ToolFailure};
 use serde_json::{Map, Value};
 
-/// One step from the arguments of another system to canonical ones. A step whose parameter is absent does nothing.
+/// One step from the arguments of another system to canonical ones. A step does nothing if the parameter that it reads
+/// is absent.
 ///
 /// ```
 /// use serde_json::json;
@@ -20,7 +21,7 @@ pub enum Rewrite {
     Rename(&'static str, &'static str),
     /// Renames the parameter and negates its value.
     Negate(&'static str, &'static str),
-    /// Renames the parameter and replaces words of its value.
+    /// Renames the parameter and, if its value is the first word of one of these pairs, replaces it by the second.
     Words(&'static str, &'static str, &'static [(&'static str, &'static str)]),
     /// Sets the parameter to this value (JSON text).
     Set(&'static str, &'static str),
@@ -32,22 +33,23 @@ pub enum Rewrite {
     IfTrue(&'static str, &'static str, &'static str),
     /// Replaces the number 0 by this number.
     ZeroIs(&'static str, i64),
-    /// Converts a first and a last line, both included, to an offset and a limit.
+    /// Converts a first and a last line, both included, to the parameters `offset` and `limit`.
     Span(&'static str, &'static str),
     /// Makes a pattern without a slash match at any depth: inserts `**/` before it.
     AnyDepth(&'static str),
     /// Applies these steps to each object in the list.
     Each(&'static str, &'static [Rewrite]),
-    /// Removes the parameter, which has no meaning here.
+    /// Removes the parameter, which has no meaning for the canonical tool.
     Drop(&'static str),
-    /// Converts a time in seconds, at most this maximum, to milliseconds under another name; 0 means none.
+    /// Converts a time in seconds, at most this maximum, to milliseconds under another name; removes a time of 0.
     Seconds(&'static str, &'static str, u64),
     /// Removes the first parameter and, if it was false, the second one as well.
     OnlyIf(&'static str, &'static str),
-    /// Converts a program and the list of its arguments to one shell line, each part quoted.
+    /// Replaces a program (first parameter) by one shell line with the list of its arguments (second parameter), quoted
+    /// as necessary.
     ShellLine(&'static str, &'static str),
     /// Splits a line of arguments as a shell does, and stores it as the text under another name: without these words at
-    /// its beginning, and without these options, whose values become parameters of their own.
+    /// its beginning, and without these options, which become parameters of the names beside them.
     CommandLine(&'static str, &'static str, &'static [&'static str], &'static [(&'static str, &'static str)]),
     /// Converts a text to the list of its words, separated by blanks.
     Fields(&'static str),

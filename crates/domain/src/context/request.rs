@@ -23,7 +23,7 @@ pub enum ContextRequest {
     Complete(CompletionRequest),
 }
 
-/// Value to complete.
+/// Request to complete the value of a prompt's argument or of a template's variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompletionRequest {
     /// Prompt or template that the value belongs to.
@@ -49,7 +49,7 @@ impl ContextRequest {
     /// Parses the parameters of a request of this kind.
     ///
     /// # Errors
-    /// `invalid_input`, with the invalid parameter and the expected value.
+    /// `invalid_input`, with the invalid parameter and the expected value, or if the kind is not one of these requests.
     pub fn parse(kind: RequestKind, params: &Map<String, Value>) -> Result<Self, ToolFailure> {
         match kind {
             RequestKind::Resource => Ok(Self::Read { uri: text(params, "uri", "the URI of a resource")? }),

@@ -1,6 +1,6 @@
 //! URIs of resources that several servers offer, or that another server answers for: made distinct, and restored.
 
-/// Prefix of every URI that was made distinct. No provider has URIs with this prefix of its own.
+/// Prefix of the URIs that Toolstead makes distinct by the name of their server.
 const OWN: &str = "toolstead://";
 
 /// Returns the URI, or URI template, as that of this server alone: with the prefix `toolstead://SERVER/`, and otherwise
@@ -17,18 +17,18 @@ pub fn of_server(server: &str, uri: &str) -> String {
     format!("{OWN}{server}/{uri}")
 }
 
-/// Returns the server's own URI if `uri` is its distinct form for that server; `None` for other URIs.
+/// Returns the URI that the server itself uses, if [`of_server`] made `uri` for this server; `None` for other URIs.
 pub fn within<'a>(server: &str, uri: &'a str) -> Option<&'a str> {
     uri.strip_prefix(OWN)?.strip_prefix(server)?.strip_prefix('/')
 }
 
-/// Returns the server for which the URI was made distinct.
+/// Returns the server whose name [`of_server`] put into the URI; `None` for URIs without the prefix.
 pub fn server_of(uri: &str) -> Option<&str> {
     uri.strip_prefix(OWN)?.split_once('/').map(|(server, _)| server)
 }
 
-/// Returns `true` if the URI has the prefix of distinct URIs. A URI of a server with this prefix is made distinct as
-/// well.
+/// Returns `true` if the URI begins with `toolstead://`, in any case. A URI to which its own server gave this prefix is
+/// made distinct as well.
 pub fn has_distinct_prefix(uri: &str) -> bool {
     uri.get(..OWN.len()).is_some_and(|beginning| beginning.eq_ignore_ascii_case(OWN))
 }

@@ -15,7 +15,7 @@
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UriTemplate {
     text: String,
-    /// Fixed texts: one before the first variable, one after the last, and one between each two variables.
+    /// Fixed texts: one before the first expression in braces, one after the last, and one between each two.
     fixed: Vec<String>,
     /// For each expression, `true` if it must match at least one character.
     demanded: Vec<bool>,
@@ -76,7 +76,7 @@ impl UriTemplate {
         &self.text
     }
 
-    /// Returns `true` if all URIs of the family have one scheme. A template that begins with a variable could match the
+    /// Returns `true` if a scheme precedes the first variable. A template that begins with a variable could match the
     /// URIs of any provider.
     pub fn has_scheme(&self) -> bool {
         self.fixed.first().is_some_and(|beginning| beginning.contains(':'))
@@ -87,7 +87,7 @@ impl UriTemplate {
         self.variables.iter().map(String::as_str)
     }
 
-    /// Returns `true` if the URI belongs to the family.
+    /// Returns `true` if the template matches the URI.
     pub fn fits(&self, uri: &str) -> bool {
         let [first, rest @ ..] = self.fixed.as_slice() else { return false };
         let Some(mut left) = uri.strip_prefix(first.as_str()) else { return false };

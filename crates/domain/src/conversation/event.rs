@@ -48,10 +48,10 @@ pub enum ConversationEventKind {
         /// Reason why the answer ended; `None` if it was cancelled or interrupted, and the blocks are those received by
         /// then.
         stop: Option<StopReason>,
-        /// Tokens of the answer.
+        /// Tokens of the request and of the answer to it.
         usage: Usage,
     },
-    /// A call of the last answer ended.
+    /// A tool call that the last answer of the model requested ended.
     CallEnded {
         /// Result as the model receives it.
         result: ToolResultBlock,
@@ -60,28 +60,29 @@ pub enum ConversationEventKind {
         /// Result for programs (kodelet's `StructuredToolResult`), unknown metadata included.
         record: Value,
     },
-    /// From here on, a summary replaces all earlier events for the model.
+    /// From this event on, the model receives a summary in place of all events before `kept_from`.
     Compacted {
         /// Text of the summary.
         summary: String,
         /// Number of the first event that is still sent unchanged.
         kept_from: u64,
     },
-    /// From here on, pointers replace old outputs for the model.
+    /// From this event on, the model receives notes in place of the outputs of the calls in `events`.
     Masked {
-        /// Numbers of the [`CallEnded`](Self::CallEnded) events.
+        /// Numbers of the [`CallEnded`](Self::CallEnded) events whose outputs are replaced.
         events: Vec<u64>,
     },
     /// A turn ended.
     TurnEnded {
-        /// Outcome as one word: `finished`, `cancelled`, `failed`, or the exhausted budget.
+        /// Outcome as one word: `finished`, `cancelled`, `stopped`, `looping`, `waiting`, `failed`, or the name of the
+        /// exhausted budget, such as `calls`.
         outcome: String,
         /// Further explanation, if there is one.
         message: Option<String>,
     },
-    /// Events after the given one were undone.
+    /// The events after `to` were undone.
     TakenBack {
-        /// Number of the last event that still counts.
+        /// Number of the last event that is not undone; 0 if all are.
         to: u64,
     },
 }

@@ -33,7 +33,7 @@ pub fn counted(events: &[ConversationEvent]) -> Vec<&ConversationEvent> {
     counted
 }
 
-/// Returns the messages of the next request.
+/// Returns the messages of the next request to the model, derived from all events of a conversation.
 ///
 /// For any events, in any order: the messages begin with the user, user and model alternate, no message is empty, and
 /// each call has one result in the next message, in the order of the calls and before everything else. A call without a
@@ -73,9 +73,9 @@ struct MessageListBuilder {
     messages: Vec<Message>,
     /// Calls of the last answer, in order: id and name.
     open: Vec<(String, String)>,
-    /// Their results so far, by id, in order of arrival.
+    /// Results since the last answer, by the id of the call, in order of arrival.
     results: HashMap<String, VecDeque<ToolResultBlock>>,
-    /// Blocks of the user since that answer.
+    /// Blocks of the user since the last answer.
     said: Vec<Block>,
 }
 
@@ -104,7 +104,8 @@ impl MessageListBuilder {
         self.results.entry(result.id.clone()).or_default().push_back(result);
     }
 
-    /// Adds the results of the last answer's calls, followed by the blocks of the user since then.
+    /// Appends a message with one result for each call of the last answer ([`INTERRUPTED`] if it has none), followed by
+    /// the blocks of the user since then. Does nothing if there are neither.
     fn settle(&mut self) {
         let mut results = mem::take(&mut self.results);
         let settled = mem::take(&mut self.open).into_iter().map(|(id, name)| {
@@ -137,7 +138,7 @@ impl MessageListBuilder {
     }
 }
 
-/// Returns the blocks that a message of the user may contain. Providers refuse a text of white space.
+/// Returns the blocks that a message of the user may contain: images, and texts that are not only white space.
 fn spoken(blocks: &[Block]) -> Vec<Block> {
     let may_stand = |block: &&Block| match block {
         Block::Text { text } => !text.trim().is_empty(),
@@ -147,7 +148,8 @@ fn spoken(blocks: &[Block]) -> Vec<Block> {
     blocks.iter().filter(may_stand).cloned().collect()
 }
 
-/// Returns the blocks that an answer may contain.
+/// Returns the blocks of an answer that providers accept: no results, no texts of white space, and no thinking at the
+/// end of an answer that was cut off or has nothing else.
 fn answer(blocks: &[Block], stop: Option<StopReason>) -> Vec<Block> {
     let may_stand = |block: &&Block| match block {
         Block::Text { text } => !text.trim().is_empty(),
@@ -165,12 +167,12 @@ fn answer(blocks: &[Block], stop: Option<StopReason>) -> Vec<Block> {
     blocks
 }
 
-/// Returns a result as the model receives it.
+/// Returns the result without blocks that providers refuse.
 fn result_for_model(result: &ToolResultBlock) -> ToolResultBlock {
     ToolResultBlock { content: spoken(&result.content), ..result.clone() }
 }
 
-/// Returns a result with a pointer in place of its content. Its record lists the stored outputs.
+/// Returns the result with a note in place of its content. The note names the stored outputs that `record` lists.
 fn pointer(result: &ToolResultBlock, record: &Value) -> ToolResultBlock {
     let ToolResultBlock { id, name, content, is_error } = result;
     let length: usize = content.iter().map(length).sum();

@@ -4,17 +4,17 @@
 const BASE64_CHARACTERS: usize = 24;
 /// Maximum length of the number of a character reference with its semicolon.
 const ENTITY_BYTES: usize = 8;
-/// Minimum number of encoded bytes of the other encodings.
+/// Minimum number of encoded bytes in hexadecimal text and in escapes.
 const BYTES: usize = 10;
 
-/// Returns a clause about the first encoded text.
+/// Returns a clause with the encoding and the decoded beginning of an encoded text; `None` if there is none.
 pub(super) fn find(text: &str) -> Option<String> {
     let found = base64(text).or_else(|| hexadecimal(text)).or_else(|| escapes(text))?;
     let shown: String = found.1.chars().filter(|c| !c.is_control()).take(60).collect();
     Some(format!("it has text encoded as {}, which reads {shown:?}", found.0))
 }
 
-/// Returns the text of an SVG image in a data URL, without its tags.
+/// Returns the text of the SVG image in a data URL, without its tags; `None` for other URLs.
 pub(super) fn svg(url: &str) -> Option<String> {
     let data = url.strip_prefix("data:image/svg+xml")?;
     let (options, data) = data.split_once(',')?;
@@ -88,7 +88,8 @@ fn decode_pairs(digits: &str) -> Vec<u8> {
     pairs.filter_map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
 }
 
-/// Finds `%49%67`, `\x49\x67`, `\u0049\u0067`, `&#73;&#103;` and `&#x49;`.
+/// Returns the encoding and the decoded text of `%49%67`, `\x49\x67`, `\u0049\u0067`, `&#73;&#103;` or `&#x49;` if it
+/// is readable.
 fn escapes(text: &str) -> Option<(&'static str, String)> {
     type Read = fn(&str) -> Option<(u8, &str)>;
     fn hex<'t>(rest: &'t str, prefix: &str, digits: usize) -> Option<(u8, &'t str)> {

@@ -43,7 +43,8 @@ pub(crate) fn first_hidden(text: &str) -> Option<(char, &'static str)> {
     None
 }
 
-/// Returns `true` if every isolate of a line ends in it, so that it cannot reorder the text around it.
+/// Returns `true` if every directional isolate that begins in the line also ends in the line, so that it cannot reorder
+/// other text.
 fn are_isolates_balanced(line: &str) -> bool {
     let mut depth = 0_usize;
     for character in line.chars() {
@@ -62,7 +63,8 @@ pub(super) fn is_hidden(character: char) -> bool {
     is_invisible(character) || character.is_control()
 }
 
-/// Returns the kind of the character if it has no legitimate use between these neighbors.
+/// Returns the kind of a hidden character; `None` if the character is visible or has a legitimate use between these
+/// neighbors.
 fn kind(before: Option<char>, character: char, after: Option<char>) -> Option<&'static str> {
     match character {
         '\t' | '\n' | '\r' => None,
@@ -106,7 +108,8 @@ fn is_hidden_joiner(character: char) -> bool {
     is_invisible(character) && !matches!(character, '\u{fe0f}')
 }
 
-/// Returns a clause if the text continues out of sight, or in a place that is not displayed.
+/// Returns a clause if users do not see a part of the text: after a long gap, before a carriage return in a line, or in
+/// an HTML comment.
 pub(super) fn concealed_text(text: &str) -> Option<String> {
     let mut blanks = 0;
     let mut lines = 0;

@@ -4,7 +4,7 @@ use super::{ScanFinding, words::looks_latin};
 use crate::server_name::folded_name;
 use std::collections::BTreeSet;
 
-/// Compares the name of a tool with the names of other tools.
+/// Returns findings if the name mixes Latin letters with similar ones, or equals or looks like one of the `others`.
 pub(super) fn find(name: &str, others: &BTreeSet<String>) -> Vec<ScanFinding> {
     let finding = |what: String| ScanFinding { is_hard: false, what, place: String::new() };
     let mut findings = Vec::new();

@@ -236,14 +236,14 @@ const PRIVATE_FILES: &[&str] = &[
     ".claude/",
     "credentials.json",
 ];
-/// Verbs of instructions. Descriptions of tools rarely use this form of a verb with such a file.
+/// Verbs of instructions. Descriptions of tools rarely use these forms with one of the [`PRIVATE_FILES`].
 const DIRECTING: &[&str] = &[
     "read", "include", "pass", "send", "attach", "append", "cat", "open", "load", "upload", "copy", "paste", "fetch",
     "provide", "collect", "encode", "put", "supply", "retrieve", "grab", "transmit", "write", "add", "insert", "edit",
     "modify", "access", "scan", "locate", "get", "forward", "submit", "post", "extract", "place", "check", "look",
     "take", "use", "quote", "join", "enter", "type",
 ];
-/// Words that make a sentence with such a verb an instruction.
+/// Words that make a sentence with one of the [`DIRECTING`] verbs and of the [`PRIVATE_FILES`] an instruction.
 const MARKERS: &[&str] = &[
     "before",
     "first",
@@ -312,7 +312,7 @@ const SENDING: &[&str] = &[
     "download",
     "render",
 ];
-/// Words that make a sentence with such a verb and an address an instruction.
+/// Words that make a sentence with one of the [`SENDING`] verbs an instruction, if the text has an address.
 const ALWAYS: &[&str] = &[
     "all",
     "every",
@@ -400,7 +400,7 @@ const MARKS: &[&str] = &[
     "instructions for the assistant",
     "instructions to the assistant",
 ];
-/// Parts of command lines, in lower case.
+/// Parts of command lines that download, decode or run code, in lower case.
 const COMMAND_PARTS: &[&str] = &[
     "| sh",
     "|sh",
@@ -424,7 +424,7 @@ fn parsed(patterns: &[(&'static str, &'static str)]) -> Vec<(&'static str, WordP
     patterns.iter().map(|(what, pattern)| (*what, WordPattern::parse(pattern))).collect()
 }
 
-/// Returns the findings about a text, each once.
+/// Returns the kinds of suspicious phrases in a text, as clauses, each once.
 pub(super) fn find_phrases(text: &str) -> Vec<&'static str> {
     let mut found = Vec::new();
     let mut add = |what| {

@@ -25,7 +25,7 @@ const DOUBLE_NEGATIONS: &[&str] = &["forget", "fail", "hesitate", "skip", "omit"
 const ELISIONS: &[&str] =
     &["l", "d", "n", "s", "c", "j", "m", "t", "qu", "un", "all", "dell", "nell", "dall", "sull", "quell"];
 
-/// Returns `true` if one of the three words before this position negates it.
+/// Returns `true` if one of the three words before this position, in the same sentence, negates the word at it.
 pub(super) fn is_negated(words: &[String], at: usize) -> bool {
     let start = at.saturating_sub(3);
     (start..at).rev().take_while(|before| words[*before] != STOP).any(|before| {
@@ -75,8 +75,8 @@ fn is_han_or_kana(character: char) -> bool {
     matches!(character, '\u{3041}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}')
 }
 
-/// Adds a word. `not` becomes one word with an auxiliary verb before it, because "does not" describes, while "not"
-/// alone belongs to an instruction.
+/// Moves a word, unless it is empty, to the list. `not` becomes one word with an auxiliary verb before it, because
+/// "does not" describes, while "not" alone belongs to an instruction.
 fn push(words: &mut Vec<String>, word: &mut String) {
     if word.is_empty() {
         return;
@@ -104,8 +104,8 @@ pub(super) fn looks_latin(character: char) -> bool {
     fold(character) != character
 }
 
-/// Returns the Latin letter that a letter of another script looks like, and the plain form of full-width and
-/// mathematical letters.
+/// Returns the lower-case Latin letter that a letter of another script looks like, the plain form of a full-width
+/// character or mathematical letter, and every other character unchanged.
 fn fold(character: char) -> char {
     let offset = |first: u32, to: char| char::from_u32(u32::from(to) + u32::from(character) - first);
     match character {
@@ -237,7 +237,8 @@ pub(super) fn other_readings(text: &str) -> Vec<Vec<String>> {
     readings
 }
 
-/// Joins single letters that are separated by one blank, dot, dash or underscore; wider gaps end a word.
+/// Returns the words of the text with single letters joined that one blank, dot, dash or underscore separates; `None`
+/// if it does not have at least five in a row.
 fn joined_letters(text: &str) -> Option<Vec<String>> {
     let is_gap = |c: char| matches!(c, ' ' | '.' | '-' | '_' | '*');
     let characters: Vec<char> = text.chars().collect();

@@ -14,9 +14,9 @@ pub enum ModelEvent {
         /// Reason for the retry.
         reason: String,
     },
-    /// Further text, for subscribers. It is repeated in its block.
+    /// Further text, for subscribers. The complete [`Block`](Self::Block) contains it again.
     TextDelta(String),
-    /// Further thinking, for subscribers. It is repeated in its block.
+    /// Further thinking, for subscribers. The complete [`Block`](Self::Block) contains it again.
     ThinkingDelta(String),
     /// A call is being written, for subscribers.
     CallBegun {
@@ -29,7 +29,7 @@ pub enum ModelEvent {
     Finished {
         /// Reason why the model stopped.
         stop: StopReason,
-        /// Tokens of the answer.
+        /// Tokens of the request and of the answer to it.
         usage: Usage,
     },
 }

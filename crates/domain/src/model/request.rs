@@ -17,7 +17,7 @@ pub struct ModelRequest {
     pub tools: Vec<OfferedTool>,
     /// Maximum number of tokens of the answer; `None` for the configured number of the model.
     pub max_output_tokens: Option<u64>,
-    /// Cache key for parts of earlier requests: the conversation.
+    /// Key by which the provider finds cached parts of earlier requests: the id of the conversation; `None` for no key.
     pub cache_key: Option<Arc<str>>,
 }
 

@@ -45,7 +45,7 @@ impl Usage {
         self.context().saturating_add(self.output_tokens)
     }
 
-    /// Returns the number of tokens of the request, which occupy the context window of the model.
+    /// Returns the number of input tokens, cached ones included, which occupy the context window of the model.
     pub fn context(self) -> u64 {
         self.input_tokens.saturating_add(self.cache_read_tokens).saturating_add(self.cache_write_tokens)
     }

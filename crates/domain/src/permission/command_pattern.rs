@@ -35,11 +35,11 @@ pub(crate) enum PatternPurpose<'a> {
     Catching,
 }
 
-/// Whole words of a pattern. Each command that the pattern covers consists of the head, any words, the tail, and, if
-/// the outline is open, any further words.
+/// Whole words of a pattern. Each command that the pattern covers consists of `head`, any words, `tail`, and, if
+/// `is_open` is `true`, any further words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatternWords {
-    /// Words before the first wildcard. Never empty.
+    /// Words before the first wildcard, never empty; the only one may be the beginning of a path.
     pub head: Vec<String>,
     /// Words after the wildcard.
     pub tail: Vec<String>,
@@ -166,7 +166,8 @@ impl CommandPattern {
         Some(PatternWords { head, is_open: is_open || tail.is_empty(), tail })
     }
 
-    /// Returns `true` if a deny or ask rule catches this command, in any of its readings.
+    /// Returns `true` if a deny or ask rule with the pattern catches this command, in any of its readings. Every such
+    /// rule catches an opaque command.
     pub(crate) fn catches(&self, command: &CommandAccess) -> bool {
         if matches!(command.clarity, ParseConfidence::Opaque(_)) {
             return true;
@@ -186,8 +187,8 @@ impl CommandPattern {
         self.words.fits(&words.join(BETWEEN))
     }
 
-    /// Compares the pattern with all words of a text, including those outside of the command itself: assignments,
-    /// redirections, and the operators between commands.
+    /// Returns `true` if the pattern matches all words of a text, including those outside of the command itself:
+    /// assignments, redirections, and the operators between commands.
     fn fits_text(&self, text: &str) -> bool {
         (!self.has_wildcard() && one_blank(&self.literal) == one_blank(text))
             || (!text.contains(BETWEEN) && self.words.fits(&ParsedPattern::of(text.trim()).parts.join("*")))

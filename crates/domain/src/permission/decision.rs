@@ -119,7 +119,8 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Returns the rank among causes: the harder a cause is to change, the earlier it is reported.
+    /// Returns how hard the cause is to change, from 0 to 3. Of equally strict findings, the one with the greatest
+    /// weight decides.
     pub(super) fn weight(&self) -> u8 {
         match self {
             Self::Forbidden
@@ -150,7 +151,8 @@ impl Decision {
         }
     }
 
-    /// Returns all further obstacles, as sentences; empty if there are none.
+    /// Returns the other findings that do not allow the call, as sentences with a blank before each. Lists at most four
+    /// and counts the rest; empty if there are none.
     pub fn more(&self) -> String {
         let others: Vec<&Finding> = self.trace.iter().filter(|one| one.verdict != Verdict::Allow).collect();
         let others: Vec<&&Finding> = others.iter().filter(|one| one.part != self.decisive.part).collect();
@@ -172,7 +174,8 @@ impl Decision {
         self.trace.iter().map(Finding::to_json).collect()
     }
 
-    /// Returns the narrowest rules that together allow the call; empty if no rules can, or none are needed.
+    /// Returns the narrowest rules that together allow the call; empty if no rules can, they are too long, or none are
+    /// needed.
     pub fn suggestions(&self, tool: &str) -> Vec<String> {
         let mut rules = Vec::new();
         for finding in self.trace.iter().filter(|finding| finding.verdict != Verdict::Allow) {

@@ -45,9 +45,9 @@ impl CallGrant {
         }
     }
 
-    /// Checks an access by rules alone, without the defaults: returns the verdict of deny rules, and of ask rules
-    /// without an approval. Used for what a running command may reach, when no approval can be requested any more. An
-    /// ask rule on the call as a whole has been approved, or the call would not run.
+    /// Returns `Deny` for everything that the policy denies, `Ask` if an ask rule on parts of calls requires an
+    /// approval that was not given, and otherwise `Allow`, even if a default requires approval. Used for what a running
+    /// command may reach, when no approval can be requested any more.
     pub fn objection(&self, access: &Access) -> Verdict {
         let finding = self.policy.judge(&self.tool, access);
         let is_approved = || self.approved.iter().any(|approved| approved.covers(access));
@@ -60,8 +60,8 @@ impl CallGrant {
         }
     }
 
-    /// Checks a change of a path in the same way, for the code that closes paths. An ask rule that names no path was
-    /// approved together with the command.
+    /// Returns the result of [`objection`](Self::objection) to a change of the path by a running command. An ask rule
+    /// that names no path counts as approved together with the command.
     pub fn objection_to_change(&self, path: AccessPath) -> Verdict {
         let access = Access::WritePath(path);
         match self.objection(&access) {
@@ -70,7 +70,7 @@ impl CallGrant {
         }
     }
 
-    /// Returns the rule that denies an access or requires approval for it, if there is one.
+    /// Returns the rule that denies the access or requires approval for it; `None` if no rule decides against it.
     pub fn rule_against(&self, access: &Access) -> Option<Arc<PermissionRule>> {
         match self.policy.judge(&self.tool, access).cause {
             Cause::Rule(rule) if rule.effect != Effect::Allow => Some(rule),

@@ -13,7 +13,8 @@ use crate::{
 };
 
 /// Returns the rule that is offered for this access of the tool with this name in rules: the narrowest rule, or for a
-/// command whose arguments may change, a rule on the command with any arguments.
+/// command whose arguments may change, a rule on the command with any arguments. Returns `None` if no rule can cover
+/// it.
 pub fn offered_rule(access: &Access, tool: &str) -> Option<String> {
     widened(access).or_else(|| narrowest_rule(access, tool))
 }
@@ -70,7 +71,7 @@ fn is_narrow_enough(rule: &PermissionRule, command: &CommandAccess) -> bool {
     command.clarity == ParseConfidence::Plain && rule.outline().is_some_and(|outline| says_what_runs(&outline.head))
 }
 
-/// Returns the words with which a rule with wildcards must begin; empty if it may have none.
+/// Returns the words with which a rule with wildcards must begin; empty if the rule must not have wildcards.
 fn least_head(command: &CommandAccess) -> String {
     let least = command.widening.map_or(0, |widening| usize::from(widening.least));
     command_pattern::quoted(command.words.get(..least).unwrap_or_default())

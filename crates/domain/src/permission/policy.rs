@@ -108,15 +108,15 @@ impl PermissionPolicy {
         Self { within: Some(Arc::new(OuterPolicies { policies, roots })), ..self.clone() }
     }
 
-    /// Returns a restricted view of these tools alone, which may access everything in the roots of this policy. All
-    /// other limits come from this policy, which applies in addition.
+    /// Returns a policy that offers only the selected tools and allows every access in the roots of this policy. It
+    /// contains no other limits: combine it with this policy by [`narrowed`](Self::narrowed).
     #[must_use]
     pub fn window(&self, selection: ToolSelection) -> Self {
         Self { mode: PermissionMode::Bypass, roots: self.workspace().clone(), selection, ..Self::default() }
     }
 
-    /// Returns a restricted view for a program. Tools that a deny rule forbids to offer are not part of it, by whatever
-    /// name they are offered.
+    /// Returns [`window`](Self::window) for the tools that a program may call. Tools that a deny rule forbids to offer
+    /// to programs are not part of it, by whatever name they are offered.
     #[must_use]
     pub fn window_of_program(&self, selection: ToolSelection) -> Self {
         let rules = self.layers().flat_map(|layer| &layer.rules);
@@ -185,13 +185,14 @@ impl PermissionPolicy {
         parts.chain(whole).max().unwrap_or(Verdict::Allow)
     }
 
-    /// Returns the finding of a rule on the tool as a whole, or on parameters.
+    /// Returns the finding of a deny or ask rule on the tool as a whole or on its arguments; `None` if no rule applies.
     fn of_whole_call(&self, tool: &Tool, arguments: &Map<String, Value>) -> Option<Finding> {
         let caught = |effect| self.caught(effect, tool, arguments, &[]);
         caught(Effect::Deny).or_else(|| caught(Effect::Ask))
     }
 
-    /// Judges one access, also of a call that already runs.
+    /// Returns the strictest finding on one access, by this policy and by those that narrow it. Rules on arguments do
+    /// not apply.
     pub fn judge(&self, tool: &Tool, access: &Access) -> Finding {
         let mut finding = self.finding(tool, access);
         for layer in self.layers().skip(1) {
@@ -218,7 +219,8 @@ impl PermissionPolicy {
         Finding { near_miss: self.near_miss(tool, access, &finding), ..finding }
     }
 
-    /// Returns the allow rule that matches an access which is not allowed.
+    /// Returns the allow rule that matches the access without effect, if a default asks for approval or the path is in
+    /// no root.
     fn near_miss(&self, tool: &Tool, access: &Access, finding: &Finding) -> Option<NearMiss> {
         let allows = |rule: &&Arc<PermissionRule>| rule.allows(tool, access, &self.roots);
         match (finding.verdict, &finding.cause) {
@@ -259,7 +261,8 @@ impl PermissionPolicy {
         })
     }
 
-    /// Returns the rules that may catch reading below a folder.
+    /// Returns the rules that may catch reading below a folder: one element for this policy and for each that narrows
+    /// it.
     pub(super) fn read_rules<'a>(&'a self, tool: &'a Tool, folder: &AccessPath) -> Vec<ReadRules<'a>> {
         self.layers().map(|layer| layer.own_read_rules(tool, folder)).collect()
     }
@@ -323,7 +326,8 @@ impl PermissionPolicy {
         }
     }
 
-    /// Checks the limits that no rule can change: the roots, and Toolstead's own data.
+    /// Returns a denial if the access violates a limit that no rule can change: the roots, or Toolstead's own data;
+    /// otherwise `None`.
     fn bounds(&self, access: &Access) -> Option<Finding> {
         let path = access.path()?;
         let deny = |cause| Some(Finding::new(Verdict::Deny, Some(access.clone()), cause));

@@ -204,8 +204,8 @@ impl PermissionRule {
         }
     }
 
-    /// Returns the tool, if it is a plain name, and the top-level parameter of a rule on parameters: for checking rules
-    /// against existing tools.
+    /// Returns the tool and the top-level parameter of a rule on parameters; `None` for any other rule, and if the head
+    /// is not the plain name of a tool. For checking rules against existing tools.
     pub fn named_parameter(&self) -> Option<(&str, &str)> {
         let path = self.spec()?.parameter()?;
         Some((self.named_tool()?, path.split('.').next().unwrap_or(path)))
@@ -226,13 +226,13 @@ impl PermissionRule {
         !matches!(self.subject(), RuleSubject::ToolName | RuleSubject::Arguments)
     }
 
-    /// Returns `true` if the rule names paths.
+    /// Returns `true` if the parentheses of the rule contain a path pattern.
     pub(super) fn names_paths(&self) -> bool {
         self.spec().is_some_and(|kind| kind.subject() == RuleSubject::Path)
     }
 
-    /// Returns `true` if the rule matches accesses of these kinds, for any tool: all of them for an allow rule, at
-    /// least one for other rules. Used to try out a rule.
+    /// Returns `true` if the rule matches these accesses, made by any tool: all of them for an allow rule, at least one
+    /// for other rules. Used to try out a rule.
     pub fn meets(&self, accesses: &[Access], roots: &WorkspaceRoots) -> bool {
         match self.effect {
             Effect::Allow => {
@@ -252,8 +252,8 @@ impl PermissionRule {
         matches!(&self.head, RuleHead::Tool(pattern) if fits(pattern, name))
     }
 
-    /// Returns `true` if this allow rule allows any program. The function returns `true` for the names of tools that
-    /// [take command lines](Tool::takes_command_lines).
+    /// Returns `true` if this allow rule allows any program. `takes_command_lines` returns `true` for the names of
+    /// tools that [take command lines](Tool::takes_command_lines).
     pub fn allows_any_program(&self, takes_command_lines: impl FnOnce(&str) -> bool) -> bool {
         let any = match (self.spec(), &self.head) {
             (Some(kind), _) => kind.fits_any_program(),
@@ -268,7 +268,8 @@ impl PermissionRule {
         self.spec().is_some_and(|kind| kind.is_one_command())
     }
 
-    /// Returns the words that are common to all commands that an allow rule with wildcards may cover.
+    /// Returns the words that are common to all commands that an allow rule with wildcards may cover; `None` if there
+    /// are none, and for other rules.
     pub fn outline(&self) -> Option<PatternWords> {
         self.spec().filter(|_| self.effect == Effect::Allow)?.outline()
     }
@@ -304,15 +305,15 @@ impl PermissionRule {
         head && self.spec_for(tool).is_ok_and(|spec| self.covers_access(spec, access, roots))
     }
 
-    /// Returns `true` if this allow rule names the tool that represents the request without covering it, because a
-    /// request is not a call of a tool with that name.
+    /// Returns `true` if this allow rule matches the name of the tool that represents requests, and nevertheless covers
+    /// no request, because it allows a tool of that name only.
     pub(super) fn names_only_tools(&self, tool: &Tool) -> bool {
         let RuleHead::Tool(pattern) = &self.head else { return false };
         tool.stands_for().is_some() && names(pattern, tool) && !names_server(pattern, tool)
     }
 
-    /// Returns the kind of requests that deny and ask rules match by the tool name in this allow rule, with the rule
-    /// that allows such requests instead.
+    /// Returns the kind of requests whose name (`read_resource`, `get_prompt`) this allow rule uses as that of a tool,
+    /// and the rule that allows such requests instead; `None` for any other rule.
     pub fn named_requests(&self) -> Option<(AccessKind, String)> {
         let RuleHead::Tool(name) = &self.head else { return None };
         let (server, tool) = match name.strip_prefix("mcp__") {
@@ -385,8 +386,8 @@ impl PermissionRule {
         accesses.iter().find(|access| self.catches_access(spec, access, roots)).map(Some)
     }
 
-    /// Returns `true` if this rule denies every tool that is offered, so that a program is not offered tools that no
-    /// call may use.
+    /// Returns `true` if this deny rule denies every tool that the access offers to a program, so that a program is not
+    /// offered tools that no call may use.
     fn denies_offering(&self, pattern: &str, access: &Access) -> bool {
         // A pattern that matches with its stars as literal characters is contained in the pattern of the rule.
         matches!(access, Access::OfferTools(tools) if fits(pattern, tools))
@@ -394,8 +395,8 @@ impl PermissionRule {
             && matches!(self.spec, RuleSpec::Any)
     }
 
-    /// Returns a deny rule on offered tools as the deny rule on calls of these tools, for a program that is offered
-    /// them.
+    /// Returns this rule, if it denies offering tools to programs, as the rule that denies calls of these tools; `None`
+    /// for any other rule.
     pub(super) fn of_offered_tools(&self) -> Option<Self> {
         let RuleHead::Access(head) = &self.head else { return None };
         let pattern = self.spec().map_or(Some("*"), RuleKind::names)?;

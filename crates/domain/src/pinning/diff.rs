@@ -62,7 +62,7 @@ impl DiffLines {
     }
 }
 
-/// Returns the difference of the definitions as compact JSON.
+/// Returns the lines of the difference between the two definitions, which are compared as compact JSON texts.
 fn whole_definitions(old: Option<&Value>, new: Option<&Value>) -> Vec<String> {
     let text = |value: Option<&Value>| value.map_or_else(Vec::new, |value| wrapped(&value.to_string()));
     let mut difference = DiffLines { lines: vec!["@@ definition @@".to_owned()], bytes: 0 };

@@ -50,7 +50,7 @@ pub enum DefinitionChoice {
         /// `true` if it was approved despite a hard finding. Its findings are then not reported.
         is_approved: bool,
     },
-    /// The approved definition is served instead.
+    /// The approved definition is served instead of the offered one.
     Approved {
         /// Approved definition.
         definition: Value,

@@ -37,7 +37,8 @@ pub struct AgentHookResponse {
 }
 
 /// Hook of the agent loop. The default of every method is an empty response, and a late or failed hook counts as one.
-/// Before a prompt, a failed gate is an exception: its reason is a [`AgentHookResponse::block`].
+/// The exception is a hook that is configured to check prompts: if it fails, its reason is the
+/// [`AgentHookResponse::block`].
 #[async_trait]
 pub trait AgentHook: Send + Sync {
     /// Runs before a prompt of the user is sent (UserPromptSubmit).

@@ -55,7 +55,7 @@ pub struct SurroundingsDescription {
 /// Instructions of folders.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FolderInstructions {
-    /// Sections, one per file.
+    /// Instructions, one element per file, the outermost folder first.
     pub sections: Vec<InstructionFile>,
     /// Notes for the user, such as a file that was not read. Each is returned once.
     pub notes: Vec<String>,

@@ -38,7 +38,7 @@ pub struct ApprovalRequest<'a> {
     pub parts: &'a [ApprovalPart],
     /// Capabilities of the client.
     pub client: &'a ClientProfile,
-    /// Channel to the client. [`APPROVAL_KEY`] is the key of such a question.
+    /// Channel to the client. A question for the approval that is sent over it has the key [`APPROVAL_KEY`].
     pub caller: &'a dyn Caller,
     /// End of the time for an answer (`[permissions] approval_timeout`). A later answer has no effect.
     pub deadline: Instant,

@@ -73,7 +73,7 @@ pub struct LogMessage {
     pub logger: Option<String>,
     /// Any JSON value.
     pub data: Value,
-    /// As [`Progress::members`]; `data` is null in it.
+    /// All members as an MCP server sent them, as in [`Progress::members`], but with `null` as `data`.
     pub members: Map<String, Value>,
 }
 
@@ -109,7 +109,7 @@ impl LogMessage {
     }
 }
 
-/// Stores the number, unless the member already has this value in another notation.
+/// Sets the member to the number, or removes it for `None`. A member that has this value in another notation remains.
 fn put_number(members: &mut Map<String, Value>, name: &str, number: Option<f64>) {
     const EXACT: f64 = 9_007_199_254_740_992.0; // 2^53
     if members.get(name).and_then(Value::as_f64) == number {
@@ -210,7 +210,7 @@ pub trait Caller: Send + Sync {
     }
 
     /// Returns `true` if the client receives questions as the outcome of its call and answers them with a retry (MCP
-    /// 2026-07-28). The call path parks such a call while it waits, and asks in place of this caller.
+    /// 2026-07-28). Such a call is suspended while it waits, and the code that runs calls asks in place of this caller.
     fn answers_by_retry(&self) -> bool {
         false
     }

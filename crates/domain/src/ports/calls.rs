@@ -22,7 +22,8 @@ pub trait Calls: Send + Sync {
     /// Returns the tools whose name, title or description contains this text, in any case.
     fn search(&self, text: &str) -> Vec<Arc<Tool>>;
 
-    /// Returns `false` for a tool that only searches or calls deferred tools if the list of the caller is whole.
+    /// Returns `true` if the caller is shown this tool. Tools that only search or call deferred tools are not shown if
+    /// the list of the caller contains all tools. The default is `true`.
     fn offers(&self, tool: &Tool) -> bool {
         let _ = tool;
         true
@@ -35,7 +36,8 @@ pub trait Calls: Send + Sync {
     fn through<'a>(&'a self, view: Arc<View>) -> Box<dyn Calls + 'a>;
 
     /// Returns the same calls through a view of these tools alone, for the agent of this name, in a session of its own:
-    /// known file versions, background work and approvals for a session belong to that session.
+    /// known file versions, background work and approvals for a session belong to that session. By default no call can
+    /// be made.
     fn for_agent<'a>(&'a self, agent: Arc<str>, session: Arc<str>, tools: ToolSelection) -> Box<dyn Calls + 'a> {
         let _ = (agent, session, tools);
         Box::new(NoCalls)
@@ -46,7 +48,8 @@ pub trait Calls: Send + Sync {
     /// caller. All else is as for [`for_agent`](Self::for_agent).
     ///
     /// # Errors
-    /// [`ToolFailure`] if the audit log cannot record that the running call began them.
+    /// [`ToolFailure`] if the audit log cannot record that the running call began the work of the agent; always by
+    /// default.
     async fn outliving(
         &self,
         agent: Arc<str>,

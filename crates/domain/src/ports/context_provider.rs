@@ -35,8 +35,8 @@ pub trait ContextProvider: Send + Sync {
         None
     }
 
-    /// Returns `true` if its names are used without a server prefix. Its questions to users are then passed on without
-    /// the name of the server as well.
+    /// Returns `true` if the names of its resources and prompts are used without the name of the server. Its questions
+    /// to users are then passed on without the name of the server as well.
     fn has_own_names(&self) -> bool {
         false
     }
@@ -46,8 +46,8 @@ pub trait ContextProvider: Send + Sync {
         None
     }
 
-    /// Returns `true` if [`list`](Self::list) returns what the provider offers in this run. Until then, the stored
-    /// definitions of a pinned server are used.
+    /// Returns `true` if [`list`](Self::list) returns what the provider offers now. Until then, the stored definitions
+    /// of a pinned server take its place.
     fn is_listed(&self) -> bool {
         true
     }
@@ -64,8 +64,8 @@ pub trait ContextProvider: Send + Sync {
         std::future::pending().await
     }
 
-    /// Returns when [`list`](Self::list) returns the offer of this run, or when it is unknown how long that will take.
-    /// An idle server is started for this.
+    /// Returns when [`list`](Self::list) returns what the provider offers now, or when it is unknown how long that will
+    /// take. Starts an idle server. Returns at once by default.
     async fn settled(&self) {}
 
     /// Returns the guidance for models on what this provider offers, as received; `None` if there is none.
@@ -110,15 +110,16 @@ pub trait ContextProvider: Send + Sync {
     /// Answers with the members of the MCP result: `contents` of a resource, `messages` of a prompt, `completion`.
     ///
     /// # Errors
-    /// [`ToolFailure`]; `not_found` as above, `invalid_input` for arguments from which a prompt cannot be made.
+    /// [`ToolFailure`]: `not_found` for an unknown resource or prompt, `invalid_input` for arguments from which a
+    /// prompt cannot be made.
     async fn answer(
         &self,
         request: &ContextRequest,
         context: &CallContext<'_>,
     ) -> Result<Map<String, Value>, ToolFailure>;
 
-    /// Answers the request of this call, and may ask the client first. Providers that do so, or that use the rest of
-    /// the client's request, override the default.
+    /// Answers the request of this call, and may ask the client first. By default only calls [`answer`](Self::answer).
+    /// Override it to ask questions, or to use further members of the client's request.
     ///
     /// # Errors
     /// As [`answer`](Self::answer).

@@ -33,7 +33,7 @@ pub enum QuestionError {
     Store(#[from] StoreError),
 }
 
-/// Maximum number of waiting questions per session.
+/// Maximum number of waiting [`DeferredQuestions`] of one session.
 pub const WAITING_OF_A_SESSION: usize = 20;
 
 /// Stores the questions of one workspace until they are answered, by principal.
@@ -56,7 +56,7 @@ pub const WAITING_OF_A_SESSION: usize = 20;
 /// ```
 #[async_trait]
 pub trait QuestionStore: Send + Sync {
-    /// Stores questions, and returns their number.
+    /// Stores questions, which are answered together, and returns their common id.
     ///
     /// # Errors
     /// [`QuestionError`]; they are then not stored.
@@ -68,7 +68,7 @@ pub trait QuestionStore: Send + Sync {
         questions: Vec<Question>,
     ) -> Result<QuestionId, QuestionError>;
 
-    /// Returns the principal's questions with that number.
+    /// Returns the principal's questions with this id; `None` if there are none.
     ///
     /// # Errors
     /// [`StoreError`] if they cannot be read.
@@ -80,7 +80,7 @@ pub trait QuestionStore: Send + Sync {
     /// [`StoreError`] if they cannot be read.
     async fn waiting(&self, principal: &Principal) -> Result<Vec<DeferredQuestions>, StoreError>;
 
-    /// Answers them, with one text for each question.
+    /// Answers the principal's questions with this id, with one text for each question in their order.
     ///
     /// # Errors
     /// [`QuestionError`]; nothing has then changed.

@@ -40,7 +40,8 @@ pub trait ReadState: Send + Sync {
     /// [`StoreError`] if the version is still known.
     async fn forget(&self, principal: &Principal, session: &str, real: &Path) -> Result<(), StoreError>;
 
-    /// Returns the session's known version; `None` if it never read the file.
+    /// Returns the session's known version of the file; `None` if no version is stored, so that the file counts as
+    /// never read.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be read.

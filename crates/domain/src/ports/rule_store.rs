@@ -19,8 +19,8 @@ use async_trait::async_trait;
 /// ```
 #[async_trait]
 pub trait RuleStore: Send + Sync {
-    /// Returns `true` if rules of this scope can be stored here. Always `false` for scopes that end with a call, a run
-    /// or a session.
+    /// Returns `true` if this store can store rules of this scope. Always `false` for scopes that end with a call, a
+    /// run or a session.
     fn keeps(&self, scope: ApprovalScope) -> bool;
 
     /// Stores the allow rule and returns its origin. Storing a rule that already exists succeeds.

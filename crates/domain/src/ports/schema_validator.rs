@@ -43,7 +43,7 @@ pub enum SchemaValidatorError {
     /// The validation needs too much memory.
     #[error("it needs too much memory")]
     OutOfMemory,
-    /// The validation cannot be done here, for this reason.
+    /// No process can validate the value, for this reason.
     #[error("{0}")]
     Unavailable(String),
     /// The validating process ended in this way.

@@ -35,7 +35,7 @@ pub struct NewTask {
     pub principal: Principal,
     /// Session of the task.
     pub session: Arc<str>,
-    /// Title for users: the line in lists.
+    /// Title for users, shown in lists of tasks.
     pub title: String,
     /// Purpose of the task.
     pub description: Option<String>,

@@ -3,7 +3,7 @@
 use crate::{ports::tool_repository::StoreError, principal::Principal, todo::TodoList};
 use async_trait::async_trait;
 
-/// Plan of each session; the session of an agent is its conversation.
+/// Stores the plan (todo list) of each session. The session of an agent is that of its conversation.
 ///
 /// Implementers guarantee:
 /// - the plan of a session is not visible to others, even with its name;

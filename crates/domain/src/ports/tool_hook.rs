@@ -15,7 +15,7 @@ pub enum HookVerdict {
     Continue,
     /// Require approval for this reason, whatever rules and defaults decide.
     Ask(String),
-    /// Refuse this call, because the matter must be settled outside of it first.
+    /// Refuse the call for this reason, which must be settled outside of the call before it is repeated.
     Defer(String),
     /// Refuse the call, with the reason for the model.
     Deny(String),
@@ -24,7 +24,7 @@ pub enum HookVerdict {
 /// Text of a hook for the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdditionalContext {
-    /// Author of the text, if one hook answers for several.
+    /// Name of the hook that wrote the text, if this hook combines several; otherwise `None`.
     pub by: Option<String>,
     /// The text itself.
     pub text: String,
@@ -49,7 +49,7 @@ impl<T: Into<String>> From<T> for AdditionalContext {
 pub struct BeforeCallResponse {
     /// Decision of the hook.
     pub verdict: HookVerdict,
-    /// Author of the decision, if one hook answers for several.
+    /// Name of the hook that decided, if this hook combines several; otherwise `None`.
     pub by: Option<String>,
     /// Replacement arguments, with their canonical names. They are validated again, and checked in place of the
     /// original ones.
@@ -108,7 +108,7 @@ pub struct EndedCall<'a> {
 pub struct AfterCallResponse {
     /// Result that the model receives in place of the original one. The audit log stores the digest of the original.
     pub output: Option<ToolResult>,
-    /// Author of the change, if one hook answers for several.
+    /// Name of the hook that replaced the result, if this hook combines several; otherwise `None`.
     pub by: Option<String>,
     /// Texts for the model, beside the result.
     pub context: Vec<AdditionalContext>,

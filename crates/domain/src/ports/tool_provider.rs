@@ -29,7 +29,7 @@ use std::{
 };
 
 /// End of a line in a [preview](ToolProvider::preview), outside of its hunks, that names a content which the preview
-/// does not include. Such a call can be approved only once.
+/// does not include. An approval of a call with such a line applies to this call only.
 pub const CONTENT_NOT_SHOWN: &str = "which are not shown";
 
 /// Built-in tools, one MCP server, or an embedding application's own tools.
@@ -45,7 +45,7 @@ pub trait ToolProvider: Send + Sync {
     /// providers.
     fn name(&self) -> &str;
 
-    /// Returns the identity under which its catalogue is stored between runs.
+    /// Returns the identity under which the tools of the provider are stored between runs.
     fn identity(&self) -> ProviderIdentity {
         ProviderIdentity::of_program(self.name())
     }
@@ -77,7 +77,7 @@ pub trait ToolProvider: Send + Sync {
     /// succeeded or failed. Does nothing if the list is always current.
     async fn refresh(&self) {}
 
-    /// Returns its version, if it has one of its own.
+    /// Returns the version of the provider, such as that of an MCP server; `None` if it has no version of its own.
     fn version(&self) -> Option<String> {
         None
     }
@@ -111,8 +111,8 @@ pub trait ToolProvider: Send + Sync {
     /// [`ToolFailure`] if the arguments are invalid, or name a place that does not exist.
     async fn accesses(&self, call: &ToolCall) -> Result<Vec<Access>, ToolFailure>;
 
-    /// Returns the timeout that the arguments of the call request; `None` for that of its tool. The call path limits it
-    /// to its own maximum.
+    /// Returns the timeout that the arguments of the call request; `None` for that of its tool. A configured maximum
+    /// still applies.
     fn requested_time(&self, call: &ToolCall) -> Option<Duration> {
         let _ = call;
         None
@@ -290,7 +290,7 @@ pub enum ProviderState {
 }
 
 impl ProviderState {
-    /// Returns the state as one word.
+    /// Returns the state as a short text, such as `ready` or `needs authorization`.
     pub fn label(&self) -> &'static str {
         match self {
             Self::Connecting => "connecting",

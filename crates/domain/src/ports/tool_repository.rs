@@ -45,9 +45,9 @@ pub struct Catalogue {
 /// Several processes share one repository; each method is one transaction.
 #[async_trait]
 pub trait ToolRepository: Send + Sync {
-    /// Returns the tools of a provider when it was last saved; empty if it never was. Providers that differ in any part
-    /// of their identity are different. If one provider was started in many ways, the store may delete those that were
-    /// saved longest ago.
+    /// Returns the tools of a provider, and their last changes, when it was last saved; empty if it never was.
+    /// Providers that differ in any part of their identity are different. If one provider was started in many ways, the
+    /// store may delete those that were saved longest ago.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be read.

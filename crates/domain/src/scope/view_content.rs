@@ -80,7 +80,7 @@ impl ViewContent {
     /// Creates the content of a view with these overlays by the name of the tool, and without resources and prompts.
     ///
     /// # Errors
-    /// [`DuplicateToolName`] if two overlays have the same name.
+    /// [`DuplicateToolName`] if two overlays give their tools the same name.
     pub fn new(overlays: BTreeMap<String, ToolOverlay>) -> Result<Self, DuplicateToolName> {
         let mut by_shown_name: HashMap<String, String> = HashMap::new();
         for (tool, overlay) in &overlays {

@@ -35,7 +35,7 @@ pub async fn conversation_store_contract(store: &dyn ConversationStore) {
     those_of_agents_are_found_by_the_session_that_handed_them_over(store).await;
 }
 
-/// Returns a new conversation.
+/// Returns a conversation of the local user without events; its id, title and time depend on `number`.
 pub fn conversation(number: u32) -> Conversation {
     Conversation::new(id(number), Principal::local(), format!("talk {number}"), at(number))
 }

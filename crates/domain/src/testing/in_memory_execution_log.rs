@@ -39,12 +39,12 @@ impl InMemoryExecutionLog {
         self.records.fail_next(1);
     }
 
-    /// Makes the next `find` or `list` fail.
+    /// Makes the next `find`, `list` or `beginning_with` fail.
     pub fn fail_next_read(&self) {
         self.reads.fail_next(1);
     }
 
-    /// Makes every `record` fail from now on, or none.
+    /// Makes every `record` and `check` fail from now on if `is_full`, and none otherwise.
     pub fn be_full(&self, is_full: bool) {
         self.is_full.store(is_full, Ordering::SeqCst);
     }

@@ -14,7 +14,7 @@ use std::{
     sync::Mutex,
 };
 
-/// Repository that stores catalogues and switches until it is dropped.
+/// Repository that stores catalogues and the names of disabled tools until it is dropped.
 #[derive(Debug, Default)]
 pub struct InMemoryToolRepository {
     kept: Mutex<RepositoryContents>,

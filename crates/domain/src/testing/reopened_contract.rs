@@ -27,7 +27,7 @@ use crate::{
 };
 use std::{io::Read, path::Path, sync::Arc};
 
-/// Checks every store of a backend, one after the other.
+/// Checks every store of a backend except `definitions`, one after the other.
 ///
 /// # Panics
 /// If data was lost; the message names it.
@@ -42,7 +42,7 @@ pub async fn reopened_stores_contract(mut reopen: impl AsyncFnMut() -> Stores) {
     reopened_questions_contract(async || reopen().await.questions).await;
 }
 
-/// Checks that catalogues and switches are durable.
+/// Checks that catalogues and the names of disabled tools are durable.
 ///
 /// # Panics
 /// If data was lost; the message names it.

@@ -28,7 +28,8 @@ use std::{
 };
 
 /// Provider that answers for its offer: a resource with its URI as text, a prompt with its name and arguments, a
-/// completion with the typed text and `!`. A resource with the URI `file://` and a path has a read access to that path.
+/// completion with the typed text and `!`. A resource with the URI `file://` and a path has a read access to that path,
+/// and so has the completion of a template's variable whose typed text is an absolute path.
 #[derive(Debug)]
 pub struct ScriptedContext {
     name: String,

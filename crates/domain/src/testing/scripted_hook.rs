@@ -89,7 +89,7 @@ impl ScriptedHook {
         lock(&self.received_after).clone()
     }
 
-    /// Returns once it was called before this number of calls.
+    /// Returns once [`before`](ToolHook::before) was called this number of times.
     pub async fn asked(&self, calls: u64) {
         self.asked.reached(calls).await;
     }

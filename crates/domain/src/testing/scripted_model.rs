@@ -132,7 +132,8 @@ impl ScriptedModel {
         self.state.asked.reached(requests).await;
     }
 
-    /// Returns once this number of answers has reached a [wait](ScriptedAnswer::waits).
+    /// Returns once this number of answers has reached a [wait](ScriptedAnswer::waits), or the end of an answer that
+    /// never ends.
     pub async fn stuck(&self, answers: u64) {
         self.state.stuck.reached(answers).await;
     }
@@ -164,7 +165,7 @@ impl ScriptedAnswer {
         Self::empty().and_call(id, tool, arguments)
     }
 
-    /// Creates a request that fails.
+    /// Creates a script entry with which the request fails instead of being answered.
     pub fn refused(error: ModelError) -> Self {
         Self { refusal: Some(error), ..Self::default() }
     }

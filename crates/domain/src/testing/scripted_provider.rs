@@ -96,7 +96,7 @@ impl ScriptedProvider {
         self.announce_change();
     }
 
-    /// Makes [`ToolProvider::changed`] return, once for every `list` that follows.
+    /// Makes [`ToolProvider::changed`] return, until `list` is called again.
     pub fn announce_change(&self) {
         self.version.raise();
     }

@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use serde_json::Value;
 use std::sync::Mutex;
 
-/// Validator that runs in the process of the test. It fulfils the other guarantees of [`SchemaValidator`], and can be
-/// set to fail.
+/// Validator that runs in the process of the test, without limits of processor time and memory. It fulfils all other
+/// guarantees of [`SchemaValidator`], and can be set to fail.
 #[derive(Debug, Default)]
 pub struct InProcessSchemaValidator {
     failure: Option<SchemaValidatorError>,

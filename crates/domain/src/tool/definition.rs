@@ -49,7 +49,7 @@ impl From<Map<String, Value>> for Definition {
 }
 
 impl PartialEq for Definition {
-    /// Compares clones without building them.
+    /// Returns `true` for clones without building them; builds and compares any other definitions.
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Built(one), Self::Built(other)) if Arc::ptr_eq(one, other) => true,

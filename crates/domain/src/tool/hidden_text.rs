@@ -4,24 +4,24 @@ use crate::{definition_scan, invisible_characters::changes_direction};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// First such character, and its position.
+/// First character of a definition that hides or reorders text, and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HiddenCharacter {
     character: char,
     kind: &'static str,
-    /// Path of members to it.
+    /// Names of the members on the way to the character, separated by dots.
     place: String,
 }
 
 /// Maximum length of a reported path, in characters.
 const MAX_PLACE_CHARACTERS: usize = 120;
 
-/// Searches every text and every member name.
+/// Returns the first character that hides or reorders text, in any text or member name of the definition.
 pub(super) fn find(definition: &Map<String, Value>) -> Option<HiddenCharacter> {
     in_members(definition, &mut Vec::new())
 }
 
-/// Searches one text.
+/// Returns the first character in the text that hides or reorders text; `place` is its reported position.
 pub(super) fn find_in_text(place: &str, text: &str) -> Option<HiddenCharacter> {
     in_text(text, &[place.to_owned()])
 }

@@ -14,8 +14,9 @@ const MAX_DEPTH: usize = 64;
 /// Maximum number of schemas that are applied one after another at one place of the instance, for a schema that
 /// contains itself. The stack depth is this number times the depth of the instance.
 const MAX_IN_PLACE: usize = 6;
-/// Maximum number of patterns, and maximum of their total size in bytes.
+/// Maximum number of patterns in a schema.
 const MAX_PATTERNS: usize = 32;
+/// Maximum total size of the patterns in a schema, in bytes.
 const MAX_PATTERN_BYTES: usize = 4 << 10;
 /// Maximum depth of an instance: no message contains deeper JSON.
 const INSTANCE_DEPTH: u64 = 128;
@@ -25,15 +26,15 @@ const NAMES_A_SCHEMA: u64 = 16;
 /// Cost of one place of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct InstanceLocationCost {
-    /// Number of schemas that are applied to it.
+    /// Maximum number of schemas that are applied to the place.
     pub(super) schemas: u64,
-    /// Number of patterns that a text there is compared with.
+    /// Maximum number of patterns that a text at the place is compared with.
     pub(super) patterns: u64,
     /// `true` if one of the patterns needs a backtracking engine.
     pub(super) backtracks: bool,
 }
 
-/// Schema whose cost has no sufficiently small bound.
+/// Reason why validating against a schema has no sufficiently small bound of cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UnboundedCost {
     /// Too many schemas.
@@ -48,7 +49,7 @@ pub enum UnboundedCost {
     /// The schema contains itself twice at one place.
     #[error("it contains itself, and refers twice to one place of what it describes")]
     Ambiguous,
-    /// A reference of a form that is not followed here.
+    /// The schema has a reference of another form than `#/…`, or an `$id` below its root.
     #[error("it has a reference of another form than `#/…`")]
     Reference,
     /// Too many patterns, or too large ones.
@@ -62,9 +63,9 @@ pub enum UnboundedCost {
 /// Reason why a schema is not compiled in this process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum NotCompiled {
-    /// It may cost too much.
+    /// The schema may cost too much.
     Unbounded(UnboundedCost),
-    /// It refers to a part that does not exist.
+    /// The schema has this reference, to a part that does not exist or to another document.
     Dangling(String),
 }
 
@@ -74,7 +75,8 @@ impl From<UnboundedCost> for NotCompiled {
     }
 }
 
-/// Computes the maximum cost of the schema. Takes time linear in its size, whatever its references are.
+/// Computes the maximum cost of the schema for one place of an instance; fails if the schema exceeds a limit. Takes
+/// time linear in its size, whatever its references are.
 pub(super) fn cost(root: &Value) -> Result<InstanceLocationCost, NotCompiled> {
     let graph = SchemaGraph::of(root)?;
     let patterns = graph.patterns()?;
@@ -96,13 +98,13 @@ pub(super) fn cost(root: &Value) -> Result<InstanceLocationCost, NotCompiled> {
 enum InstanceStep<'a> {
     /// Same place of the instance.
     Same,
-    /// One property of it.
+    /// Property with this name.
     Property(&'a str),
-    /// Any of its properties.
+    /// Any property, or the name of any property.
     AnyProperty,
-    /// One of its items.
+    /// Item with this index.
     Item(usize),
-    /// Any of its items.
+    /// Any item.
     AnyItem,
 }
 
@@ -166,7 +168,8 @@ impl<'a> SchemaGraph<'a> {
         Ok(InstanceLocationCost { schemas: 0, patterns: all.len() as u64, backtracks })
     }
 
-    /// Returns the number of schemas that are applied one after another at one place, starting from each schema.
+    /// Returns, for each schema, the maximum number of schemas that it applies one after another at its own place.
+    /// Fails if there are too many, or if they form a cycle.
     fn in_place_depths(&self) -> Result<Vec<usize>, UnboundedCost> {
         let here =
             |at: usize| self.leads_to[at].iter().filter(|(place, _)| *place == InstanceStep::Same).map(|(_, to)| *to);
@@ -208,8 +211,8 @@ impl<'a> SchemaGraph<'a> {
         seen
     }
 
-    /// Returns `true` if each place of the instance is reached by only one path within the schemas that contain this
-    /// one.
+    /// Returns `true` if the schemas that contain each other with this one reach each place of the instance by only one
+    /// path. `unevaluatedProperties` and `unevaluatedItems` count as a second path.
     fn is_clear(&self, at: usize, families: &SchemaCycles) -> bool {
         let mut below: Vec<InstanceStep<'a>> = Vec::new();
         let mut open = vec![at];
@@ -229,7 +232,8 @@ impl<'a> SchemaGraph<'a> {
         true
     }
 
-    /// Returns the number of schemas once every reference is expanded.
+    /// Returns the number of schemas once every reference is expanded. Fails if there are too many, or if they are
+    /// nested too deeply.
     fn written_out(&self, families: &SchemaCycles) -> Result<u64, UnboundedCost> {
         let mut totals = SchemaTotalCache { graph: self, families, of: vec![None; self.schemas.len()] };
         let SchemaTotal { schemas, depth, .. } = totals.of_family(0, 0)?;
@@ -264,7 +268,7 @@ impl SchemaCycles {
 struct SchemaTotal {
     schemas: u64,
     depth: usize,
-    /// `true` if a schema that contains itself is among them.
+    /// `true` if a schema that contains itself is among the counted ones.
     recurs: bool,
 }
 
@@ -276,7 +280,8 @@ struct SchemaTotalCache<'a, 'g> {
 }
 
 impl SchemaTotalCache<'_, '_> {
-    /// Returns the total of a group of schemas. `above` limits the recursion: deeper schemas are rejected anyway.
+    /// Returns the total of the group that contains the schema `at`. `above` is the number of schemas that enclose the
+    /// group; more than `MAX_DEPTH` of them are an error.
     fn of_family(&mut self, at: usize, above: usize) -> Result<SchemaTotal, UnboundedCost> {
         if let Some(total) = self.of[at] {
             return Ok(total);
@@ -329,7 +334,8 @@ fn looks_again(schema: &Value) -> bool {
     schema.get("unevaluatedProperties").is_some() || schema.get("unevaluatedItems").is_some()
 }
 
-/// Returns `true` if the pattern needs a backtracking engine: it has lookaround, backreferences or atomic groups.
+/// Returns `true` if the pattern may need a backtracking engine: it contains the characters of lookaround,
+/// backreferences, or atomic or possessive groups.
 fn backtracks(pattern: &str) -> bool {
     let bytes = pattern.as_bytes();
     bytes.windows(3).any(|part| matches!(part, [b'(', b'?', b'=' | b'!' | b'<' | b'>' | b'(']))
@@ -337,8 +343,8 @@ fn backtracks(pattern: &str) -> bool {
         || bytes.windows(2).any(|part| matches!(part, [b'+' | b'*' | b'?' | b'}', b'+']))
 }
 
-/// Calls `lead` for every schema that a schema applies. The keywords of all drafts are examined, whatever draft the
-/// schema declares.
+/// Calls `lead` for every schema that a schema applies, with its place. Fails on references that are not followed. The
+/// keywords of all drafts are examined, whatever draft the schema declares.
 fn each_subschema<'a>(
     root: &'a Value,
     schema: &'a Map<String, Value>,
@@ -398,7 +404,8 @@ fn target<'a>(root: &'a Value, reference: &str) -> Result<&'a Value, NotCompiled
     }
 }
 
-/// Returns the schema that a chain of plain references leads to.
+/// Returns the schema itself, or the one that its chain of references leads to; `None` if the chain is too long or
+/// leads nowhere.
 pub(super) fn resolved<'a>(root: &'a Value, schema: &'a Value) -> Option<&'a Value> {
     let mut schema = schema;
     for _ in 0..MAX_IN_PLACE {

@@ -27,8 +27,9 @@ const MAX_SCHEMA_DEPTH: usize = 64;
 const MAX_VIOLATIONS: usize = 20;
 /// Maximum number of unknown properties that are named in one violation.
 const NAMED_PROPERTIES: usize = 10;
-/// Maximum number of characters of the expected and of the actual value.
+/// Maximum number of characters of the expected value in a violation.
 const EXPECTED_CHARACTERS: usize = 2_000;
+/// Maximum number of characters of the actual value in a violation.
 const GOT_CHARACTERS: usize = 60;
 /// Maximum number of steps of a validation in this process.
 const MAX_STEPS: u64 = 2_000_000;
@@ -53,7 +54,7 @@ pub struct ToolInputSchema {
 enum ValidationProcess {
     /// Compiled in this process; each place of an instance has this cost.
     InProcess(Box<Validator>, InstanceLocationCost),
-    /// Not compiled in this process.
+    /// Left to another process, for this reason.
     Separate(UnboundedCost),
 }
 
@@ -90,7 +91,8 @@ impl ToolInputSchema {
         Ok(Self::new(schema, formats, engine))
     }
 
-    /// Compiles a schema whatever it costs, in a process that may be killed.
+    /// Compiles a schema in the current process without a bound of its cost. Called only in a process that may be
+    /// killed.
     ///
     /// # Errors
     /// As [`compile`](Self::compile).
@@ -124,8 +126,8 @@ impl ToolInputSchema {
     /// Validates arguments.
     ///
     /// # Errors
-    /// [`ArgumentValidationError`] with the first violations, sorted by path, and their number; or [`ArgumentValidationError::Unbounded`] if the
-    /// validation here could cost too much.
+    /// [`ArgumentValidationError::Invalid`] with the first violations, sorted by path, and the number of further ones;
+    /// [`ArgumentValidationError::Unbounded`] if the validation in this process could cost too much.
     pub fn validate(&self, arguments: &Value) -> Result<(), ArgumentValidationError> {
         // Too long texts and lists are not examined further.
         let mut kept = match self.limits_lengths {
@@ -205,7 +207,8 @@ impl ToolInputSchema {
         Violation { path, expected: shortened(expected, EXPECTED_CHARACTERS), got }
     }
 
-    /// Returns "only known properties", with the nearest known name for each unknown one.
+    /// Returns the expected value in a violation by unknown properties: "only known properties" with the nearest known
+    /// names, or with all known names if none is near; "no properties" if none is known.
     fn known_properties(&self, error: &ValidationError<'_>, unexpected: &[String]) -> String {
         let parent = error.schema_path().as_str().rsplit_once('/').map_or("", |(parent, _)| parent);
         let properties = self.schema.pointer(&format!("{parent}/properties")).and_then(Value::as_object);
@@ -296,7 +299,8 @@ fn is_within(path: &str, outer: &str) -> bool {
     path.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Returns `true` if an object of the schema has a member of one of these names, as a keyword or as the name of a property.
+/// Returns `true` if an object at any depth of the schema has a member of one of these names, as a keyword or as the
+/// name of a property.
 fn has_member(schema: &Value, names: &[&str]) -> bool {
     match schema {
         Value::Object(members) => {

@@ -25,7 +25,7 @@ pub struct Violation {
     pub path: String,
     /// Description of the value that the schema requires there, such as `at most 10`.
     pub expected: String,
-    /// Actual value, shortened.
+    /// Actual value as JSON, shortened; its length if that is the fault, or `nothing` if it is missing.
     pub got: String,
 }
 

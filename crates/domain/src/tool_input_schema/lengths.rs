@@ -4,8 +4,8 @@ use super::{Violation, bounds};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// Returns the parts of a value that are too long, where a limit is reached by `properties` and `items` alone. At most
-/// `most` of them.
+/// Returns at most `most` violations of `maxLength`, `maxItems` and `maxProperties` in a value. Examines only the parts
+/// that `properties`, `items` and `$ref` lead to, and nothing within a list or object that is too long.
 pub(super) fn too_long(schema: &Value, value: &Value, most: usize) -> Vec<Violation> {
     let mut search = LengthChecker { root: schema, found: Vec::new(), most };
     search.look(schema, value, ValuePath::Root);
@@ -38,7 +38,7 @@ impl fmt::Display for ValuePath<'_> {
 }
 
 impl LengthChecker<'_> {
-    /// Recurses as deep as the value is nested.
+    /// Adds the violations of a value and of its parts to `found`. Recurses as deep as the value is nested.
     fn look(&mut self, schema: &Value, value: &Value, path: ValuePath<'_>) {
         let Some(schema) = bounds::resolved(self.root, schema).and_then(Value::as_object) else { return };
         if self.found.len() >= self.most {

@@ -5,8 +5,9 @@ use serde_json::Value;
 
 /// Maximum number of backtracking steps of a pattern on one text.
 pub(super) const BACKTRACKS: usize = 10_000;
-/// Number of bytes of a text that cost as much as one step, for copying or counting and for matching a pattern.
+/// Number of bytes of a text whose copying or counting costs as much as one step.
 const BYTES_A_STEP: u64 = 1 << 10;
+/// Number of bytes of a text whose comparison with one pattern costs as much as one step.
 const MATCHED_BYTES_A_STEP: u64 = 64;
 
 /// Size of an instance.
@@ -23,7 +24,7 @@ impl InstanceSize {
         load
     }
 
-    /// Recurses as deep as the value is nested.
+    /// Counts a value and its parts. Recurses as deep as the value is nested.
     fn add(&mut self, value: &Value) {
         self.values += 1;
         match value {
@@ -46,7 +47,7 @@ impl InstanceSize {
         self.looked_at(cost).saturating_add(matched)
     }
 
-    /// Returns the maximum number of those steps that may each find a violation.
+    /// Returns the maximum number of steps of a validation without the matching of patterns; each may find a violation.
     pub(super) fn looked_at(self, cost: InstanceLocationCost) -> u64 {
         (self.values + self.text_bytes / BYTES_A_STEP).saturating_mul(cost.schemas)
     }

@@ -84,7 +84,8 @@ impl SignInAttempt {
         &self.state
     }
 
-    /// Parses the query of the redirect URL.
+    /// Parses the query of the redirect URL, and checks that it has the state of this attempt and names no other
+    /// issuer.
     pub(crate) fn parse_redirect(&self, query: &str) -> Result<AuthorizationCode, RedirectError> {
         if query.len() > MAX_ANSWER {
             return Err(RedirectError::Foreign("it is too long"));
@@ -118,7 +119,8 @@ impl SignInAttempt {
         }
     }
 
-    /// Parses a text that the user pasted: the whole redirect URL, or the code alone.
+    /// Parses a text that the user pasted: the whole redirect URL, or the code alone. Only the URL is checked against
+    /// this attempt.
     pub(crate) fn pasted(&self, text: &str) -> Result<AuthorizationCode, RedirectError> {
         let text = text.trim();
         let is_address = text.contains("://") || text.contains('=');
@@ -156,7 +158,7 @@ fn code_of(text: &str) -> Result<AuthorizationCode, SignInError> {
     }
 }
 
-/// Returns an issuer's error code in displayable form.
+/// Returns an issuer's error code, shortened and without characters other than ASCII letters, digits, `_`, `-` and `.`.
 pub(super) fn word(text: &str) -> String {
     let plain = text.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'));
     plain.take(MAX_ERROR_CODE_CHARS).collect()

@@ -139,7 +139,8 @@ impl Accounts {
         self.inner.begin(principal, &resource, issuer)
     }
 
-    /// Returns all grants that the principal is signed in to, and the tokens that cannot be read.
+    /// Returns all grants that the principal is signed in to, except those of MCP servers, and the tokens that cannot
+    /// be read.
     ///
     /// # Errors
     /// Returns [`SignInError`] if there is no vault.
@@ -160,7 +161,7 @@ impl Accounts {
         Ok(status)
     }
 
-    /// Signs the principal out: asks the issuer to revoke the tokens, and deletes them whether or not it does. This
+    /// Signs the principal out: asks the issuer to revoke the tokens, and deletes them even if it does not. This
     /// includes tokens that were stored while other URLs were configured; they are not sent to URLs that they were not
     /// issued for. The result is empty if the principal was not signed in.
     ///
@@ -302,8 +303,9 @@ impl Inner {
         Ok(SignInFlow { accounts: self.clone(), issuer, grant, key, attempt, loopback })
     }
 
-    /// Returns headers with a token other than `refused` that does not expire soon. Renewals of one account run one at
-    /// a time across processes.
+    /// Returns headers with a token other than `refused` that does not expire soon. Renews the stored tokens if
+    /// necessary, and deletes them if the user must sign in again. Renewals of one account run one at a time across
+    /// processes.
     async fn renewed(
         self: Arc<Self>,
         principal: Principal,
@@ -350,7 +352,7 @@ impl Inner {
         outcome?
     }
 
-    /// Returns `true` if the access token is valid for longer than this.
+    /// Returns `true` if the access token is valid for longer than `time` from now, or has no expiry.
     fn lasts(&self, tokens: &Tokens, time: Duration) -> bool {
         tokens.expires_at.is_none_or(|end| end.since(self.clock.now()) > time)
     }
@@ -383,7 +385,8 @@ impl SignInFlow {
         }
     }
 
-    /// Exchanges the code for tokens, and stores them if all scopes were granted.
+    /// Exchanges the code for tokens, and stores them if all scopes were granted; revokes them if not. Continues even
+    /// if the caller is cancelled.
     ///
     /// # Errors
     /// Returns [`SignInError`]; nothing is stored in this case.

@@ -47,7 +47,7 @@ pub struct FoundTokens {
     pub grants: Vec<&'static str>,
     /// Modification time of the file.
     pub written_at: Timestamp,
-    /// Mode of a file that other users may read, who may therefore have the tokens.
+    /// Mode of the file if other users may read it, who may therefore have the tokens; `None` if they may not.
     pub open_to_others: Option<u32>,
     /// Tokens.
     pub tokens: Tokens,
@@ -56,7 +56,7 @@ pub struct FoundTokens {
 /// Reason why a file is not imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// The file belongs to another user, or is not a file.
+    /// The path is a link or no file, or the file belongs to another user, is too large or cannot be read.
     #[error("{0}")]
     File(#[from] PrivateFileError),
     /// The file contains something other than tokens.
@@ -84,7 +84,7 @@ pub enum ImportError {
     /// The tokens cannot be renewed.
     #[error("it has no refresh token, so it expires within an hour: sign in instead")]
     NotRenewable,
-    /// None of the scopes is used here.
+    /// None of the scopes belongs to a grant of this program.
     #[error("its scopes are for neither Gmail nor Calendar: {0}")]
     OtherScopes(String),
 }
@@ -157,7 +157,8 @@ fn read(path: &Path, client: &OAuthClient) -> Result<Option<FoundTokens>, Import
     Ok(Some(FoundTokens { path: path.to_owned(), grants, written_at, open_to_others, tokens }))
 }
 
-/// Parses the content of a file.
+/// Parses the content of a file, and checks that this client can renew its tokens. Returns the names of the grants with
+/// a scope in the file, and the tokens.
 fn parsed(bytes: &[u8], client: &OAuthClient) -> Result<(Vec<&'static str>, Tokens), ImportError> {
     let wrong = |reason: &str| ImportError::NoTokens(reason.to_owned());
     let written: TokenFile = serde_json::from_slice(bytes).map_err(|_| wrong("it is not a valid JSON object"))?;
@@ -194,7 +195,8 @@ fn parsed(bytes: &[u8], client: &OAuthClient) -> Result<(Vec<&'static str>, Toke
     Ok((grants, tokens))
 }
 
-/// Returns the scopes from a list, or from a string separated by spaces.
+/// Returns the scopes from a list, or from a string separated by spaces; `None` if the value is neither, or is too
+/// large.
 fn scopes(value: Option<Value>) -> Option<Vec<String>> {
     let scopes: Vec<String> = match value? {
         Value::String(text) => text.split_ascii_whitespace().take(MAX_SCOPES + 1).map(str::to_owned).collect(),
@@ -214,7 +216,7 @@ fn time(text: &str) -> Option<Timestamp> {
     Some(Timestamp(time.timestamp_micros()))
 }
 
-/// Returns a text of a file on one line and in backticks.
+/// Returns a text of a file on one line and in backticks, cut to [`MAX_SAID`]; a note in parentheses if it is empty.
 fn quote(text: &str) -> String {
     if text.is_empty() {
         return "(it does not say)".into();

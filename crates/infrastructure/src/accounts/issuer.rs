@@ -27,7 +27,7 @@ const MAX_MESSAGE_CHARS: usize = 200;
 /// Maximum lifetime of a token, in seconds: a hundred years, so that adding it to the time cannot overflow.
 const LONGEST: u64 = 100 * 365 * 24 * 3600;
 
-/// Token endpoints of an issuer.
+/// Client for the token endpoints of an issuer.
 #[derive(Debug, Clone)]
 pub(super) struct IssuerClient {
     pub(super) client: OAuthClient,
@@ -64,7 +64,7 @@ struct OAuthErrorResponse {
 }
 
 impl IssuerClient {
-    /// Exchanges a code for tokens. `scopes` are the requested ones.
+    /// Exchanges a code for tokens. `scopes` are the requested ones, which count as granted if the issuer names none.
     pub(super) async fn exchange(
         &self,
         attempt: &SignInAttempt,
@@ -143,7 +143,8 @@ impl IssuerClient {
         body.finish().into()
     }
 
-    /// Returns the secrets in a form. They must not be displayed, even if an issuer repeats them in an error.
+    /// Returns the secrets in a form, and the client's. They must not be displayed, even if an issuer repeats them in
+    /// an error.
     fn secrets<'a>(&'a self, form: &[(&str, &'a str)]) -> Vec<&'a str> {
         const PLAIN: [&str; 3] = ["grant_type", "redirect_uri", "token_type_hint"];
         let sent = form.iter().filter(|(name, _)| !PLAIN.contains(name)).map(|(_, value)| *value);

@@ -57,7 +57,7 @@ impl LoopbackListener {
         format!("http://{}", self.address)
     }
 
-    /// Waits for the redirect of this attempt. Dropping this value refuses all later ones.
+    /// Waits for the redirect of this attempt. Dropping the listener refuses all later connections.
     pub(crate) async fn wait_for_code(&self, attempt: &SignInAttempt) -> Result<AuthorizationCode, SignInError> {
         let mut open = FuturesUnordered::new();
         // Ordered by number, so that the first one is the oldest.

@@ -54,7 +54,7 @@ pub(super) struct OwnFile {
 }
 
 impl OwnFile {
-    /// Opens a file without following links; `None` if it does not exist. Blocks.
+    /// Opens a file that belongs to this user, without following links; `None` if it does not exist. Blocks.
     pub(super) fn open(folder: impl AsFd, name: &Path) -> Result<Option<Self>, PrivateFileError> {
         // With `NONBLOCK`, opening a pipe does not wait.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -74,7 +74,7 @@ impl OwnFile {
         Ok(Some(Self { file: handle.into(), mode: stat.st_mode & 0o777, written_at: stat.st_mtime }))
     }
 
-    /// Reads the whole file. Blocks.
+    /// Reads the whole file, which must not have more than `max` bytes. Blocks.
     pub(super) fn read(self, max: u64) -> Result<Vec<u8>, PrivateFileError> {
         let mut bytes = Vec::new();
         self.file.take(max + 1).read_to_end(&mut bytes)?;
@@ -92,7 +92,8 @@ pub(crate) fn read(folder: impl AsFd, name: &Path, max: u64) -> Result<Option<Ve
     }
 }
 
-/// Writes a file and syncs it to disk. No other process may write under this name. Blocks.
+/// Writes a file that only its owner can access, and syncs it to disk. Overwrites any file under this name. The caller
+/// must prevent other writers under this name. Blocks.
 pub(super) fn write(folder: impl AsFd, name: &Path, content: &[u8]) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let handle = openat(folder, name, flags, Mode::RUSR | Mode::WUSR)?;

@@ -59,7 +59,8 @@ impl SharedSignIns {
 }
 
 impl SharedSignIn {
-    /// Begins to work towards the outcome, independently of the calls.
+    /// Creates a sign-in on `page`, and runs `work`, which waits for its outcome, in a task that does not end with the
+    /// calls.
     pub(super) fn begin(page: Url, work: impl Future<Output = SignInResult> + Send + 'static) -> Self {
         let (outcome, _) = watch::channel(None);
         let sender = outcome.clone();
@@ -91,7 +92,7 @@ impl SharedSignIn {
             .unwrap_or_else(|| Err(CredentialsError::Failed("the sign-in ended because of an internal error".into())))
     }
 
-    /// Ends the sign-in for all waiting calls.
+    /// Ends the sign-in for all waiting calls with this outcome, unless there is one already. Returns `outcome`.
     fn end(&self, outcome: CredentialsError) -> CredentialsError {
         self.working.abort();
         self.outcome.send_if_modified(|reached| {
@@ -106,8 +107,8 @@ impl SharedSignIn {
 }
 
 impl WaitingCallGuard {
-    /// Asks the client of this call to send its user to the page, unless another call's client has been asked. Waits
-    /// for the outcome.
+    /// Asks the client of this call to send its user to the page, once no other call's client is being asked, and waits
+    /// for the outcome. If the user declines, the sign-in ends for all calls.
     pub(super) async fn ask_user(
         self,
         caller: &dyn Caller,

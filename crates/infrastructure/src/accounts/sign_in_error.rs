@@ -22,7 +22,7 @@ pub enum SignInError {
     /// The redirect has no valid code.
     #[error("the response of the page has no valid code: {0}")]
     NoCode(&'static str),
-    /// The browser did not return from the page in time.
+    /// The browser did not return from the page within this time.
     #[error("the browser did not return from the page within {} seconds", .0.as_secs())]
     Late(Duration),
     /// Fewer scopes were granted than are needed.

@@ -14,7 +14,7 @@ const MAX_TEXT: usize = 300;
 /// itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct FrameAccessibilityTree {
-    /// Id of its document, which changes with each navigation.
+    /// Id of the frame's document, which changes with each navigation.
     pub(crate) document: Arc<str>,
     /// Element of the outer frame that contains this one; `None` for the page itself.
     pub(crate) owner: Option<BackendNodeId>,
@@ -61,11 +61,11 @@ pub(crate) struct NodeState {
     pub(crate) expanded: Option<bool>,
     pub(crate) is_selected: bool,
     pub(crate) level: Option<u64>,
-    /// Address of a link.
+    /// Address of a link; that of the page for its root.
     pub(crate) url: Option<String>,
 }
 
-/// The state of a checkbox that is ticked.
+/// The state of a checkbox or toggle button that is on, at least in part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CheckState {
     Checked,
@@ -209,8 +209,8 @@ fn plain_json(value: &str) -> PlainLine {
     }
 }
 
-/// Returns a text of a page on one line, truncated, without invisible characters, and without tags that resemble those
-/// of tool calls.
+/// Returns a value of a page as a text on one line, truncated, without invisible characters, and with `<` escaped where
+/// a tag could begin. `null` is an empty text; other values are JSON.
 pub(crate) fn plain(value: &Value) -> String {
     plain_value(value).text
 }

@@ -24,8 +24,8 @@ const PRINTED: &str = "1-200";
 /// Name of the isolated world in each frame.
 const WORLD: &str = "toolstead";
 
-/// Returns what covers the middle of an element, or why it has none; an empty text if it can be clicked. Frames around
-/// it that belong to the same site are checked as well.
+/// Script that returns what covers the middle of an element, or why it cannot be clicked otherwise; an empty text if it
+/// can be clicked. Frames around it that belong to the same site are checked as well.
 const COVER: &str = "function () {
     const box = this.getBoundingClientRect();
     if (box.width < 1 || box.height < 1) return 'it is not visible';
@@ -52,7 +52,7 @@ const COVER: &str = "function () {
     return '';
 }";
 
-/// Returns the visible label of a field that is not visible itself.
+/// Script that returns the first visible label of a field that is not disabled; `null` if there is none.
 const LABEL: &str = "function () {
     return !this.disabled && [...(this.labels || [])].find(label => label.getClientRects().length > 0) || null;
 }";
@@ -95,7 +95,8 @@ const TYPE: &str = "function (text, clear, secret) {
     return '';
 }";
 
-/// Sets the value of a field that takes no text from a keyboard, such as a date. Returns `false` for all other fields.
+/// Sets the value of a field that takes no text from a keyboard, such as a date. Returns `true` if it was set, `false`
+/// for all other fields, and the reason if the value was not taken.
 const PUT: &str = "function (value, submits) {
     const examples = { color: '#1a2b3c', date: '2026-12-24', 'datetime-local': '2026-12-24T18:30', month: '2026-12',
         range: '5', time: '18:30', week: '2026-W52' };
@@ -118,7 +119,8 @@ const PUT: &str = "function (value, submits) {
     return true;
 }";
 
-/// Selects options by their values or texts. If one is missing, returns the available ones.
+/// Selects the options with these values or texts, and no others. Returns an empty text, or else the reason, with the
+/// available options if one is missing.
 const CHOOSE: &str = "function (wanted) {
     if (this.localName !== 'select') return 'it is not a list of options';
     if (this.disabled) return 'it is disabled';
@@ -194,7 +196,8 @@ impl BrowserSession {
         Ok(())
     }
 
-    /// Scrolls an element into view, and moves the mouse over its middle. Returns that position.
+    /// Scrolls an element into view, and moves the mouse over its middle, or over that of its label if it is hidden.
+    /// Returns the target for further input, and the position in CSS pixels.
     ///
     /// # Errors
     /// [`BrowserSessionError`].
@@ -250,7 +253,8 @@ impl BrowserSession {
         Ok(())
     }
 
-    /// Types a text into a field, replacing its content or appending to it.
+    /// Types a text into a field, replacing its content or appending to it. With `submits`, the form is submitted
+    /// afterwards.
     ///
     /// # Errors
     /// [`BrowserSessionError`].
@@ -304,7 +308,7 @@ impl BrowserSession {
         Ok(())
     }
 
-    /// Selects in a list, by values or by the texts that users see.
+    /// Selects the options of a list with these values or visible texts, and no others.
     ///
     /// # Errors
     /// [`BrowserSessionError`].
@@ -421,7 +425,7 @@ impl BrowserSession {
         Ok(Screenshot { data, is_cut })
     }
 
-    /// Returns the first pages of the page as a PDF document, in base64.
+    /// Returns the page as a PDF document in base64, with at most 200 printed pages.
     ///
     /// # Errors
     /// [`BrowserSessionError`].
@@ -433,7 +437,7 @@ impl BrowserSession {
         Ok(answer.get("data").and_then(Value::as_str).unwrap_or_default().to_owned())
     }
 
-    /// Moves the tab back or forward in its history. Returns `false` if there is no such entry.
+    /// Moves the tab by `by` entries in its history, back if negative. Returns `false` if there is no such entry.
     ///
     /// # Errors
     /// [`BrowserSessionError`].
@@ -451,7 +455,8 @@ impl BrowserSession {
         Ok(true)
     }
 
-    /// Resolves an element in the isolated world of its document, and of no other document.
+    /// Returns the target of an element, and a handle to it in the isolated world of its document, and of no other
+    /// document.
     pub(super) async fn held(
         &self,
         reference: ElementReference,
@@ -510,7 +515,8 @@ impl BrowserSession {
         }
     }
 
-    /// Returns the isolated world of a frame; of the page itself if no frame is given.
+    /// Creates the isolated world of a frame, or of the page itself if no frame is given, unless it exists. Returns the
+    /// id of its execution context.
     ///
     /// # Errors
     /// [`BrowserSessionError`].

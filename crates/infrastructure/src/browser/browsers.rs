@@ -63,7 +63,7 @@ pub struct BrowserSettings {
     pub folder: PathBuf,
     /// Network that the browsers use.
     pub network: Arc<dyn Network>,
-    /// Hosts that may be in private networks.
+    /// Hosts that browsers may reach even in private networks.
     pub private_hosts: HostPatterns,
 }
 
@@ -200,7 +200,7 @@ impl Browsers {
         Ok(Lease { slot: place, running })
     }
 
-    /// Returns the browser of a session, if there is one.
+    /// Returns the running browser of a session. From now on, this grant decides about its pages.
     ///
     /// # Errors
     /// `not_found` if no page is open.
@@ -217,8 +217,8 @@ impl Browsers {
             .next("`browser_navigate` opens one. A browser ends with its session, or after some time without use."))
     }
 
-    /// Reads from the browser of a session without waiting. Returns `None` while a call uses the browser: accesses are
-    /// then checked after that call.
+    /// Reads from the browser of a session without waiting. Returns `None` if there is no browser, and while a call
+    /// uses the browser: accesses are then checked after that call.
     pub(crate) fn now<T>(&self, owner: &BrowserOwner, read: impl FnOnce(&BrowserSession) -> T) -> Option<T> {
         let place = lock(&self.running).get(owner).cloned()?;
         let running = place.session.try_lock().ok()?;

@@ -367,7 +367,8 @@ impl Message<'_> {
         Some(plain_text(said))
     }
 
-    /// Returns the event. If its parameters cannot be parsed, they are empty: some events must be answered in any case.
+    /// Returns the event; `None` if it has no method, or too long a name. If its parameters cannot be parsed, they are
+    /// empty: some events must be answered in any case.
     fn event(&self) -> Option<DevToolsEvent> {
         let params = self.params.map(RawValue::get).filter(|params| params.len() <= MAX_EVENT_BYTES);
         let params = params.and_then(|params| serde_json::from_str(params).ok()).unwrap_or_default();

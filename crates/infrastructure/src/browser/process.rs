@@ -44,7 +44,7 @@ pub(crate) struct BrowserProcess {
 /// Exit status and last output of a browser.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct BrowserExit {
-    /// `None` if the process did not end in time.
+    /// `None` if the process did not end within [`TIME_TO_END`].
     pub(crate) exit: Option<Exit>,
     pub(crate) lines: LastLines,
 }

@@ -115,7 +115,7 @@ pub(crate) enum BrowserStartError {
     /// The browser ended, or refused a command, before it was ready.
     #[error(transparent)]
     NotReady(#[from] DevToolsError),
-    /// The browser did not answer in time.
+    /// The browser did not answer within `limit`.
     #[error("the browser started, but did not answer within {} seconds{lines}", limit.as_secs())]
     Silent {
         /// Maximum time of the start.

@@ -73,7 +73,7 @@ impl References {
         (1..=self.given).contains(&reference.0)
     }
 
-    /// Removes the elements of all other documents.
+    /// Removes the elements of all documents for which `is_there` returns `false`.
     pub(crate) fn keep(&mut self, is_there: impl Fn(&str) -> bool) {
         self.by_element.retain(|element, _| is_there(&element.document));
         self.by_reference.retain(|_, element| is_there(&element.document));

@@ -10,7 +10,7 @@ use std::collections::{HashSet, VecDeque};
 /// Maximum number of stored lines; the oldest are dropped first.
 const MAX_LINES: usize = 5_000;
 
-/// The last line of each element.
+/// The last line of each removed element.
 #[derive(Debug, Default)]
 pub(crate) struct RemovedElements(VecDeque<SnapshotLine>);
 
@@ -24,7 +24,7 @@ impl RemovedElements {
         self.0.drain(..surplus);
     }
 
-    /// Returns the last line of an element.
+    /// Returns the last line of a removed element; `None` if it is not stored.
     pub(crate) fn line_of(&self, reference: ElementReference) -> Option<&SnapshotLine> {
         self.0.iter().rev().find(|line| line.reference == Some(reference))
     }

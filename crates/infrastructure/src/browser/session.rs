@@ -78,7 +78,7 @@ pub(crate) enum BrowserSessionError {
         /// The reason.
         reason: String,
     },
-    /// The operation did not complete in time.
+    /// The operation did not complete before its deadline.
     #[error("it did not appear in time")]
     TimedOut,
     /// The address is a download, or has no content.
@@ -103,7 +103,7 @@ pub(crate) enum BrowserSessionError {
 pub(crate) enum PageLoadCondition {
     /// The document and everything in it is loaded.
     Loaded,
-    /// The page has sent no request for this time.
+    /// The page is loaded, and no request of it was open for this time.
     Quiet(Duration),
 }
 
@@ -160,7 +160,7 @@ impl BrowserSession {
         Ok(plain_text(&product.replacen('/', " ", 1)))
     }
 
-    /// Logs how the browser ended, unless this side closed it.
+    /// Logs how the browser ended, unless Toolstead closed it.
     pub(crate) async fn log_ending(&self) {
         self.devtools.ended().await;
     }
@@ -184,7 +184,7 @@ impl BrowserSession {
         self.devtools.close_handle()
     }
 
-    /// Takes the notes for this result: events, and hosts that were refused since the last call.
+    /// Removes and returns the notes for the next result: events, and hosts that were refused, since the previous call.
     pub(crate) fn take_notes(&self) -> Vec<String> {
         let mut notes = self.state().take_notes();
         let report = self.proxy.take_report();
@@ -206,7 +206,8 @@ impl BrowserSession {
         notes
     }
 
-    /// Returns the number of times that the proxy refused the host of this address, and the newest reason.
+    /// Returns the number of times that the proxy refused the host of this address, and the newest reason; `None` if it
+    /// never did.
     fn refusals_of(&self, address: &str) -> Option<(u64, String)> {
         let url = Url::parse(address).ok()?;
         let host = format!("{}:{}", url.host_str()?.trim_matches(['[', ']']), url.port_or_known_default()?);
@@ -284,7 +285,7 @@ impl BrowserSession {
         Ok(target)
     }
 
-    /// Returns the current tab.
+    /// Returns the target of commands for the current tab.
     ///
     /// # Errors
     /// [`BrowserSessionError::NoTab`].
@@ -370,7 +371,8 @@ impl BrowserSession {
         timeout_at(end.into(), waiting).await.unwrap_or(Err(BrowserSessionError::TimedOut))
     }
 
-    /// Returns the current page, with the changes since the last snapshot that a caller received.
+    /// Returns the current page, with the changes since the last snapshot that a caller received; `None` if there was
+    /// none. The returned snapshot counts as received.
     ///
     /// # Errors
     /// [`BrowserSessionError`].
@@ -412,7 +414,7 @@ impl BrowserSession {
         Ok((target, snapshot))
     }
 
-    /// Checks the page of a tab, whatever led to it.
+    /// Checks that the page of a tab may be shown, whatever led to it.
     ///
     /// # Errors
     /// [`BrowserSessionError::NotShown`].
@@ -508,10 +510,10 @@ impl BrowserSession {
         owner
     }
 
-    /// Returns the element of a reference, if its document still exists.
+    /// Returns the target and the element of a reference, if the current tab still has its document.
     ///
     /// # Errors
-    /// [`BrowserSessionError::Stale`], [`BrowserSessionError::UnknownElement`].
+    /// [`BrowserSessionError::Stale`], [`BrowserSessionError::UnknownElement`], [`BrowserSessionError::NoTab`].
     pub(crate) fn element(
         &self,
         reference: ElementReference,
@@ -546,8 +548,8 @@ impl BrowserSession {
         })
     }
 
-    /// Returns the host of the frame that contains an element. It receives what is done with the element, whatever page
-    /// contains the frame.
+    /// Returns the host of the frame that contains an element. That host receives the input to the element, whatever
+    /// page contains the frame. `None` if the element is not in the current tab, or its frame has no host.
     pub(crate) fn host_of(&self, reference: ElementReference) -> Option<String> {
         let state = self.state();
         let document = &state.references.element(reference)?.document;
@@ -556,7 +558,7 @@ impl BrowserSession {
         tab.host_of_frame(frame)
     }
 
-    /// Sends a command to the current tab.
+    /// Sends a command to this target, and waits for its answer, at most [`ANSWER_TIMEOUT`].
     ///
     /// # Errors
     /// [`BrowserSessionError`].

@@ -94,7 +94,8 @@ impl SharedFolder {
     /// Writes a file for a page, in a folder of its own, and returns its path.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Those of the system, or an error if the name is invalid or the files of this browser would be too large in
+    /// total.
     pub(crate) async fn put(&self, name: String, contents: Vec<u8>) -> io::Result<PathBuf> {
         if matches!(&*name, "" | "." | "..") || name.contains(['/', '\0']) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the file has an invalid name"));
@@ -168,7 +169,7 @@ fn remove(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes the folders that no process has locked.
+/// Removes the folders of browsers in `parent` that no process has locked. Failures are ignored.
 fn sweep(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {

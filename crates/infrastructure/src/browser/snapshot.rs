@@ -301,7 +301,7 @@ impl Snapshot {
         true
     }
 
-    /// Adds a text, unless a line next to or above it has the same text.
+    /// Adds a text, unless a line next to or above it has the same text. Adjacent texts become one line.
     fn push_text(&mut self, node: &AccessibleNode, step: &NodeVisit<'_>) {
         let text = node.name.as_str();
         if text.is_empty() {
@@ -360,14 +360,14 @@ impl Snapshot {
         self.lines.retain(|_| kept.next().unwrap_or(true));
     }
 
-    /// Returns all lines; of a longer page, those that fit into `characters`: first the lines that can be used, then
-    /// headings, then the others from the top. Also returns the number of omitted lines.
+    /// Returns all lines; of a longer page, those that fit into `characters` bytes: first the lines that can be used,
+    /// then headings, then the others from the top. Also returns the number of omitted lines.
     pub(crate) fn text(&self, characters: usize) -> (String, usize) {
         let shown = self.first_used(characters);
         (self.written(&shown), shown.iter().filter(|shown| !**shown).count())
     }
 
-    /// Returns the lines that [`text`](Self::text) shows.
+    /// Returns, for each line, `true` if [`text`](Self::text) shows it.
     pub(crate) fn first_used(&self, characters: usize) -> Vec<bool> {
         self.chosen(characters, |_, line| match (line.is_interactive, line.is_heading) {
             (true, _) => Some(0),
@@ -376,8 +376,8 @@ impl Snapshot {
         })
     }
 
-    /// Selects as many lines as fit: those of the lowest rank from the top, then those of the next rank. A line without
-    /// a rank is not selected.
+    /// Selects as many lines as fit into `characters` bytes: those of the lowest rank from the top, then those of the
+    /// next rank. A line without a rank is not selected. Returns `true` for each selected line.
     fn chosen(&self, characters: usize, rank: impl Fn(usize, &SnapshotLine) -> Option<u8>) -> Vec<bool> {
         let mut ranked: Vec<(u8, usize)> = Vec::with_capacity(self.lines.len());
         ranked.extend(self.lines.iter().enumerate().filter_map(|(place, line)| Some((rank(place, line)?, place))));

@@ -25,7 +25,7 @@ const MAX_TABS: usize = 16;
 const MAX_FRAMES: usize = 200;
 /// Maximum number of requests that are tracked per tab; further ones are ignored.
 const MAX_WATCHED: usize = 2_000;
-/// Maximum number of messages of a tab that are stored until they are read.
+/// Maximum number of messages of a tab, and of notes of a browser, that are stored until they are read.
 const MAX_MESSAGES: usize = 20;
 /// Maximum size of a file that a page downloads or receives, in bytes.
 pub(crate) const MAX_FILE_BYTES: u64 = 50 << 20;
@@ -37,7 +37,7 @@ pub(crate) const MAX_ID_BYTES: usize = 200;
 /// displace them by other notes.
 const MAX_REFUSED: usize = 10;
 
-/// Decides whether a page of a host may be shown.
+/// Function that decides about showing pages of a host.
 pub(crate) type HostJudge = Arc<dyn Fn(&str) -> Verdict + Send + Sync>;
 
 /// The reason why a page is not shown.
@@ -67,7 +67,7 @@ impl PageRefusal {
         }
     }
 
-    /// Returns the rule that would allow it, for people.
+    /// Returns a suggestion of the rule that would allow the page; `None` if a further rule would not help.
     pub(crate) fn suggestion(&self) -> Option<Suggestion> {
         match self {
             Self::NoAddress(_) | Self::NotOfTheWeb(_) | Self::Denied(_) => None,
@@ -105,7 +105,7 @@ pub(crate) struct BrowserState {
     notes: VecDeque<String>,
     /// Refused pages, each with the number of times.
     refused: Vec<(PageRefusal, u64)>,
-    /// Number of refusals of other pages.
+    /// Number of refusals of pages that are not in `refused`, because it is full.
     further_refused: u64,
     given_tabs: TabNumber,
     judge: Option<HostJudge>,
@@ -139,8 +139,8 @@ pub(crate) struct Tab {
     pub(crate) numbered: Vec<ElementReference>,
     /// Frame and element by which a page asked for files.
     pub(crate) file_chooser: Option<(String, BackendNodeId)>,
-    /// `true` if the current call acts on this tab: its answers to dialogs and downloads apply here, and in tabs that
-    /// are opened from here.
+    /// `true` if the current call acts on this tab: its answers to dialogs and downloads apply to this tab, and to tabs
+    /// that are opened from it.
     is_meant: bool,
     /// The latest page that was refused in this tab.
     pub(crate) not_shown: Option<PageRefusal>,
@@ -205,7 +205,7 @@ impl BrowserState {
         }
     }
 
-    /// Takes the notes since the last call of this.
+    /// Removes and returns the notes since the previous call, including those about refused pages.
     pub(crate) fn take_notes(&mut self) -> Vec<String> {
         let refused = self.refused.drain(..).map(|(why, times)| match times {
             1 => why.to_note(),
@@ -272,7 +272,7 @@ impl BrowserState {
         Some(why)
     }
 
-    /// Returns the tab of this session.
+    /// Returns the tab that receives the commands for this target.
     pub(crate) fn tab_of(&mut self, target: &CommandTarget) -> Option<&mut Tab> {
         self.tabs.values_mut().find(|tab| tab.target.as_ref() == Some(target))
     }
@@ -371,7 +371,7 @@ impl BrowserState {
         resume(&target);
     }
 
-    /// Updates the titles of the tabs from the result of `CommandTarget.getTargets`.
+    /// Updates the titles of the tabs from the result of the DevTools command `Target.getTargets`.
     pub(crate) fn named(&mut self, answer: &Value) {
         let targets = answer.get("targetInfos").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         for target in targets.iter().filter_map(Value::as_object) {
@@ -383,8 +383,8 @@ impl BrowserState {
         }
     }
 
-    /// Handles a frame that is about to request a document. Only the document of the tab itself is checked here;
-    /// documents of inner frames are checked by the proxy, like all other requests.
+    /// Lets a frame continue its request for a document, or aborts the request. Only the document of the tab itself is
+    /// checked; documents of inner frames are checked by the proxy, like all other requests.
     fn paused(&mut self, heard: &ReceivedEvent<'_>) {
         let DevToolsEvent { target, params, .. } = &heard.event;
         // A request without an id stays paused.
@@ -412,7 +412,7 @@ impl BrowserState {
         };
     }
 
-    /// Checks the page of a tab, whatever led to it.
+    /// Checks that the page of a tab may be shown, whatever led to it.
     ///
     /// # Errors
     /// The reason why it may not be shown.
@@ -425,10 +425,10 @@ impl BrowserState {
         host.map_or(Ok(()), |host| self.check_host(&host))
     }
 
-    /// Checks whether a tab may show this address.
+    /// Checks that a tab may show this address.
     ///
     /// # Errors
-    /// The reason why not.
+    /// The reason why it may not.
     pub(crate) fn check_address(&self, address: &str) -> Result<(), PageRefusal> {
         let shown = || plain_text(address);
         let url = Url::parse(address).map_err(|_| PageRefusal::NoAddress(shown()))?;
@@ -439,10 +439,10 @@ impl BrowserState {
         self.check_host(host.ok_or_else(|| PageRefusal::NoAddress(shown()))?)
     }
 
-    /// Checks whether a tab may show pages of this host.
+    /// Checks that a tab may show pages of this host.
     ///
     /// # Errors
-    /// The reason why not.
+    /// The reason why it may not.
     pub(crate) fn check_host(&self, host: &str) -> Result<(), PageRefusal> {
         match self.judge.as_ref().map_or(Verdict::Ask, |judge| judge(host)) {
             Verdict::Allow => Ok(()),
@@ -532,7 +532,7 @@ impl BrowserState {
 }
 
 impl Tab {
-    /// Takes the messages of the page since the last call of this.
+    /// Removes and returns the messages of the page since the previous call.
     pub(crate) fn take_messages(&mut self) -> Vec<String> {
         let mut messages: Vec<String> = self.messages.drain(..).collect();
         if self.left_out > 0 {
@@ -559,7 +559,8 @@ impl Tab {
         self.url.is_empty() || Url::parse(&self.url).is_ok_and(is_shown)
     }
 
-    /// Returns the address for results. A compromised browser may report any other.
+    /// Returns the address for results, or a text in its place if it is not on the web: a compromised browser may
+    /// report any address.
     pub(crate) fn shown_address(&self) -> &str {
         if self.is_of_web() { &self.url } else { "an address that is not on the web" }
     }
@@ -701,8 +702,8 @@ impl Tab {
         self.frames.values_mut().for_each(|frame| frame.has_come = false);
     }
 
-    /// Records a frame as read by a snapshot. Returns `false` if another document was loaded into the frame since then,
-    /// so that the snapshot is outdated.
+    /// Records a frame as read by a snapshot. Returns `false`, and records nothing, if another document was loaded into
+    /// the frame since the snapshot began, so that the snapshot is outdated.
     pub(crate) fn record_frame(&mut self, id: &str, frame: Frame, is_page: bool) -> bool {
         if self.frames.get(id).is_some_and(|known| known.has_come && known.document != frame.document) {
             return false;
@@ -728,7 +729,8 @@ impl Tab {
         None
     }
 
-    /// Records the current state of a frame.
+    /// Records the current state of a frame; its known element and creator remain if `frame` has none. Ignores a new
+    /// frame if there are too many.
     pub(crate) fn update_frame(&mut self, id: &str, frame: Frame) {
         // The element that contains a frame does not change with its document.
         let known = self.frames.get(id);
@@ -776,7 +778,7 @@ fn host_of_page(url: &Url) -> Option<String> {
     url.host_str().filter(|host| is_web && !host.is_empty()).map(str::to_owned)
 }
 
-/// Returns an id that the browser assigned.
+/// Returns the member with this name as an id; `None` if it is missing, empty or too long.
 fn id<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
     text(members, name).filter(|id| !id.is_empty() && id.len() <= MAX_ID_BYTES)
 }

@@ -48,7 +48,7 @@ pub(super) enum ReportScope<'a> {
     PageOfElements,
     /// As much of the page as a result can contain.
     All,
-    /// The lines that contain this text.
+    /// The lines that contain all of these words.
     Lines(&'a str),
 }
 
@@ -98,7 +98,8 @@ fn owner(run: &ToolContext<'_>) -> BrowserOwner {
     BrowserOwner { principal: run.context().principal.clone(), session: run.context().session.to_owned() }
 }
 
-/// Returns the access of a call that acts on the open page: the page's host.
+/// Returns the access of a call that acts on the open page: the page's host. Empty if it has none, if no page is open,
+/// or while another call uses the browser.
 pub(super) fn access_to_page(call: &ToolCall, world: &ToolEnvironment) -> Vec<Access> {
     let owner = BrowserOwner { principal: call.principal.clone(), session: call.session.to_string() };
     let host = world.web().browsers().now(&owner, |session| session.state().current()?.host()).flatten();
@@ -132,7 +133,7 @@ pub(super) async fn browser(run: &ToolContext<'_>) -> Result<Lease, ToolFailure>
     world.web().browsers().lease(&owner(run), context.grant, context.id.to_string(), world.workspace().writable()).await
 }
 
-/// Returns the browser of the call's session, which must have a page open.
+/// Returns the browser of the call's session, which must have a page open whose host the call may reach.
 pub(super) async fn open_browser(run: &ToolContext<'_>) -> Result<Lease, ToolFailure> {
     let lease = run.environment().web().browsers().lease_running(&owner(run), run.context().grant).await?;
     // The page may have navigated since its host was checked.
@@ -356,7 +357,7 @@ pub(super) async fn report_after_settling(
     report.await.map_err(|failure| failed_after(done, failure))
 }
 
-/// Reports the current page.
+/// Reports the parts of the current page that `scope` names, after the sentence `done`.
 pub(super) async fn report_page(
     session: &BrowserSession,
     run: &ToolContext<'_>,

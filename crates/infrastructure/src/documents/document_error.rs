@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use toolstead_domain::error_kind::ErrorKind;
 
-/// A document that could not be read. The message follows "`name` cannot be read: ".
+/// Reason why a document could not be read. The message follows "`name` cannot be read: ".
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum DocumentError {

@@ -17,7 +17,7 @@ use styles::Styles;
 /// Maximum number of columns that one cell spans.
 const MAX_SPAN: usize = 63;
 
-/// Reads the whole document: a docx has no pages, because the printer layout creates them.
+/// Reads the whole document: a docx has no pages, because the printer layout creates them. Fails if `pages` is given.
 pub(super) fn read(
     package: &mut Package,
     main: &str,
@@ -120,9 +120,9 @@ struct Paragraph {
     outline_level: Option<usize>,
     list: Option<String>,
     list_level: Option<usize>,
-    /// Blocks that float beside it.
+    /// Blocks of the text boxes in the paragraph.
     boxes: Vec<DocxTextBlock>,
-    /// Open fields: the start of their link's text, and its target once that is known.
+    /// Fields whose end was not read yet, the innermost last.
     fields: Vec<Field>,
 }
 
@@ -364,7 +364,8 @@ fn hyperlink_in(instruction: &str) -> Option<&str> {
     rest.split('"').next().filter(|target| !target.is_empty())
 }
 
-/// Makes the text from `start` on a link.
+/// Turns the text from the byte `start` on into a Markdown link. Does nothing without a target, for blank text, or if
+/// the text equals the target.
 fn link(text: &mut String, start: usize, target: Option<&str>) {
     let Some(target) = target else { return };
     let shown = text.split_off(start);

@@ -80,7 +80,7 @@ fn output(output: &Value) -> String {
     }
 }
 
-/// Returns the textual form of an output, and the types of the others.
+/// Returns the textual form of an output, and a placeholder with type and size for each image; empty if there are none.
 fn media(data: &Value) -> String {
     let Some(data) = data.as_object() else { return String::new() };
     let mut texts = Vec::new();
@@ -101,7 +101,7 @@ fn media(data: &Value) -> String {
     texts.join("\n")
 }
 
-/// Returns a text, which notebooks also write as a list of its lines.
+/// Returns a text, which notebooks also write as a list of its lines; `None` for any other value.
 fn text_of(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

@@ -4,7 +4,7 @@ use crate::documents::{
     Document, DocumentParseOptions, document_error::DocumentError, docx, package::Package, pptx, xlsx,
 };
 
-/// Reads a zip archive.
+/// Reads an Office document from the bytes of its zip archive. Fails for any other archive, and names its actual type.
 pub(super) fn read(bytes: Vec<u8>, order: &DocumentParseOptions) -> Result<Document, DocumentError> {
     let mut package = Package::open(bytes, &order.limits)?;
     let pages = order.pages.as_ref();

@@ -155,7 +155,7 @@ fn damaged(error: ZipError) -> DocumentError {
     DocumentError::Damaged(format!("its archive cannot be opened: {error}"))
 }
 
-/// The content of an entry, up to the limits.
+/// Reader of an entry's content, which fails beyond the limits.
 struct LimitedEntry<'a, R, P> {
     entry: R,
     name: String,

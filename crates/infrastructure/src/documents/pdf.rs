@@ -70,7 +70,7 @@ fn page_text(pdf: &Pdf, number: u64) -> Option<String> {
 /// Letters that print as one piece, from U+FB00 on.
 const LIGATURES: [&str; 7] = ["ff", "fi", "fl", "ffi", "ffl", "st", "st"];
 
-/// Replaces ligatures, removes blanks at the ends of lines, and reduces several blank lines to one.
+/// Replaces ligatures by letters, removes blanks at both ends of lines, and reduces several blank lines to one.
 fn tidied(text: &str) -> String {
     let mut tidied = String::with_capacity(text.len());
     let ligature = |char: char| u32::from(char).checked_sub(0xfb00).and_then(|at| LIGATURES.get(at as usize));

@@ -69,7 +69,7 @@ enum ShapeRole {
     Body,
     /// A text box.
     Plain,
-    /// Date, footer, number.
+    /// Date, header, footer, slide number or slide image, which is not shown.
     Margin,
 }
 
@@ -138,7 +138,7 @@ impl<'a> Slide<'a> {
         Ok(())
     }
 
-    /// Reads the description that the author gave a picture or shape.
+    /// Adds the description that the author gave a picture or shape to the text of a slide. Skips it in notes.
     fn described(&mut self, element: &XmlElement, xml: &mut XmlReader<'_>) -> Result<(), DocumentError> {
         let description = element.get("descr").unwrap_or_default().trim();
         if !description.is_empty() && self.shown == SlideKind::Slide {

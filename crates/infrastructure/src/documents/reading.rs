@@ -15,7 +15,7 @@ use crate::{
 use std::{fmt, time::Instant};
 use toolstead_domain::{StoredContent, Suggestion, ToolFailure, error_kind::ErrorKind};
 
-/// Maximum number of bytes of the child's answer: its text, with JSON escapes.
+/// Maximum number of bytes of the child process's answer: the document's text as JSON.
 const MAX_ANSWER_BYTES: u64 = 64 << 20;
 
 /// A document to read from its beginning.
@@ -39,7 +39,7 @@ impl fmt::Debug for DocumentSource {
 pub struct DocumentRange {
     /// Pages, sheets, slides or cells, like "3", "1-5" or "2,4-6".
     pub pages: Option<String>,
-    /// First line of their text, from 1; a negative number counts from the end.
+    /// First line of the text of these parts, from 1; a negative number counts from the end.
     pub offset: i64,
     /// Maximum number of lines.
     pub limit: u64,
@@ -67,7 +67,7 @@ pub fn is_document(beginning: &[u8], path: &str) -> bool {
 /// Reads documents for one call.
 #[derive(Debug, Clone, Copy)]
 pub struct DocumentReader<'a> {
-    /// Helper processes.
+    /// Launcher of the processes that parse the documents.
     pub helpers: &'a HelperLauncher,
     /// Limits of each document.
     pub limits: &'a DocumentLimits,
@@ -78,11 +78,11 @@ pub struct DocumentReader<'a> {
 }
 
 impl DocumentReader<'_> {
-    /// Reads the requested part of a document.
+    /// Reads the requested part of a document in a child process, and renders it for a model.
     ///
     /// # Errors
-    /// A failure for the model: a fault of the document or of the request. The document cannot harm this process,
-    /// whatever it does to the child.
+    /// A failure for the model: a fault of the document or of the request, or of the child process. The document cannot
+    /// harm this process, whatever it does to the child.
     pub async fn read(&self, source: DocumentSource, request: &DocumentRange) -> Result<RenderedDocument, ToolFailure> {
         let limits = self.limits;
         let path = source.path;
@@ -142,7 +142,7 @@ fn room(output_characters: usize) -> usize {
     output_characters.saturating_sub(2_000).max(output_characters / 2)
 }
 
-/// Returns the failure of the call, by the way in which the child ended.
+/// Returns the failure of the call, by the way in which the child ended. Logs the error output of a child that crashed.
 fn failed(path: &str, error: HelperError) -> ToolFailure {
     const PARTS: &str = "Request fewer pages with `pages`, or ask for a simpler copy.";
     let used_up: String;

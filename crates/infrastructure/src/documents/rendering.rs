@@ -12,7 +12,7 @@ pub(super) struct DocumentRenderOptions {
     /// First line from 1; a negative number counts from the end.
     pub(super) offset: i64,
     pub(super) limit: u64,
-    /// `true` if certain parts were requested.
+    /// `true` if the caller requested certain pages, sheets, slides or cells.
     pub(super) is_selected: bool,
     /// Maximum number of characters, without notes.
     pub(super) characters: usize,
@@ -35,9 +35,11 @@ pub struct RenderedDocument {
     pub lines: Option<(u64, u64)>,
     /// Number of lines of all requested parts.
     pub total_lines: u64,
-    /// Parts to request next, as in [`DocumentRange::pages`](crate::documents::DocumentRange::pages).
+    /// Parts to request next, as in [`DocumentRange::pages`](crate::documents::DocumentRange::pages); `None` at the
+    /// end, and for a document without parts.
     pub next_pages: Option<String>,
-    /// Line to continue from.
+    /// Line to continue from, from 1, within the parts of `next_pages` if there are any; `None` at the end, or if the
+    /// next part was not begun.
     pub next_offset: Option<u64>,
 }
 
@@ -135,7 +137,7 @@ fn marker(document: &Document, part: &DocumentPart) -> String {
     format!("--- {noun} {} of {total}{name} ---", part.number)
 }
 
-/// Returns the notes for a model.
+/// Returns the notes below the text: title, remarks, shown part, and how to continue.
 fn notes(document: &Document, shown: &RenderedDocument, first: usize, is_line_cut: bool) -> Vec<String> {
     let mut notes = Vec::new();
     notes.extend(document.title.as_ref().map(|title| format!("title: {title}")));

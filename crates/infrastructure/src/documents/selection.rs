@@ -3,8 +3,9 @@
 use crate::documents::{DocumentKind, document_error::DocumentError};
 use serde::{Deserialize, Serialize};
 
-/// Number of pages of a PDF that are read by default, and maximum number that one call may request.
+/// Number of pages of a PDF that are read if the caller requests none.
 const PAGES_BY_DEFAULT: u64 = 10;
+/// Maximum number of pages of a PDF that one call may request.
 const MAX_PAGES: usize = 20;
 /// Maximum number of ranges of one selection.
 const MAX_RANGES: usize = 100;
@@ -45,8 +46,9 @@ impl PartSelection {
     }
 }
 
-/// Returns the numbers of the requested parts among `total`, in order and each once. Numbers past the end are left out,
-/// unless none remains.
+/// Returns the numbers of the requested parts among `total`, in order and each once. Without a selection, these are all
+/// parts, or the first ten pages of a PDF. Numbers past the end are left out. Fails if none remains, or if a PDF
+/// selection is too long.
 pub(super) fn select_parts(
     selection: Option<&PartSelection>,
     kind: DocumentKind,

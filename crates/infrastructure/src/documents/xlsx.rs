@@ -13,7 +13,8 @@ use formats::{CellFormats, DateSystem};
 
 /// Maximum number of columns of a sheet in Excel.
 const MAX_COLUMNS: usize = 16_384;
-/// Number of empty rows above which only their count is written.
+/// Maximum number of successive empty rows that are written as empty lines. Of more, only the first and last row number
+/// are written.
 const MAX_EMPTY_ROWS: u64 = 3;
 
 pub(super) fn read(
@@ -172,7 +173,7 @@ impl SheetReader {
         Ok(text)
     }
 
-    /// Returns a cell's value on one line: the cached result of a formula, or else the formula.
+    /// Returns the value of a cell on one line. For a formula, this is the cached result, or else `=` and the formula.
     fn value(&self, cell: &XmlElement, xml: &mut XmlReader<'_>) -> Result<String, DocumentError> {
         let (mut value, mut inline, mut formula) = (None, None, String::new());
         while let Some(element) = xml.next_child()? {
@@ -201,7 +202,7 @@ impl SheetReader {
     }
 }
 
-/// Removes the separators of cells and rows.
+/// Reduces white space to single spaces in a text with tabs or line breaks, which separate cells and rows.
 fn plain(text: &str) -> String {
     if text.contains(['\n', '\t', '\r']) { text.split_whitespace().collect::<Vec<_>>().join(" ") } else { text.into() }
 }

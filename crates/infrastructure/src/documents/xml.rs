@@ -11,7 +11,7 @@ use std::io::BufRead;
 /// Maximum nesting of elements; real documents have some dozens.
 const MAX_DEPTH: usize = 256;
 
-/// Reader of one part.
+/// Streaming XML reader of one part of an Office document.
 pub(super) struct XmlReader<'a> {
     reader: Reader<Box<dyn BufRead + 'a>>,
     buffer: Vec<u8>,
@@ -43,7 +43,7 @@ impl XmlElement {
         &self.name
     }
 
-    /// Returns the value of an attribute, by its name without a prefix.
+    /// Returns the value of the attribute with this local name, preferably of one without a prefix.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         let plain = self.attributes.iter().find(|(key, _)| key == name);
         plain.map(|(_, value)| value.as_str()).or_else(|| self.get_prefixed(name))
@@ -73,7 +73,8 @@ impl<'a> XmlReader<'a> {
         Self { reader, buffer: Vec::new(), part: part.into(), depth: 0 }
     }
 
-    /// Returns the next step.
+    /// Returns the next event. Skips comments, declarations and processing instructions. Fails for a document type, an
+    /// unknown entity, and elements that are nested too deep.
     pub(super) fn next(&mut self) -> Result<XmlEvent, DocumentError> {
         loop {
             self.buffer.clear();

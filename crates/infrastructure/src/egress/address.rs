@@ -57,13 +57,13 @@ impl NonPublicRange {
         }
     }
 
-    /// Returns `true` if the configuration may permit the range for a named host.
+    /// Returns `true` if the configuration may permit the range for a host that it names.
     pub fn can_be_opened(self) -> bool {
         matches!(self, Self::Loopback | Self::Private)
     }
 }
 
-/// Networks, where the first match counts.
+/// IPv4 networks that are not public, each with its prefix length. The first match counts.
 const V4: &[(Ipv4Addr, u32, NonPublicRange)] = &[
     (Ipv4Addr::new(0, 0, 0, 0), 8, NonPublicRange::Special),
     (Ipv4Addr::new(10, 0, 0, 0), 8, NonPublicRange::Private),
@@ -84,7 +84,8 @@ const V4: &[(Ipv4Addr, u32, NonPublicRange)] = &[
     (Ipv4Addr::new(224, 0, 0, 0), 3, NonPublicRange::Special),
 ];
 
-/// Networks, where the first match counts. An address without a match is not global, because only 2000::/3 is.
+/// IPv6 networks, each with its prefix length and range; `None` is public. The first match counts. An address without a
+/// match is not global, because only 2000::/3 is.
 const V6: &[(Ipv6Addr, u32, Option<NonPublicRange>)] = &[
     (Ipv6Addr::LOCALHOST, 128, Some(NonPublicRange::Loopback)),
     // Amazon and Google.
@@ -114,7 +115,7 @@ fn range_of_v6(address: Ipv6Addr) -> Option<NonPublicRange> {
     V6.iter().find(fits).map_or(Some(NonPublicRange::Special), |(.., range)| *range)
 }
 
-/// Returns the IPv4 address that receives packets to this IPv6 address.
+/// Returns the IPv4 address that receives packets to this IPv6 address; `None` if it is no form of an IPv4 address.
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let last = || {
         let [.., a, b, c, d] = address.octets();

@@ -214,7 +214,7 @@ pub enum ConnectError {
         /// Address with its range.
         reason: NotGlobal,
     },
-    /// The name has no address.
+    /// The name could not be resolved within the timeout, or it has no address or too many.
     #[error("the name {host} cannot be resolved: {source}")]
     Resolve {
         /// Host as requested.
@@ -222,7 +222,7 @@ pub enum ConnectError {
         /// Error of the resolver.
         source: io::Error,
     },
-    /// No address accepted the connection.
+    /// No address accepted the connection within the timeout.
     #[error("{host}:{port} cannot be reached: {source}")]
     Connect {
         /// Host as requested.

@@ -68,8 +68,8 @@ impl Host {
     }
 }
 
-/// Returns `true` if a text consists of labels with letters, digits, `-` and `_`, none of which begins or ends with
-/// `-`.
+/// Returns `true` if a text has at most 253 bytes and consists of labels of 1 to 63 lower-case letters, digits, `-` and
+/// `_`, none of which begins or ends with `-`.
 fn is_name(text: &str) -> bool {
     let is_label = |label: &str| {
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_');
@@ -122,7 +122,7 @@ pub struct InvalidHost {
 }
 
 impl InvalidHost {
-    /// Returns the text, escaped and truncated for display.
+    /// Returns the invalid text, escaped and truncated for display.
     pub fn shown(&self) -> String {
         shown(&self.host)
     }
@@ -155,7 +155,7 @@ fn shown(text: &str) -> String {
     if text.chars().nth(LONGEST).is_some() { cut + "…" } else { cut }
 }
 
-/// A list of hosts. An empty list matches no host.
+/// A list of patterns of hosts with their ports. An empty list matches no host.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HostPatterns(Vec<HostPattern>);
 
@@ -164,7 +164,7 @@ pub struct HostPatterns(Vec<HostPattern>);
 pub enum HostMatchResult {
     /// The list contains the host and the port.
     Yes,
-    /// The list contains the host with other ports.
+    /// The list contains the host, but only with other ports.
     OtherPort,
     /// The list does not contain the host.
     No,

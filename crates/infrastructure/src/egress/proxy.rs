@@ -52,7 +52,8 @@ pub struct ProxyPolicy {
     pub hosts: HostPatterns,
     /// Permission rules. A host must be on the list, and the rules must allow it.
     pub rules: Arc<HostVerdictFn>,
-    /// Hosts that pages requested, if the client is a browser. All other hosts are refused.
+    /// Hosts that pages requested, if the client is a browser: all other hosts are refused. `None` for any other
+    /// client.
     pub announced: Option<Arc<PageRequestHosts>>,
     /// Limits of the proxy.
     pub limits: ProxyLimits,
@@ -132,13 +133,14 @@ impl EgressProxy {
         variables
     }
 
-    /// Returns the report since the last call of this function.
+    /// Returns the report since the last call of this function. Only its `bytes` count from the start of the proxy.
     pub fn take_report(&self) -> ProxyReport {
         let bytes = self.gate.bytes.load(Ordering::Relaxed);
         ProxyReport { bytes, ..std::mem::take(&mut *self.gate.report()) }
     }
 
-    /// Returns the report so far.
+    /// Returns the report since the last call of [`take_report`](Self::take_report), and does not reset it. Only its
+    /// `bytes` count from the start of the proxy.
     pub fn report(&self) -> ProxyReport {
         ProxyReport { bytes: self.gate.bytes.load(Ordering::Relaxed), ..self.gate.report().clone() }
     }
@@ -147,17 +149,17 @@ impl EgressProxy {
 /// Report of the traffic and the refusals of a proxy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProxyReport {
-    /// Number of connections to a host.
+    /// Number of connections that were established to hosts.
     pub connections: u64,
-    /// Number of bytes forwarded between client and proxy, in both directions.
+    /// Number of bytes forwarded between client and proxy, in both directions, since the proxy started.
     pub bytes: u64,
-    /// Refused hosts in the order of their first refusal, at most 32.
+    /// Refused hosts, one entry per host and reason, in the order of the first refusal, at most 32.
     pub refused: Vec<RefusedHost>,
-    /// Number of all refusals.
+    /// Number of all refusals, including those of hosts beyond the maximum number of entries.
     pub refusals: u64,
 }
 
-/// A host that was refused.
+/// A host that was refused for one reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedHost {
     /// Host and port. For an invalid host, the text of the client, escaped and truncated.
@@ -166,7 +168,7 @@ pub struct RefusedHost {
     pub reason: String,
     /// Suggested change that would allow the host, for users.
     pub suggestion: Option<Suggestion>,
-    /// Number of refusals.
+    /// Number of refusals for this reason.
     pub times: u64,
     /// `true` if the browser itself requested the host, and no page.
     pub is_unannounced: bool,
@@ -211,7 +213,8 @@ struct TargetConnector {
 }
 
 impl TargetConnector {
-    /// Checks a target and connects to it.
+    /// Checks a target by the list, the rules and the announced hosts, and connects to it. Counts and logs the
+    /// connection.
     async fn open(&self, host: &Host, port: u16) -> Result<TcpStream, Refusal> {
         let policy = &self.policy;
         let target = || (host.clone(), port);
@@ -235,7 +238,7 @@ impl TargetConnector {
         Ok(stream)
     }
 
-    /// Records a refusal.
+    /// Logs a refusal, and adds it to the report if the proxy itself refused the host.
     fn refused(&self, refusal: &Refusal) {
         tracing::info!(call = %self.policy.call, %refusal, "refused to connect a sandboxed command");
         let Some((host, reason)) = refusal.report_entry() else { return };
@@ -255,7 +258,7 @@ impl TargetConnector {
         }
     }
 
-    /// Counts forwarded bytes. Returns `false` if that exceeds the limit.
+    /// Counts forwarded bytes. Returns `false` if the limit was already reached before them.
     fn passes(&self, bytes: usize) -> bool {
         let before = self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         self.policy.limits.bytes.is_none_or(|limit| before < limit)
@@ -305,7 +308,8 @@ async fn attend(stream: TcpStream, gate: Arc<TargetConnector>) {
     }
 }
 
-/// Selects the protocol by the first byte.
+/// Selects SOCKS5 or HTTP by the first byte that the client sends, and serves the connection. Ends it if no byte
+/// arrives within the timeout.
 async fn converse(client: TrafficMeterStream, gate: &TargetConnector) {
     let mut first = [0];
     match timeout(gate.policy.limits.head_time, client.peek(&mut first)).await {

@@ -43,12 +43,12 @@ impl FakeNetwork {
         lock(&self.servers).insert(address.parse().expect("an address with a port"), server);
     }
 
-    /// Returns the names that were resolved, in order.
+    /// Returns the names whose resolution was requested, in order, including unknown ones.
     pub fn resolved(&self) -> Vec<String> {
         lock(&self.resolved).clone()
     }
 
-    /// Returns the addresses that were connected to, in order.
+    /// Returns the addresses to which a connection was requested, in order, including refused ones.
     pub fn connected(&self) -> Vec<SocketAddr> {
         lock(&self.connected).clone()
     }
@@ -80,7 +80,7 @@ impl Network for FakeNetwork {
     }
 }
 
-/// Ignores poisoning, because the test that panicked reports it.
+/// Locks a mutex. Ignores poisoning, because the test that panicked reports it.
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -34,7 +34,7 @@ pub struct HookAnswer {
 pub enum HookDecision {
     /// No objection. Permission rules still apply.
     Allow,
-    /// Any other verdict.
+    /// Verdict of the hook: deny, defer, ask, or continue without a decision.
     Verdict(HookVerdict),
 }
 
@@ -206,7 +206,7 @@ impl HookAnswer {
         Self { fault: Some(reason), ..Self::default() }
     }
 
-    /// Returns the reason if the hook objects.
+    /// Returns the reason if the hook denies; `None` if it only asks or defers.
     pub fn objection(&self) -> Option<&str> {
         match &self.decision {
             Some(HookDecision::Verdict(HookVerdict::Deny(reason))) => Some(reason),

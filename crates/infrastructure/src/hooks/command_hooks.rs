@@ -76,15 +76,15 @@ pub struct HookReport {
 /// Outcome of a hook, even if it did not run.
 #[derive(Debug)]
 pub enum HookOutcome {
-    /// The hook is for other tools.
+    /// The matcher of the hook excludes the tool, the agent or the kind of event.
     NotMatched,
     /// The `if` of the hook excludes this call.
     NotFiltered,
-    /// The hook runs in the background.
+    /// The hook was started in the background, or skipped because too many run there.
     InBackground,
-    /// The hook ran.
+    /// The hook ran, exceeded its timeout, or could not be started.
     Ran {
-        /// Exit status as text.
+        /// Exit status as text, or the reason why there is none.
         end: String,
         /// Duration of the run.
         took: Duration,
@@ -121,7 +121,8 @@ impl CommandHooks {
         })
     }
 
-    /// Runs the `SessionEnd` hooks of every session that had a call, then kills hooks in the background.
+    /// Runs the `SessionEnd` hooks of every remembered session, for two seconds at most, then kills hooks in the
+    /// background. Forgets the sessions.
     pub async fn close(&self) {
         let sessions = std::mem::take(&mut *self.sessions.lock().unwrap_or_else(PoisonError::into_inner));
         let ends = sessions.iter().map(|session| self.run(HookPayload::Session(HookEvent::SessionEnd, session)));
@@ -151,8 +152,8 @@ impl CommandHooks {
         HookDryRun { reports, verdict, together }
     }
 
-    /// Runs the `PermissionRequest` hooks. Returns the strictest decision, and of several equally strict ones the
-    /// first.
+    /// Runs the `PermissionRequest` hooks. Returns the strictest decision with the name of its hook, and of several
+    /// equally strict ones the first; `None` if no hook decides.
     pub(super) async fn decide_permission(
         &self,
         call: &ToolCall,
@@ -236,7 +237,8 @@ impl CommandHooks {
         background.spawn(async move { drop(one.run(&input).await) });
     }
 
-    /// Begins the session if this is its first prompt or call.
+    /// Runs the `SessionStart` hooks if this is the first prompt or call of the session, and returns their reports;
+    /// otherwise returns none.
     pub(super) async fn begin(&self, session: &Arc<str>) -> Vec<HookReport> {
         if !self.has(HookEvent::SessionStart) && !self.has(HookEvent::SessionEnd) {
             return Vec::new();
@@ -330,7 +332,7 @@ pub(super) fn verdict(hook: &HookDefinition, answer: &HookAnswer) -> HookVerdict
 }
 
 /// Combines the answers of all hooks of one call: deny over defer over ask over allow. The first of the strictest
-/// decides.
+/// decides. Different replacements of the arguments count as a denial.
 fn combined(reports: &[HookReport], call: &ToolCall) -> BeforeCallResponse {
     let mut whole = BeforeCallResponse::default();
     let names = DialectCallNames::of(call);
@@ -378,7 +380,7 @@ fn rank(verdict: &HookVerdict) -> u8 {
     }
 }
 
-/// Combines the answers of all hooks after a call.
+/// Combines the answers of all hooks after a call. Different replacements of the output are withheld.
 pub(super) fn after(reports: &[HookReport]) -> AfterCallResponse {
     let mut whole = AfterCallResponse::default();
     for HookReport { hook, outcome } in reports {

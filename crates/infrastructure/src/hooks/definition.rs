@@ -26,7 +26,7 @@ pub enum HookEvent {
     SubagentStop,
     /// Before a conversation is summarized.
     PreCompact,
-    /// Notification of the user, or wait for the user.
+    /// When the user is notified, or an agent waits for the user.
     Notification,
     /// Before the first prompt or call of a session.
     SessionStart,
@@ -109,7 +109,7 @@ pub struct HookDefinition {
     pub event: HookEvent,
     /// Names for which the hook runs: tools; for compactions and notifications, their kinds; for subagents, the agents.
     pub matcher: Matcher,
-    /// Filter for calls of these tools.
+    /// Filter for calls of the matched tools; `None` if the hook runs for all of them.
     pub filter: Option<HookFilter>,
     /// Program to run.
     pub program: HookProgram,

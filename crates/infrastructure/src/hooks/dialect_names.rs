@@ -31,7 +31,7 @@ impl<'c> DialectCallNames<'c> {
         }
     }
 
-    /// Returns the arguments under these names. Conversions that lose information are skipped.
+    /// Returns the arguments under the parameter names of the dialect. Conversions that lose information are skipped.
     pub(super) fn to_dialect(self, arguments: &Map<String, Value>) -> Map<String, Value> {
         let mut converted = arguments.clone();
         undo(self.rewrites, &mut converted);

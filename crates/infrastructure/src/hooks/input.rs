@@ -96,9 +96,9 @@ fn kind_of_notification(text: &str) -> &'static str {
     }
 }
 
-/// Source of every session. Sessions are never resumed.
+/// Member `source` of the input at the start of every session, because sessions are never resumed.
 const SOURCE: &str = "startup";
-/// Reason for the end of every session.
+/// Member `reason` of the input at the end of every session.
 const REASON: &str = "other";
 
 /// Returns the input of a hook. Its members are those of Claude Code, and `canonical_tool_name`, `canonical_tool_input`
@@ -166,7 +166,7 @@ pub(super) fn input(occasion: HookPayload<'_>, mode: PermissionMode, start: &Pat
     Value::Object(input)
 }
 
-/// Returns the result in the form of MCP.
+/// Returns the result in the form of MCP, with the additional members `success` and `is_error`.
 fn response(result: Option<&ToolResult>) -> Value {
     let mut response = result.map(|result| result.as_object().clone()).unwrap_or_default();
     response.insert("success".into(), true.into());

@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// File systems in memory, in the kernel, or in an image that never changes.
+/// Names of file systems that are not on disks: in memory, in the kernel, layered, or in an image that never changes.
 const NO_DISKS: &[&str] = &[
     "autofs",
     "binfmt_misc",
@@ -65,8 +65,9 @@ pub struct FileSystemSpace {
     pub read_only: bool,
 }
 
-/// Returns the mounted file systems, sorted by path. File systems that are not on disks are included only if `all` is
-/// set; otherwise a disk that is mounted several times is listed once. Blocks briefly.
+/// Returns the mounted file systems, sorted by path, at most 256. File systems that are not on disks are included only
+/// if `all` is set; otherwise a disk that is mounted several times is listed once, at its shortest path. Blocks
+/// briefly.
 pub fn mounts(all: bool) -> Vec<Mount> {
     parse(&system_file("/proc/self/mountinfo").unwrap_or_default(), all)
 }

@@ -87,7 +87,7 @@ fn kind(hardware: Option<&str>, is_wireless: bool) -> &'static str {
     }
 }
 
-/// Returns the internet address in a socket address of any family.
+/// Returns the internet address in a socket address; `None` for a null pointer and for any other family.
 ///
 /// # Safety The pointer must be null, or point to an address whose size matches its family.
 unsafe fn address(pointer: *const libc::sockaddr) -> Option<IpAddr> {

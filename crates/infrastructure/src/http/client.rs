@@ -42,12 +42,13 @@ pub struct EndpointClient {
     named: HeaderValue,
 }
 
-/// A request.
+/// Content of a request to an endpoint, which determines the URL.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// Method.
     pub method: Method,
-    /// Headers. The client sets `Host` and the length of the body, and ignores such headers here.
+    /// Headers. The client itself sets `Host` and the headers about the length of the body, and replaces those of the
+    /// caller.
     pub headers: HeaderMap,
     /// Body; empty for none.
     pub body: Bytes,
@@ -148,7 +149,7 @@ impl EndpointClient {
         Ok(Self { target: target(&self.origin, url)?, ..self.clone() })
     }
 
-    /// Returns the initial headers of a request: the user agent, and that bodies may be compressed.
+    /// Returns the initial headers of a request: `Host`, the user agent, and gzip as accepted encoding.
     pub fn headers(&self) -> HeaderMap {
         HeaderMap::from_iter([
             (header::HOST, self.named.clone()),

@@ -37,18 +37,18 @@ pub(super) struct Connection {
     sender: SendRequest<Full<Bytes>>,
     driver: Driver,
     task: Arc<ConnectionWaker>,
-    /// Waker of `task`.
+    /// Waker that wakes `task`, for polls of the driver.
     waker: Waker,
     pub(super) idle_since: Instant,
     /// Runtime whose driver wakes the connection.
     pub(super) runtime: runtime::Id,
 }
 
-/// The half of a connection that reads and writes. `None` once it has ended. Until then it holds a request that it has
-/// not yet read.
+/// Driver of a connection, which reads and writes its bytes. `None` once the connection has ended. Until then the
+/// driver also holds a request that it has not started to send.
 pub(super) struct Driver(Option<http1::Connection<TokioIo<MaybeTlsStream>, Full<Bytes>>>);
 
-/// Wakes the task that uses a connection, except for wake-ups that the task itself causes while it polls the
+/// Waker of the task that uses a connection. It ignores wake-ups that the task itself causes while it polls the
 /// connection: hyper passes requests and bodies through channels, and each of them would cause another poll of the
 /// task.
 struct ConnectionWaker {
@@ -57,11 +57,11 @@ struct ConnectionWaker {
 }
 
 impl ConnectionWaker {
-    /// No task polls the connection.
+    /// State in which no task polls the connection.
     const IDLE: u8 = 0;
-    /// A task polls it.
+    /// State in which a task polls the connection.
     const POLLED: u8 = 1;
-    /// A task polls it, and it was woken meanwhile.
+    /// State in which a task polls the connection, which was woken meanwhile.
     const WOKEN: u8 = 2;
 }
 
@@ -97,7 +97,8 @@ impl Connection {
         })
     }
 
-    /// Sends the request. Returns it with the error if the connection ended before it was written.
+    /// Sends the request and waits for the head of the response. If the connection ended before the request was
+    /// written, the error includes the request.
     pub(super) async fn send(
         &mut self,
         request: Request<Full<Bytes>>,
@@ -117,7 +118,8 @@ impl Connection {
         })
     }
 
-    /// Polls an operation that depends on the driver alone.
+    /// Polls an operation that depends on the driver alone. Polls it a second time if that woke the connection, and
+    /// then lets other tasks run first.
     pub(super) fn poll<T>(
         &mut self,
         context: &mut Context<'_>,
@@ -155,7 +157,7 @@ impl Connection {
         self.is_open() && self.sender.is_ready()
     }
 
-    /// Detaches the connection from its task until the next use.
+    /// Detaches the connection from its task until the next use, and records the time.
     pub(super) fn rest(&mut self) {
         self.idle_since = Instant::now();
         drop(self.task.waker.take());

@@ -6,13 +6,14 @@ use std::{error::Error, io};
 /// A request without a complete response.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
-    /// It is not an `http` or `https` address with a host. Nothing was sent.
+    /// The URL is not an `http` or `https` address with a host, or it does not belong to the endpoint. Nothing was
+    /// sent.
     #[error("`{0}` is not an http or https address")]
     Address(String),
     /// There was no connection, so nothing was sent.
     #[error("it cannot be reached")]
     Unreachable(#[source] io::Error),
-    /// The host's address is closed to this client. Nothing was sent.
+    /// The host has an address that is not public, and that is not permitted for it. Nothing was sent.
     #[error("it is not contacted: {0}")]
     NotPublic(ConnectError),
     /// The system has no certificates to verify a server with. Nothing was sent.

@@ -33,7 +33,7 @@ const KEEPALIVE: Duration = Duration::from_secs(15);
 /// Number of unanswered probes after which the connection breaks.
 const KEEPALIVE_PROBES: u32 = 3;
 
-/// One host and port, with TLS or without.
+/// Pool of the connections to one host and port, with TLS or without.
 #[derive(Debug)]
 pub(super) struct OriginPool {
     pub(super) host: Host,
@@ -51,7 +51,7 @@ pub(super) struct IdleConnectionPool {
     /// Sorted by last use, the latest last. Boxed, because a connection is large and moves with each call.
     #[expect(clippy::vec_box, reason = "a connection is large, and goes from hand to hand with each call")]
     connections: Vec<Box<Connection>>,
-    /// `true` if a task closes the expired ones.
+    /// `true` while a task closes the expired connections.
     is_swept: bool,
 }
 
@@ -63,8 +63,9 @@ impl IdleConnectionPool {
 }
 
 impl OriginPool {
-    /// Returns the connection of the caller's runtime that was used last, if it is still open. A connection of another
-    /// runtime would be woken by the thread of that one.
+    /// Takes a connection from the pool: of those of the caller's runtime, the one that was used last and is still
+    /// open. Closes unusable ones that it finds before. `None` if there is none. A connection of another runtime would
+    /// be woken by the thread of that one.
     pub(super) async fn take_idle(&self) -> Option<Box<Connection>> {
         loop {
             let mut connection = self.lock().take(Handle::current().id())?;
@@ -75,7 +76,8 @@ impl OriginPool {
         }
     }
 
-    /// Returns a connection to the pool, after its response has been read to its end.
+    /// Puts a connection back into the pool, after its response has been read to its end. Closes expired connections,
+    /// and the oldest one if the pool is full.
     pub(super) fn keep(self: &Arc<Self>, mut connection: Box<Connection>) {
         connection.rest();
         let mut idle = self.lock();

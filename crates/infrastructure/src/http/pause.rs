@@ -6,8 +6,8 @@ use std::{
     time::Duration,
 };
 
-/// Returns the pause after a number of attempts. It doubles from `first` to `longest`, less up to a quarter, so that
-/// many clients do not repeat their requests at the same time.
+/// Returns the pause after a number of attempts, from 1. It doubles from `first` to `longest`, less up to a quarter, so
+/// that many clients do not repeat their requests at the same time.
 pub fn pause_after(tries: u32, first: Duration, longest: Duration) -> Duration {
     let pause = first.saturating_mul(2_u32.saturating_pow(tries.saturating_sub(1))).min(longest);
     // The standard library uses a new seed for each one.

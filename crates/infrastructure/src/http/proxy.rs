@@ -10,7 +10,7 @@ use tokio::{
     net::TcpStream,
 };
 
-/// Maximum size of the head of its response, in bytes.
+/// Maximum size of the head of the proxy's response to `CONNECT`, in bytes.
 const MAX_HEAD: usize = 16 << 10;
 
 /// An HTTP proxy: it receives plain requests itself, and opens a tunnel for TLS.

@@ -47,7 +47,7 @@ struct ConnectionBody {
     origin: Arc<OriginPool>,
     /// Number of received bytes.
     received: u64,
-    /// Shares that number with the owner of a compressed body.
+    /// Copy of `received` that is shared with the owner of a compressed body.
     reported: Option<Arc<AtomicU64>>,
 }
 

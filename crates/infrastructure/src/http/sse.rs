@@ -5,7 +5,7 @@ use std::{collections::VecDeque, time::Duration};
 /// A comment that prevents intermediaries from closing an idle stream.
 pub const KEEP_ALIVE: &[u8] = b":\n\n";
 
-/// Maximum number of bytes of an event id; a longer one is ignored.
+/// Maximum number of bytes of an event id. After a longer one, there is no id to resume from.
 const MAX_ID_BYTES: usize = 4 << 10;
 /// Maximum time that a `retry` field may request.
 const MAX_RETRY: Duration = Duration::from_secs(3600);
@@ -165,8 +165,8 @@ pub fn write_event(stream: &mut Vec<u8>, id: Option<&str>, data: &[u8]) {
     stream.push(b'\n');
 }
 
-/// Appends an event without data, with an id from which the client can resume and the time to wait before that (MCP
-/// 2025-11-25, basic/transports, "Sending Messages to the Server", 6).
+/// Appends an event without data, with an id from which the client can resume, and the time that it waits before it
+/// reconnects (MCP 2025-11-25, basic/transports, "Sending Messages to the Server", 6).
 pub fn write_priming_event(stream: &mut Vec<u8>, id: &str, retry: Option<Duration>) {
     write_id(stream, Some(id));
     if let Some(retry) = retry {

@@ -24,7 +24,7 @@ const ALPN: &[u8] = b"http/1.1";
 pub(super) struct LazyTlsConnector(OnceLock<Result<TlsConnector, String>>);
 
 impl LazyTlsConnector {
-    /// Returns the connector.
+    /// Returns the connector, which the first call creates. Later calls return the same connector or error.
     ///
     /// # Errors
     /// [`HttpError::Certificates`].
@@ -45,7 +45,8 @@ impl LazyTlsConnector {
     }
 }
 
-/// Uses the certificates that `SSL_CERT_FILE` and `SSL_CERT_DIR` name, else those of the system.
+/// Creates a connector that verifies servers with the certificates that `SSL_CERT_FILE` and `SSL_CERT_DIR` name, or
+/// else with those of the system.
 fn by_the_system() -> Result<TlsConnector, rustls::Error> {
     let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()));
     let builder = builder.with_safe_default_protocol_versions()?.with_platform_verifier()?;

@@ -141,7 +141,8 @@ impl Upstream {
         }
     }
 
-    /// Lists the tools again, or reconnects to a server that is down. Returns when that has succeeded or failed.
+    /// Lists the tools again, or connects to a server that is not connected. Returns when that has succeeded or failed;
+    /// at once if the server is closed, or down for less than the pause between attempts.
     pub async fn refresh(&self) {
         let _used = self.shared.usage.begin();
         let mut lists = self.shared.lists();

@@ -39,7 +39,7 @@ const MAX_EVENT: usize = 8 << 20;
 const MAX_ANSWER: usize = 64 << 20;
 /// Maximum number of blocks of an answer.
 const MAX_BLOCKS: usize = 10_000;
-/// Maximum number of calls of an answer.
+/// Maximum number of tool calls of an answer.
 const MAX_CALLS: usize = 256;
 /// Number of bytes to read of an error response.
 const MAX_REFUSAL: usize = 64 << 10;
@@ -58,7 +58,7 @@ pub(super) struct ModelClient {
 pub(super) struct AnswerStream(BoxStream<'static, Result<ModelEvent, ModelError>>);
 
 impl AnswerStream {
-    /// Creates the answer to a request. `body` is its serialized form.
+    /// Creates the stream of the answer to `request`. `body` is the serialized request.
     pub(super) fn new(provider: Arc<ModelClient>, request: ModelRequest, body: Bytes) -> Self {
         let exchange = ModelExchangeState {
             provider,
@@ -98,8 +98,9 @@ struct ModelExchangeState {
     tries: u32,
     /// `true` once an event was returned. The request is then not retried.
     has_begun: bool,
-    /// Number of blocks returned, and of the calls among them.
+    /// Number of blocks returned.
     blocks: usize,
+    /// Number of tool calls among them.
     calls: usize,
     /// Secrets that must not appear in errors.
     secrets: Vec<Secret>,
@@ -199,7 +200,7 @@ impl ModelExchangeState {
         Err(fault)
     }
 
-    /// Handles a fault: schedules another attempt, or ends the exchange.
+    /// Schedules another attempt and returns [`ModelEvent::Retrying`], or ends the exchange and returns the error.
     fn after(&mut self, fault: AttemptFailure) -> Result<ModelEvent, ModelError> {
         let error = self.sanitize_error(fault.error);
         if !fault.is_temporary || self.has_begun || self.tries >= MAX_TRIES {
@@ -261,7 +262,8 @@ impl ResponseReader {
         Ok(Self { response, form, decoder, taken: 0, until: Instant::now() + TIME_FOR_ALL })
     }
 
-    /// Returns the events in the next chunk, which may be none.
+    /// Returns the events in the next chunk, which may be none. At the end of the body, returns the last events, or a
+    /// failure if the answer is incomplete.
     async fn next(&mut self) -> Result<Vec<ModelEvent>, AttemptFailure> {
         let chunk = timeout(SILENCE, self.response.chunk());
         let chunk = timeout_at(self.until, chunk).await.map_err(|_| endless())?.map_err(|_| silent())??;

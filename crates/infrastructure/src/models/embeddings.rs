@@ -131,7 +131,8 @@ struct Vector {
     embedding: Vec<f32>,
 }
 
-/// Parses an answer with one vector for each of `count` texts, in any order if they have an index.
+/// Returns the vectors of an answer in the order of the `count` texts. The answer must have one for each text, in any
+/// order if they have an index.
 fn parse(body: &[u8], count: usize) -> Result<Vec<Vec<f32>>, String> {
     let EmbeddingsResponse { data } =
         serde_json::from_slice(body).map_err(|error| format!("the answer has no vectors: {error}"))?;

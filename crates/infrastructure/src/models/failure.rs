@@ -8,7 +8,7 @@ use toolstead_domain::{ModelError, error_chain::with_causes};
 
 /// Maximum pause that a provider may request. After a longer one the request is not retried.
 const LONGEST_WISH: Duration = Duration::from_secs(120);
-/// Providers' texts for a request that is too long.
+/// Parts of providers' error codes and messages for a request that is too long, in lower case.
 const TOO_LONG: [&str; 9] = [
     "prompt is too long",
     "context_length_exceeded",
@@ -34,7 +34,7 @@ pub(super) struct AttemptFailure {
 /// Error as reported by a provider.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct ReportedError {
-    /// Kind of the error.
+    /// Code, status or type of the error, as the provider names it; empty if it names none.
     pub(super) kind: String,
     /// Error message.
     pub(super) message: String,
@@ -42,7 +42,7 @@ pub(super) struct ReportedError {
 
 impl ReportedError {
     /// Parses `{"error": {"type"|"code"|"status", "message"}}`, `{"error": "…"}`, `{"message"|"detail": "…"}`, or a
-    /// list with one of these.
+    /// list that begins with one of these. Returns `None` without a message.
     pub(super) fn of(document: &Value) -> Option<Self> {
         let document = document.get(0).unwrap_or(document);
         let error = document.get("error").filter(|error| !error.is_null()).unwrap_or(document);
@@ -75,7 +75,7 @@ impl AttemptFailure {
         Self { error, is_temporary: true, retry_after }
     }
 
-    /// Returns the fault for an error response with the beginning of its body.
+    /// Returns the fault for an error response. `body` is the beginning of its body.
     pub(super) fn of_response(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Self {
         let reported = match serde_json::from_slice(body) {
             Ok(document) => ReportedError::of(&document).unwrap_or_default(),

@@ -90,7 +90,8 @@ impl ImageFitter<'_> {
         }
     }
 
-    /// Returns the media type of the image, or the reason why it is omitted.
+    /// Returns the media type of the image, or the reason why it is omitted. `place` is the number of images before it
+    /// in the request.
     fn judge(&self, image: &Image, place: usize) -> Result<&'static str, String> {
         let Some(limits) = self.limits else {
             return Err(match self.recognizer {

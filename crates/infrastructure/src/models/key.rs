@@ -60,7 +60,8 @@ impl ApiKey {
         }
     }
 
-    /// Forgets a key that the provider rejects. The next request obtains a new one.
+    /// Forgets the remembered key if it is `refused`, a key that the provider rejected. The next request then runs the
+    /// key command again.
     pub(super) async fn forget(&self, refused: &Secret) {
         let mut remembered = self.remembered.lock().await;
         if remembered.as_ref() == Some(refused) {

@@ -23,7 +23,7 @@ pub(super) struct ToolMapping {
 }
 
 impl ToolMapping {
-    /// Creates the offer of these tools to a provider whose names have at most `max` bytes of allowed characters.
+    /// Creates the conversion of these tools for a provider whose names have at most `max` bytes of allowed characters.
     pub(super) fn of(kind: ProviderKind, tools: &[OfferedTool], allowed: CharacterCheck, max: usize) -> Self {
         let members = tools
             .iter()
@@ -50,7 +50,7 @@ impl ToolMapping {
         }
     }
 
-    /// Returns the call of the tool for a call of the provider.
+    /// Returns a tool call of the provider's answer with the names of the tool and its arguments converted back.
     pub(super) fn call(
         &self,
         id: String,
@@ -86,7 +86,7 @@ impl CallIdAllocator {
         Self { used: calls.map(|call| call.id.clone()).collect(), answer: request.messages.len(), made: 0 }
     }
 
-    /// Returns the id of the next call, to which the provider gave the id `provider_name`.
+    /// Returns the id of the next call, to which the provider gave the id `theirs`.
     pub(super) fn take(&mut self, theirs: &str) -> String {
         let is_fit = (1..=Self::MAX).contains(&theirs.len())
             && theirs.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));

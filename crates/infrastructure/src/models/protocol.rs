@@ -52,7 +52,7 @@ pub(super) trait Decoder: Send {
     /// Returns [`ModelError::Protocol`] for an invalid event, and errors that the provider reports in the stream.
     fn event(&mut self, event: &SseEvent) -> Result<Vec<ModelEvent>, ModelError>;
 
-    /// Handles the end of the stream.
+    /// Handles the end of the stream and returns the remaining events.
     ///
     /// # Errors
     /// Returns [`ModelError::Unreachable`] if the answer is incomplete ([`incomplete_answer`]).

@@ -38,7 +38,8 @@ impl StreamRedactor {
         Self { secrets, ..Self::default() }
     }
 
-    /// Returns the events without secrets.
+    /// Returns the events without secrets. The end of a text that may be the beginning of a secret is returned with a
+    /// later call.
     pub(super) fn applied(&mut self, events: Vec<ModelEvent>) -> Vec<ModelEvent> {
         match self.secrets.is_empty() {
             true => events,
@@ -66,7 +67,8 @@ impl StreamRedactor {
         events
     }
 
-    /// Returns `None` for a sealed block with a secret, which cannot be changed. Providers do without it.
+    /// Returns the block without secrets; `None` for a sealed block with a secret, which cannot be changed. Providers
+    /// do without it.
     fn block(&self, block: Block) -> Option<Block> {
         Some(match block {
             Block::Text { text } => Block::Text { text: self.clean(text) },

@@ -80,7 +80,8 @@ struct SizeBudget {
 }
 
 impl SizeBudget {
-    /// Reserves the size of one schema without its subschemas. Returns `false` if it does not fit.
+    /// Reserves the size of one schema without its subschemas. Returns `false` if it does not fit or is nested too
+    /// deeply.
     fn take(&mut self, members: &Map<String, Value>, depth: usize) -> bool {
         let shallow = |value: &Value| match value {
             Value::String(text) => text.len(),

@@ -28,7 +28,7 @@ use std::{
     time::Duration,
 };
 
-/// Prefix of the names of all folders of Toolstead.
+/// Prefix of the names of the control groups that Toolstead creates for its processes.
 const PREFIX: &str = "toolstead-";
 /// Maximum number of checks whether killed processes have ended. A process that has not may hang in the kernel.
 const LOOKS: u32 = 100;
@@ -39,7 +39,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 pub(super) struct ControlGroups {
     parent: OwnedFd,
     name: String,
-    /// Locked, so that no other process removes it as abandoned.
+    /// Folder of the groups. It is locked, so that no other process removes it as abandoned.
     folder: OwnedFd,
     bounds: SupportedLimits,
     runs: Vec<RunGroup>,
@@ -57,7 +57,7 @@ pub struct SupportedLimits {
     lacks: Option<String>,
 }
 
-/// A group that was created.
+/// Control group that was created for a run.
 #[derive(Debug)]
 struct RunGroup {
     name: String,
@@ -77,7 +77,7 @@ pub(super) struct ControlGroupLimits {
 pub(super) struct ControlGroupHandle {
     folder: OwnedFd,
     kill: File,
-    /// Events of its memory limit, if there is one.
+    /// File with the events of the group's memory limit; `None` if the memory is not limited.
     memory: Option<File>,
 }
 
@@ -122,7 +122,8 @@ impl fmt::Display for SupportedLimits {
 }
 
 impl ControlGroups {
-    /// Finds a place where this process may create groups, and removes abandoned groups there.
+    /// Creates the folder of this process at the place where groups can limit the most, and removes abandoned groups at
+    /// all places that it tries.
     ///
     /// # Errors The reason why there is no such place.
     pub(super) fn found() -> Result<Self, String> {
@@ -299,7 +300,7 @@ fn ended_for(events: &str, most: u64) -> Option<OutOfMemoryCause> {
     }
 }
 
-/// Creates and locks the folder of this process.
+/// Creates and locks the control group of this process, and returns its name and its open folder.
 fn create_locked_folder(place: &OwnedFd) -> io::Result<(String, OwnedFd)> {
     // The name is not random, because the state of the random generator is the same in all processes forked from this
     // one.
@@ -356,7 +357,8 @@ fn wait_until_removed(folder: &OwnedFd, name: &str) {
     }
 }
 
-/// Removes a group. Returns `false` while a process in it lives.
+/// Removes a group. If a process in it lives, kills the processes in it and returns `false`. Returns `true` also after
+/// an error that another attempt would not change.
 fn is_removed(folder: &OwnedFd, name: &str) -> bool {
     match unlinkat(folder, name, AtFlags::REMOVEDIR) {
         Err(Errno::BUSY) => {

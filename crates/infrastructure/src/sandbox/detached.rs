@@ -27,8 +27,9 @@ use std::{
 use toolstead_domain::Principal;
 use uuid::Uuid;
 
-/// Maximum number of records of ended tasks, and their maximum total size in bytes. The oldest are removed first.
+/// Maximum number of records. If there are more, the oldest ones of ended tasks are removed.
 const KEPT_RECORDS: usize = 64;
+/// Maximum total size of the records, in bytes. If they are larger, the oldest ones of ended tasks are removed.
 const KEPT_BYTES: u64 = 256 << 20;
 
 /// Detached tasks of a principal in a workspace.
@@ -56,7 +57,8 @@ impl DetachedTaskStore {
         Self { folder: data.join("tasks").join(name) }
     }
 
-    /// Takes the next number, creates the record and listens on the socket. Blocks for a moment.
+    /// Removes the oldest records if there are too many, takes the next number, creates the record, which begins with
+    /// the secret, and listens on the socket. Blocks for a moment.
     ///
     /// # Errors The error of the system, or `PermissionDenied` if other users have access to the folder.
     pub fn begin(&self) -> io::Result<DetachedTaskListener> {

@@ -33,7 +33,7 @@ use tokio::{
 /// Name (`argv[0]`) under which this program is started a second time.
 const NAME: &str = "toolstead-keeper";
 
-/// The second process, which may outlive the command.
+/// Role of this process as the second process of a command, which may outlive the command.
 #[derive(Debug)]
 pub struct DetachedProcess(());
 

@@ -2,20 +2,20 @@
 
 use std::{os::unix::process::CommandExt, process::Command};
 
-/// Ignores the signal, so that such a write fails with `EFBIG` and does not end the process with all its calls.
-/// Programs that the process starts inherit this, unless [`restore`] runs in between.
+/// Ignores `SIGXFSZ`, so that a write beyond the file size limit fails with `EFBIG` and does not end the process with
+/// all its calls. Programs that the process starts inherit this, unless [`restore`] runs in between.
 pub(super) fn ignore() {
     // SAFETY: no handler is passed.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
-/// Restores the default action. May run between fork and exec.
+/// Restores the default action of `SIGXFSZ` in this process. May run between fork and exec.
 pub(super) fn restore() {
     // SAFETY: no handler is passed.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_DFL) };
 }
 
-/// Restores the default action in the program that the command starts.
+/// Restores the default action of `SIGXFSZ` in the program that the command starts.
 pub(super) fn restore_in(command: &mut Command) {
     let restored = || {
         restore();

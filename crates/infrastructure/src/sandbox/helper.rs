@@ -79,7 +79,8 @@ pub fn enter(works: &[(&str, HelperFn)]) {
     });
 }
 
-/// Runs the child's side, from the first line to the exit code.
+/// Serves one request as a helper: from the line that reports it ready to the answer on standard output. Returns the
+/// exit code.
 fn serve(work: HelperFn) -> io::Result<i32> {
     // Output that a parser prints must not become part of the answer.
     let mut answer = File::from(rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?);
@@ -159,7 +160,8 @@ impl HelperLauncher {
         Self { requires_landlock: is_required, ..self }
     }
 
-    /// Sets whether helpers may run in tier 2.
+    /// Sets whether helpers may run in tier 2, with only Landlock and the system call filter, if not all layers of the
+    /// sandbox are available.
     #[must_use]
     pub fn allowing_tier_2(self, is_allowed: bool) -> Self {
         Self { allows_tier_2: is_allowed, ..self }
@@ -233,7 +235,7 @@ impl HelperPort for HelperLauncher {
     }
 }
 
-/// Waits for the work, at most until `end`.
+/// Waits for the work, at most until `end`; then fails with [`HelperError::Late`]. `None` sets no limit.
 async fn within<T>(end: Option<Instant>, work: impl Future<Output = T>) -> Result<T, HelperError> {
     match end {
         Some(end) => timeout_at(end.into(), work).await.map_err(|_| HelperError::Late),

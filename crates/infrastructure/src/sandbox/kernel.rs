@@ -2,7 +2,7 @@
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 
-/// Features that the sandbox requires.
+/// Features of the kernel that the sandbox uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KernelFeatures {
     /// `true` if paths can be resolved beneath a folder without races (Linux 5.6).

@@ -86,7 +86,7 @@ pub enum LaunchError {
     /// The working folder does not exist.
     #[error("the working folder `{}` does not exist", .0.display())]
     NoWorkingFolder(PathBuf),
-    /// The system refused to start it.
+    /// The system refused to start the program.
     #[error("could not start `{}`", program.display())]
     Start {
         /// Path of the program.

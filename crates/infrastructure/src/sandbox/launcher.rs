@@ -81,10 +81,10 @@ pub(super) struct SharedLauncherState {
     pub(super) zygotes: Zygotes,
     /// Known tiers of this machine: for launchers that require all layers, and for those that accept tier 2.
     gates: [ConfinementProbeCache; 2],
-    /// Thread pool for resolving the paths of a child. A disk that does not respond then blocks no thread of the async
-    /// runtime.
+    /// Limiter of the concurrent lookups that resolve the paths of a child, on threads of their own. A disk that does
+    /// not respond then blocks no thread of the async runtime.
     path_lookups: PathLookupLimiter,
-    /// Results for folders that have not changed since.
+    /// Links and interpreters that earlier runs found, for folders that have not changed since.
     toolchain_cache: LinkAndInterpreterCache,
 }
 
@@ -100,7 +100,7 @@ impl SharedLauncherState {
     }
 }
 
-/// Determines how well programs of a launcher can be confined.
+/// Function that determines how well the programs of a launcher can be confined.
 pub(super) type TierProbe = for<'a> fn(&'a Launcher) -> BoxFuture<'a, SandboxTier>;
 
 /// A running child: the leader of its own session and process group.
@@ -411,7 +411,7 @@ impl Launcher {
 }
 
 impl Child {
-    /// Returns the process id.
+    /// Returns the process id; for a confined child, that of the init of its run.
     pub fn id(&self) -> u32 {
         match &self.process {
             RunningProcess::Open(group) => group.id.as_raw_nonzero().get().unsigned_abs(),
@@ -432,8 +432,8 @@ impl Child {
         }
     }
 
-    /// Returns the changes of the child to protected names that were undone, one line each. Known once the child has
-    /// ended by itself.
+    /// Returns the changes of the child to protected names that were undone, one line each. Complete once
+    /// [`exited`](Self::exited) or [`kill`](Self::kill) has returned; always empty for an unconfined child.
     pub fn undone(&self) -> &[String] {
         match &self.process {
             RunningProcess::Open(_) => &[],
@@ -441,8 +441,8 @@ impl Child {
         }
     }
 
-    /// Returns the changes of the child to protected names that could not be undone, one line each. They must not be
-    /// trusted.
+    /// Returns the changes of the child to protected names that could not be undone, one line each, or a warning if the
+    /// cleanup did not finish. They must not be trusted. Always empty for an unconfined child.
     pub fn left(&self) -> &[String] {
         match &self.process {
             RunningProcess::Open(_) => &[],
@@ -515,8 +515,8 @@ impl Child {
 }
 
 impl RunningProcess {
-    /// Returns a function that kills all its processes. The function does not keep the process alive, because after its
-    /// end there is nothing to kill.
+    /// Returns a function that kills all processes of the child. The function does not keep the child alive, because
+    /// after its end there is nothing to kill.
     fn killer(&self) -> Box<dyn FnOnce() + Send> {
         match self {
             Self::Open(group) => {
@@ -553,7 +553,8 @@ fn into_non_blocking_file(end: OwnedFd) -> io::Result<File> {
     Ok(end.into())
 }
 
-/// Runs the launching thread.
+/// Runs the launching thread: executes its commands, and waits for the killed children. Returns when no launcher is
+/// left and all killed children have ended.
 fn serve(queue: &mpsc::Receiver<LaunchThreadCommand>, held: &LaunchThreadState) {
     let mut killed: Vec<OwnedFd> = Vec::new();
     let mut ending: Vec<confined_run::EndingRun> = Vec::new();

@@ -9,7 +9,7 @@ use std::{collections::BTreeSet, fs};
 use tokio::runtime::Handle;
 use uuid::Uuid;
 
-/// Variable with the marker.
+/// Environment variable that contains the marker of a run, in all of its processes.
 pub const MARKER_VARIABLE: &str = "TOOLSTEAD_RUN";
 /// Maximum number of searches. A process that is found may have started another one meanwhile.
 const ROUNDS: usize = 64;

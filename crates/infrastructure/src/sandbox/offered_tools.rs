@@ -4,13 +4,13 @@
 
 use std::{fs, path::Path};
 
-/// Folder of both in the run.
+/// Folder in a run that contains the program `tool` and the socket for its calls.
 pub(super) const PLACE: &str = "/run/toolstead";
-/// Folder on the `PATH` of the run.
+/// Folder in a run that contains the program `tool` and is on the run's `PATH`.
 pub(super) const FOLDER: &str = "/run/toolstead/bin";
-/// Path of the program.
+/// Path of the program `tool` in a run.
 pub(super) const PROGRAM: &str = "/run/toolstead/bin/tool";
-/// Path of the socket.
+/// Path of the socket in a run that connects the program `tool` to the runtime.
 pub const SOCKET: &str = "/run/toolstead/tools";
 /// Variable with the path of the socket, for programs that use it directly.
 pub const VARIABLE: &str = "TOOLSTEAD_TOOLS";

@@ -52,7 +52,8 @@ impl CapturedStream {
     }
 }
 
-/// Runs a program that reads `input`. Dropping the future kills the program and the processes that it started.
+/// Runs a program with `input` on its standard input, for at most `at_most`. At this timeout, and if the future is
+/// dropped, kills the program and the processes that it started.
 pub(crate) async fn run(launcher: &Launcher, mut spec: LaunchSpec, input: &[u8], at_most: Duration) -> RunResult {
     let began = Instant::now();
     // Dropped after the child, whose group has ended by then.

@@ -41,7 +41,7 @@ pub(super) fn prepare(folder: &Path, places: &[MountPoint], settings: &[CopiedFi
     Ok(real)
 }
 
-/// A mount point beneath the folder.
+/// Mount point in a persistent home, by its path relative to the home.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct MountPoint {
     pub(super) path: PathBuf,
@@ -77,7 +77,7 @@ fn entered(folder: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
     Ok(openat(folder, name, OPENED, Mode::empty())?)
 }
 
-/// Creates a file in a folder. Replaces a link with that name.
+/// Creates an empty file in a folder, unless the file exists. Replaces a link with that name.
 fn file(folder: &OwnedFd, name: &OsStr) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let made = || openat(folder, name, flags, Mode::RUSR | Mode::WUSR);

@@ -22,7 +22,7 @@ pub(super) struct SandboxGlobalState {
     pub(super) has_helper_door: AtomicBool,
     /// Zygotes, cached facts about the machine, and threads for lookups.
     pub(super) launchers: SharedLauncherState,
-    /// Number of descriptors that file changes hold.
+    /// Limiter of the descriptors that file changes hold.
     pub(super) open_file_limit: OpenFileLimiter,
 }
 

@@ -38,7 +38,7 @@ pub(super) struct LauncherSettings<'a> {
 
 /// Returns the request for a run. `program` is the path of the program that the specification names, `writable` has the
 /// folders that this run and others write to, `others` those of the others, `links` the links found while searching the
-/// program, `toolchain_cache` the lookups of earlier runs.
+/// program, `remembered` the lookups of earlier runs.
 pub(super) fn request(
     spec: &LaunchSpec,
     program: &Path,
@@ -194,7 +194,8 @@ fn refused(path: &Path, reason: &str) -> LaunchError {
     LaunchError::Confine(format!("show `{}`: {reason}", path.display()))
 }
 
-/// Returns these paths as the run sees them, under each of their names. An outer path precedes those within it.
+/// Returns those of these paths that the run sees, as it sees them, under each of their names. An outer path precedes
+/// those within it.
 fn visible_paths(
     paths: &[PathBuf],
     folders: &[FolderMapping],
@@ -254,7 +255,8 @@ struct Home {
     is_private: bool,
 }
 
-/// Returns the home of a run: private, at the path from the environment, unless that is in a root.
+/// Returns the home of a run: private, at the path from the environment, unless that is in one of the folders. Without
+/// a usable path it is [`PRIVATE_HOME`].
 fn home(named: Option<&Path>, folders: &[FolderMapping]) -> Home {
     let usable = named.filter(|home| {
         is_plain(home) && home.components().count() > 1 && !is_system_path(home) && !home.starts_with("/tmp")

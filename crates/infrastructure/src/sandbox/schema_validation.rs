@@ -23,7 +23,7 @@ const MAX_INPUT_BYTES: u64 = 17 << 20;
 /// Maximum size of the answer, in bytes. Violations are short.
 const MAX_ANSWER_BYTES: u64 = 1 << 20;
 
-/// Validates in helper processes of this program.
+/// Validator of values against JSON schemas, which runs in helper processes of this program.
 #[derive(Debug)]
 pub struct HelperSchemaValidator {
     helpers: Arc<dyn HelperPort>,
@@ -124,7 +124,8 @@ fn failed(error: HelperError) -> SchemaValidatorError {
     }
 }
 
-/// Runs the child's side: receives order and question, and returns the verdict.
+/// Validates in the helper process: `order` has the options and `input` the schema and the value, both as JSON. Returns
+/// the outcome as JSON.
 pub(crate) fn answer(order: &str, input: &mut dyn Read) -> Vec<u8> {
     serde_json::to_vec(&judged(order, input)).unwrap_or_default()
 }

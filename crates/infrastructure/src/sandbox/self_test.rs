@@ -95,7 +95,8 @@ fn notes(features: KernelFeatures) -> Vec<String> {
     vec![note.into()]
 }
 
-/// Returns a suggestion. `does_with_tier_2` is `true` if this launcher already accepts tier 2.
+/// Returns a suggestion for the user on how to make confinement possible on this machine. `does_with_tier_2` is `true`
+/// if this launcher already accepts tier 2.
 fn suggestion(features: KernelFeatures, is_root: bool, does_with_tier_2: bool) -> String {
     let first = match (features.user_namespaces, is_root) {
         (false, _) => {
@@ -222,9 +223,11 @@ async fn find_reached_canaries_of(
     Ok(open)
 }
 
-/// Folders below that of the canaries: one that a run may change, one that it may read, and one that it must not see.
+/// Subfolder of the canaries' folder that a run may change.
 const OWN: &str = "own";
+/// Subfolder of the canaries' folder that a run may only read.
 const READ_ONLY: &str = "read-only";
+/// Subfolder of the canaries' folder that a run must not see.
 const OUTSIDE: &str = "outside";
 
 /// Canaries outside of a run, and folders that it sees. Removed when the value is dropped.

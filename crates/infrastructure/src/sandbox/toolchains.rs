@@ -26,11 +26,12 @@ use std::{
     rc::Rc,
 };
 
-/// Maximum number of symbolic links and interpreters that are followed.
+/// Maximum number of symbolic links and interpreters that are followed from one program.
 const MAX_HOPS: usize = 16;
 /// System folders, which every run sees.
 const SYSTEM: [&str; 8] = ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "etc"];
-/// Folders that the kernel and running services create. They contain no files of users, and many interfaces to both.
+/// Folders in `/` that the kernel and running services create. They contain no files of users, but many interfaces to
+/// the kernel and the services.
 const MACHINE: [&str; 4] = ["proc", "sys", "dev", "run"];
 /// Folder where removable disks are mounted.
 const PLUGGED_IN: &str = "/run/media";
@@ -40,7 +41,7 @@ const PARTS: [&str; 3] = ["lib", "lib64", "libexec"];
 const LOCAL_TOOLS: [&str; 5] =
     [".local/share/uv/python", ".local/share/uv/tools", ".local/share/pipx", ".local/pipx", ".local/lib"];
 
-/// Collects folders that must be readable.
+/// Collection of the folders that must be readable in a run, so that the programs on its `PATH` work.
 #[derive(Debug)]
 pub(super) struct ToolchainFolderCollector<'a> {
     home: Option<PathBuf>,
@@ -49,11 +50,11 @@ pub(super) struct ToolchainFolderCollector<'a> {
     links: PathKindCache,
     cache: Option<&'a LinkAndInterpreterCache>,
     resolved_paths: HashMap<OsString, Option<ResolvedPath>>,
-    /// Programs that were followed already, and whether runs could influence the path to them.
+    /// Programs that were followed already, each with `true` if runs could influence the path to it.
     followed: HashSet<(OsString, bool)>,
     /// Folders that were added or rejected already.
     known: HashSet<OsString>,
-    /// Visible parts of known installation folders.
+    /// Visible parts of known installation folders, by the path of the folder relative to the home folder.
     parts: HashMap<&'static str, Rc<[PathBuf]>>,
 }
 
@@ -85,12 +86,12 @@ impl<'a> ToolchainFolderCollector<'a> {
         Self { cache: Some(remembered), ..self }
     }
 
-    /// Returns the links that were found, for further lookups.
+    /// Removes and returns the links that were found, so that other lookups do not read them again.
     pub(super) fn take_links(&mut self) -> PathKindCache {
         mem::take(&mut self.links)
     }
 
-    /// Adds the folders that the programs on a `PATH` need.
+    /// Adds the folders that the programs in the folders of `path`, a value of `PATH`, need. Ignores relative folders.
     pub(super) fn add_path(&mut self, path: &str) {
         for folder in path.split(':').map(Path::new).filter(|folder| folder.is_absolute()) {
             let Some(way) = self.resolve(folder) else { continue };
@@ -159,7 +160,8 @@ impl<'a> ToolchainFolderCollector<'a> {
         outer
     }
 
-    /// Adds a folder with programs, given by its canonical path.
+    /// Adds a folder with programs, given by its canonical path, and the installation to which it belongs. In the home
+    /// folder, parts that may contain settings or credentials are left out.
     pub(super) fn add_bin(&mut self, folder: &Path) {
         let parent = folder.parent().unwrap_or(folder);
         let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -239,7 +241,7 @@ impl<'a> ToolchainFolderCollector<'a> {
         way
     }
 
-    /// Returns the known installation folder that contains a folder, and its path.
+    /// Returns the known installation folder that contains a folder, and the absolute path of the installation folder.
     fn manager_of(&self, folder: &Path) -> Option<(&'static InstallationFolder, PathBuf)> {
         let manager = managers::of(&self.relative_to_home(folder)?)?;
         Some((manager, self.home.as_ref()?.join(manager.folder)))
@@ -258,7 +260,8 @@ impl<'a> ToolchainFolderCollector<'a> {
         })
     }
 
-    /// Adds a folder, or a single program, by its real path: it will be mounted, and links cannot be.
+    /// Adds a folder, or a single program, by its real path: it will be mounted, and links cannot be. Ignores paths
+    /// that runs can influence, system folders, and folders that contain too much, such as the home folder.
     fn add(&mut self, folder: &Path) {
         if !self.known.insert(folder.into()) {
             return;
@@ -279,13 +282,13 @@ pub(super) fn is_system_path(path: &Path) -> bool {
     is_within_any(path, &SYSTEM)
 }
 
-/// Returns `true` if the kernel or a running service creates the files at this path. Runs do not see those of the
-/// machine.
+/// Returns `true` if the kernel or a running service creates the files at this path. Removable disks do not count. Runs
+/// do not see the host's files at such paths.
 pub(super) fn is_machine_path(path: &Path) -> bool {
     is_within_any(path, &MACHINE) && !path.starts_with(PLUGGED_IN)
 }
 
-/// Returns `true` if an absolute path is in one of these folders of the root.
+/// Returns `true` if an absolute path is one of these folders of `/`, or in one of them.
 fn is_within_any(path: &Path, folders: &[&str]) -> bool {
     let mut parts = path.components();
     match (parts.next(), parts.next()) {
@@ -294,7 +297,8 @@ fn is_within_any(path: &Path, folders: &[&str]) -> bool {
     }
 }
 
-/// Returns `true` if a folder below the home is an installation, or within one.
+/// Returns `true` if a folder in the home folder is an installation, or within a known one. `of_home` is its path
+/// relative to the home folder.
 fn is_installation(folder: &Path, of_home: &Path) -> bool {
     managers::of(of_home).is_some()
         || folder.join("conda-meta").is_dir()
@@ -302,7 +306,8 @@ fn is_installation(folder: &Path, of_home: &Path) -> bool {
         || folder.ends_with("node_modules")
 }
 
-/// Returns the links in a folder. The target of a link never changes: only another link can replace it.
+/// Returns the symbolic links among the first 1,000 entries of a folder; none if it cannot be read. The target of a
+/// link never changes: only another link can replace it.
 fn links_in(folder: &Path) -> Vec<Link> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(1000);
     let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));

@@ -11,14 +11,14 @@ use async_trait::async_trait;
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 use toolstead_domain::SandboxPolicy;
 
-/// Runs programs of the user in one environment and folder.
+/// Runner of programs of the user, without a sandbox, in one environment and folder.
 #[derive(Debug, Clone)]
 pub struct UserProgramRunner {
     /// Launcher of the programs.
     pub launcher: Launcher,
     /// Complete environment of the programs.
     pub environment: BTreeMap<String, String>,
-    /// Absolute path of the folder in which they start.
+    /// Absolute path of the folder in which the programs start.
     pub folder: PathBuf,
 }
 

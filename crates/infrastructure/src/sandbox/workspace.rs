@@ -45,7 +45,7 @@ const MAX_NAME_BYTES: usize = 255;
 /// Flags for opening a folder on the way to a file.
 const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW);
 
-/// The opened roots.
+/// The folders that tools may work in (roots), opened.
 #[derive(Debug)]
 pub struct Workspace {
     roots: Vec<Root>,
@@ -55,14 +55,14 @@ pub struct Workspace {
     locks: PathLocks,
 }
 
-/// Root with its real path, and the handle that represents it from then on.
+/// Folder that tools may work in: its real path, and the handle by which it is used once it was opened.
 #[derive(Debug)]
 struct Root {
     path: PathBuf,
     handle: OwnedFd,
 }
 
-/// Names of folders other than their real paths.
+/// Paths by which users name folders, other than the real ones: `~`, and links to roots.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UserPathAliases {
     /// Folder that `~` at the beginning of a path represents. Without it, `~` is an ordinary name.
@@ -73,9 +73,10 @@ pub struct UserPathAliases {
 }
 
 impl Workspace {
-    /// Opens the roots. Blocks.
+    /// Opens the roots, and removes the temporary files of processes that ended in the middle of a change. Blocks.
     ///
-    /// # Errors [`OpenWorkspaceError`] if a root is missing, is not a folder, or has another real path.
+    /// # Errors
+    /// [`OpenWorkspaceError`] if a root is missing, is not a folder, or has another real path.
     pub fn open(roots: &workspace_roots::WorkspaceRoots, names: UserPathAliases) -> Result<Self, OpenWorkspaceError> {
         let open = |path: &Path| {
             let fault = |source: io::Error| OpenWorkspaceError::Open { path: path.to_path_buf(), source };
@@ -170,7 +171,7 @@ impl Workspace {
         Ok(AccessPath { lexical, real, tree: false })
     }
 
-    /// Returns the path as requested: absolute, without `.` and `..`.
+    /// Returns the path as requested: absolute, without `.` and `..`. Replaces `~` and other names of folders.
     fn lexical(&self, text: &str) -> Result<PathBuf, PathError> {
         let unusable = |reason| Err(PathError::Unusable { text: text.chars().take(80).collect(), reason });
         if text.is_empty() {

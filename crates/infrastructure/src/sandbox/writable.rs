@@ -24,7 +24,8 @@ pub(crate) struct ResolvedPath {
     pub(crate) is_run_controlled: bool,
 }
 
-/// Cache of the kinds of paths during one examination of the file system, because many paths share their first components.
+/// Cache of the kinds of paths during one examination of the file system, because many paths share their first
+/// components.
 #[derive(Debug, Default)]
 pub(crate) struct PathKindCache(HashMap<OsString, PathLinkState>);
 

@@ -138,7 +138,8 @@ impl Zygotes {
         self.usual_files.get().copied()
     }
 
-    /// Ends all zygotes and their runs, and returns once they are reaped.
+    /// Ends all zygotes and their runs, and returns once they are reaped. Waits at most [`TIME_TO_END`] for a zygote
+    /// that another thread is ending.
     pub(super) fn end(&self) {
         for running in &self.running {
             let zygote = running.lock().unwrap_or_else(PoisonError::into_inner).upgrade();

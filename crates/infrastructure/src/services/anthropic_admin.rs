@@ -29,11 +29,11 @@ const REPORT_BYTES: usize = 32 << 20;
 /// Access to the API for one call.
 #[derive(Clone, Copy)]
 pub struct AdminApi<'a> {
-    /// Its address and key.
+    /// Address and key of the API.
     pub settings: &'a AnthropicAdminSettings,
     /// HTTP client.
     pub reach: &'a WebClient,
-    /// Decides before each request whether the host may be reached.
+    /// Check, made before each request, that the host may be reached.
     pub judge: HostCheck<'a>,
     /// Deadline of all requests together.
     pub deadline: Instant,
@@ -44,7 +44,7 @@ pub struct AdminApi<'a> {
 pub struct AdminReport {
     /// Buckets or records, in the order of the answers.
     pub data: Vec<Value>,
-    /// The next page; `None` after the last one.
+    /// Token of the next page; `None` after the last one.
     pub next_page: Option<String>,
     /// Number of pages that were read.
     pub pages: usize,
@@ -155,7 +155,7 @@ impl std::fmt::Debug for AdminApi<'_> {
     }
 }
 
-/// Returns the data of a page, and the next page.
+/// Returns the data of a page, and the token of the next page.
 fn page_of(body: &[u8]) -> Result<(Vec<Value>, Option<String>), ToolFailure> {
     let mut page: Value =
         serde_json::from_slice(body).map_err(|error| no_report("it is not valid JSON").caused_by(error))?;

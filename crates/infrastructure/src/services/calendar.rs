@@ -12,7 +12,7 @@ use serde_json::Value;
 use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 use url::Url;
 
-/// The grant for the calendar.
+/// Name of the grant for Google Calendar.
 pub const GRANT: &str = "calendar";
 /// Maximum number of events per page, which Google defines.
 pub const MAX_RESULTS: u32 = 2500;

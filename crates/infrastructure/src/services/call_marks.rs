@@ -1,6 +1,7 @@
 //! Marks by which models and programs distinguish calls, results and roles from text.
 
-/// Beginnings of these marks. Texts about models may contain them legitimately, so they stay legible.
+/// Beginnings of marks of calls, results and roles, after their `<`. Texts about models may contain them legitimately,
+/// so they stay legible.
 const MARKS: &[&str] = &[
     "antml:",
     "function_calls",
@@ -14,8 +15,8 @@ const MARKS: &[&str] = &[
     "tool_use",
 ];
 
-/// Returns the text with `&lt;` in place of the `<` that begins a mark. Invisible characters must be removed before:
-/// the characters around one may form a mark together.
+/// Returns the text with `&lt;` in place of each `<` that begins a mark of calls, results or roles. Invisible
+/// characters must be removed before: the characters around one may form a mark together.
 pub(super) fn neutralized(text: String) -> String {
     let (mut harmless, mut from) = (String::new(), 0);
     for (at, _) in text.match_indices('<').filter(|(at, _)| is_mark(&text[at + 1..])) {

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 use url::Url;
 
-/// The grant for Gmail, for reading and sending.
+/// Name of the grant for Gmail, for reading and sending.
 pub const GRANT: &str = "gmail";
 
 /// Maximum number of concurrent requests for message headers.

@@ -21,7 +21,7 @@ use url::Url;
 /// Maximum number of retries of a reading that Google refused with 403 as too many requests. [`WebClient`] handles all
 /// other retries.
 const TRIES_AGAIN: u32 = 4;
-/// Pause before the first of these retries. It doubles each time.
+/// Pause before the first retry of a reading that Google refused as too many requests. It doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// Maximum length of an error message of Google, in characters.
 const SAID_CHARACTERS: usize = 300;
@@ -41,7 +41,7 @@ pub struct GoogleAccount<'a> {
     pub principal: &'a Principal,
     /// Grant and origin of the credentials.
     pub resource: ProtectedResource,
-    /// Decides before each request whether the host may be reached.
+    /// Check, made before each request, that the host may be reached.
     pub judge: HostCheck<'a>,
     /// Caller that is asked to sign in if necessary. Its waiting time is added to the deadline.
     pub caller: &'a dyn Caller,
@@ -99,7 +99,8 @@ pub fn address(base_url: &Url, segments: &[&str], query: &[(&str, &str)]) -> Url
 }
 
 impl GoogleAccount<'_> {
-    /// Makes the request. The answer is JSON, or null if it is empty.
+    /// Makes the request. Asks the caller to sign in if there are no credentials, and renews refused ones once. The
+    /// answer is JSON, or null if it is empty.
     ///
     /// # Errors
     /// `auth_required` if no one could sign in, and Google's refusals by kind: `invalid_input` (400), `not_found`

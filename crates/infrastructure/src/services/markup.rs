@@ -24,7 +24,7 @@ pub(super) fn plain(text: &str) -> String {
     plain
 }
 
-/// Returns the length of the tag at the beginning.
+/// Returns the length, in bytes, of the tag at the beginning of the text; `None` if there is none.
 fn tag(text: &str) -> Option<usize> {
     let name = text.strip_prefix("</").or_else(|| text.strip_prefix('<'))?;
     name.starts_with(|c: char| c.is_ascii_alphabetic()).then_some(())?;
@@ -32,7 +32,8 @@ fn tag(text: &str) -> Option<usize> {
     (!text[1..end].contains('<')).then_some(end + 1)
 }
 
-/// Returns the decoded entity at the beginning, and its length.
+/// Returns the characters of the entity at the beginning of the text, and the length of the entity in bytes; `None` if
+/// there is no known one.
 fn entity(text: &str) -> Option<(String, usize)> {
     let end = text.bytes().take(ENTITY_BYTES).position(|byte| byte == b';')?;
     let name = &text[1..end];

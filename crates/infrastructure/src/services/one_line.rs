@@ -1,7 +1,7 @@
 //! Foreign text on one line.
 
-/// Returns the text on one line, with at most `characters` characters. Invisible ones are included: the caller that
-/// reports their number removes them.
+/// Returns the text on one line: at most `characters` characters, and `…` if it was longer. Invisible characters are
+/// not removed: the caller that reports their number removes them.
 pub fn one_line(text: &str, characters: usize) -> String {
     let mut line = String::new();
     let mut left = characters;

@@ -224,7 +224,7 @@ impl ErrorResponse<'_> {
         WebSearchError::RateLimited { message: self.describe("received too many requests"), retry_after }
     }
 
-    /// Returns a message such as `Brave does not take the key (HTTP 401): its words`.
+    /// Returns a message such as `Brave rejected the key (HTTP 401): MESSAGE`, where `what` is `rejected the key`.
     fn describe(&self, what: &str) -> String {
         let colon = if self.words.is_empty() { "" } else { ": " };
         format!("{} {what} (HTTP {}){colon}{}", self.name, self.status, self.words)
@@ -247,7 +247,7 @@ impl SearchEndpoint<'_> {
         order
     }
 
-    /// Adds the key to the request in this header, if there is one.
+    /// Adds the key to the request in the header `name`, after the text `before`. Adds nothing without a key.
     fn with_key(
         &self,
         mut order: ServiceRequest,
@@ -292,7 +292,7 @@ fn text(value: &Value, name: &str) -> String {
     value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// Returns the date or the age, if there is one.
+/// Returns the date or the age of a hit: the first nonempty text among these members.
 fn age(value: &Value, names: &[&str]) -> Option<String> {
     names.iter().map(|name| text(value, name)).find(|text| !text.is_empty())
 }

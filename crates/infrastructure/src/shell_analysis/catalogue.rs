@@ -64,7 +64,8 @@ pub const READ_ONLY_COMMANDS: &[&str] = &[
 /// Entry for every program that is not in a table.
 static UNKNOWN: ProgramFacts = ProgramFacts::of(ProgramClass::Other, &[]);
 
-/// Returns the entry of a program. The name may include a folder and a version.
+/// Returns the entry of a program; an unknown program has the class [`ProgramClass::Other`]. The name may include a
+/// folder and a version.
 pub fn program(name: &str) -> &'static ProgramFacts {
     named(known_as(name))
 }

@@ -101,7 +101,7 @@ fn logical(path: &Path) -> PathBuf {
     result
 }
 
-/// Returns the target of `cd`, `pushd` or `popd` with these words.
+/// Returns the target of `cd`, `pushd` or `popd` with these words. It is known only for `cd` with one literal path.
 pub(super) fn folder_change(words: &[Word]) -> FolderChange {
     let operands = match words {
         [name, rest @ ..] if name.text == "cd" => rest,

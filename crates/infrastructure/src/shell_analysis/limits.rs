@@ -3,7 +3,7 @@
 
 use std::{cell::Cell, rc::Rc, time::Duration};
 
-/// Maximum length of a text, in bytes.
+/// Maximum length of an analysed shell text, in bytes.
 pub(super) const MAX_TEXT: usize = 64 * 1024;
 
 /// Maximum total length of a text and all texts nested in it, in bytes.
@@ -73,12 +73,14 @@ impl AnalysisBudget {
         self.remaining.spent.get()
     }
 
-    /// Subtracts the length of a text. Returns `false` if that exceeds the limit.
+    /// Subtracts the length of a text from the remaining bytes. If they do not suffice, it records that a limit was
+    /// reached and returns `false`.
     pub(super) fn take_bytes(&self, count: usize) -> bool {
         self.take(&self.remaining.bytes, count)
     }
 
-    /// Subtracts the number of words in the readings of a nested text. Returns `false` if that exceeds the limit.
+    /// Subtracts the number of words in the readings of a nested text from the remaining words. If they do not suffice,
+    /// it records that a limit was reached and returns `false`.
     pub(super) fn take_readings(&self, count: usize) -> bool {
         self.take(&self.remaining.words, count)
     }

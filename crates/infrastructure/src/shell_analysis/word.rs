@@ -8,7 +8,8 @@ use std::{collections::BTreeMap, ops::Range};
 pub(super) struct Word {
     /// Text without quotes. Expansions are included as they were written.
     pub(super) text: String,
-    /// Part whose value is known only at run time: an expansion, or braces that produce several words.
+    /// Reason why a part of the word is known only at run time: an expansion, braces that produce several words, or an
+    /// inserted name.
     pub(super) dynamic: Option<DynamicReason>,
     /// `true` if a part of the word was quoted.
     pub(super) quoted: bool,

@@ -53,7 +53,7 @@ struct State {
     current: Option<Segment>,
     /// Segments that receive no more records, except those that are being committed.
     full: Vec<Segment>,
-    /// Cleared segment.
+    /// Cleared segment for later records.
     spare: Option<Segment>,
     /// Number of the next file.
     number: u32,
@@ -157,7 +157,8 @@ impl Backlog {
         batch
     }
 
-    /// Clears the segments of records that are in the database.
+    /// Clears the segments of a batch whose records are in the database, and ends the refusal of records after a failed
+    /// commit.
     pub(super) fn committed(&self, batch: BacklogBatch) {
         let mut done = batch.full;
         let mut state = self.state();
@@ -190,7 +191,8 @@ impl Backlog {
         segment.delete();
     }
 
-    /// Retains records that are not in the database, to be committed again.
+    /// Retains the records of a failed commit, to be committed again. Until then the backlog accepts no further
+    /// records.
     pub(super) fn failed(&self, batch: BacklogBatch, fault: &Fault) {
         let mut state = self.state();
         let was_shut = mem::replace(&mut state.is_shut, true);
@@ -211,7 +213,8 @@ impl Backlog {
         state.is_shut && !state.rows.is_empty()
     }
 
-    /// Stops accepting records. The next process that opens the database commits the rest.
+    /// Stops accepting records, and deletes the segments whose records are all in the database. The next process that
+    /// opens the database commits the remaining records.
     pub(super) fn close(&self) {
         let mut state = self.state();
         state.is_shut = true;
@@ -225,7 +228,7 @@ impl Backlog {
         }
     }
 
-    /// Returns the location of the files.
+    /// Returns the location of the backlog files.
     pub(super) fn location(&self) -> &BacklogLocation {
         &self.location
     }
@@ -237,7 +240,7 @@ impl Backlog {
 }
 
 impl State {
-    /// Returns the segments whose records are all in the database.
+    /// Removes all used segments and returns them, if every record is in the database. Otherwise it returns none.
     fn take_done(&mut self) -> Vec<Segment> {
         if self.are_rows_out || !self.rows.is_empty() {
             return Vec::new();

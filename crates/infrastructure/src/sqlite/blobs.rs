@@ -22,18 +22,18 @@ use uuid::Uuid;
 /// Name of the folder of temporary files, within the folder of contents.
 const TEMPORARY: &str = "new";
 
-/// Folder of contents.
+/// Folder of stored contents: large outputs, and versions of changed files.
 #[derive(Debug)]
 pub(super) struct BlobFolder {
     folder: PathBuf,
-    /// Owner of this process's temporary files. Those of dead processes are deleted.
+    /// Id of this process in the names of its temporary files. Those of dead processes are deleted.
     instance: Uuid,
     /// `true` if names must survive a power failure.
     power_safe: bool,
     growth: GrowthNotifier,
 }
 
-/// Notifier about added bytes.
+/// Notifier of one waiting task, each time that more than `step` bytes have been added.
 #[derive(Debug)]
 struct GrowthNotifier {
     step: u64,

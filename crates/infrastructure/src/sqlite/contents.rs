@@ -51,8 +51,8 @@ pub(super) async fn total(connection: &mut SqliteConnection) -> Result<u64, Faul
     Ok(u64::try_from(bytes).unwrap_or(0))
 }
 
-/// Deletes the row of a content without references, and returns its size in bytes. Delete its file in a later
-/// transaction: a rollback does not restore files.
+/// Deletes the row of a content without references, and returns its size in bytes. Returns `None` if the content has
+/// references or no row. Delete its file in a later transaction: a rollback does not restore files.
 pub(super) async fn forget_if_unneeded(connection: &mut SqliteConnection, digest: &[u8]) -> Result<Option<u64>, Fault> {
     let bytes: Option<i64> =
         sqlx::query_scalar(concat!("DELETE FROM contents WHERE digest = $1 AND ", unneeded!(), " RETURNING bytes"))

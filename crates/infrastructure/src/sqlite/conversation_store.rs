@@ -229,7 +229,8 @@ async fn insert(
     Ok(())
 }
 
-/// Adds the events in one transaction. Adds none if the conversation does not have the expected number of events.
+/// Adds the events in one transaction, and returns the new number of events. Adds none if the conversation does not
+/// have the expected number of events.
 async fn add(
     connection: &mut SqliteConnection,
     owner: ConversationOwner,
@@ -284,7 +285,7 @@ async fn add(
     Ok(Ok(last.unsigned_abs()))
 }
 
-/// Serializes an event within the limits.
+/// Serializes an event. An event that exceeds the limits of size or depth is an error.
 fn written(event: &ConversationEventKind) -> Result<String, Fault> {
     let text = serde_json::to_string(event).map_err(|error| Fault::Refused(error.into()))?;
     match (text.len(), levels(&text)) {

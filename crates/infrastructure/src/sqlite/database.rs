@@ -117,7 +117,7 @@ impl Database {
         Arc::new(SqliteToolRepository::new(self.writer.clone(), self.readers.clone()))
     }
 
-    /// Returns the versions of the definitions of servers in this database.
+    /// Returns the store of the definitions (tools, prompts and resources) that MCP servers offer, with their versions.
     pub fn definitions(&self) -> Arc<dyn DefinitionStore> {
         Arc::new(SqliteDefinitionStore::new(self.writer.clone(), self.readers.clone()))
     }
@@ -140,7 +140,8 @@ impl Database {
         Arc::new(SqliteChangeJournal::new(writer, readers, self.blobs.clone(), workspace.into()))
     }
 
-    /// Returns the read-state of files in a workspace, for sessions that resume in another process.
+    /// Returns the store of the file versions that sessions know in a workspace, for sessions that resume in another
+    /// process.
     pub fn read_state(&self, workspace: &Path) -> Arc<dyn ReadState> {
         Arc::new(SqliteReadState::new(self.writer.clone(), self.readers.clone(), workspace.into()))
     }
@@ -155,7 +156,7 @@ impl Database {
         Arc::new(SqliteTodoStore::new(self.writer.clone(), self.readers.clone(), workspace.into()))
     }
 
-    /// Returns the pending questions of a workspace.
+    /// Returns the store of a workspace's deferred questions.
     pub fn questions(&self, workspace: &Path) -> Arc<dyn QuestionStore> {
         Arc::new(SqliteQuestionStore::new(self.writer.clone(), self.readers.clone(), workspace.into()))
     }

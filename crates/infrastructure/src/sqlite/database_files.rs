@@ -15,7 +15,7 @@ pub(super) const BACKUPS: &str = "backups";
 pub struct DatabaseFiles {
     /// Database, its write-ahead log, and the index of that log.
     pub files: [PathBuf; 3],
-    /// Folders beside the database.
+    /// Folders beside the database: contents, lock files with backlogs, and backups.
     pub folders: [PathBuf; 3],
 }
 

@@ -64,7 +64,7 @@ const VERSIONS: &str = "
     SELECT kind, name, number, definition, seen_at, approved_at, approved_by, findings, hard
     FROM definition_versions WHERE configured_in = $1 AND server = $2 ORDER BY kind, name, number";
 
-/// Statement that stores the approval of a version ($1 to $5): its time ($6) and its approver ($7).
+/// Statement that stores the approval of a version ($1 to $5) without one: its time ($6) and its approver ($7).
 const APPROVE: &str = "
     UPDATE definition_versions SET approved_at = $6, approved_by = $7
     WHERE configured_in = $1 AND server = $2 AND kind = $3 AND name = $4 AND number = $5 AND approved_at IS NULL";

@@ -138,7 +138,8 @@ impl SqliteExecutionLog {
         Ok(Some((execution_row::seq(&row)?, execution_row::read(&row)?)))
     }
 
-    /// Returns acknowledged records that may not be in the database yet, each at its first position.
+    /// Returns one record of each wanted call that has records in the backlog, some of which may be in the database
+    /// already: its final or else newest one, at the position of its first one.
     async fn waiting(&self, is_wanted: impl Fn(CallId) -> bool + Send + 'static) -> Result<Vec<ToolExecution>, Fault> {
         let backlog = self.backlog.clone();
         let rows = tokio::task::spawn_blocking(move || {

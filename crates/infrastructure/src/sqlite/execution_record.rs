@@ -15,7 +15,7 @@ use toolstead_domain::{
 };
 use uuid::Uuid;
 
-/// Version that this program writes, and the start of its records.
+/// Version of the canonical form that this program writes. [`BEGINNING`] is the start of such a record.
 const VERSION: u32 = 1;
 const BEGINNING: &str = r#"{"v":1,"id":""#;
 /// Length of a UUID as text, in bytes.
@@ -193,7 +193,7 @@ impl DecodedRecord {
     }
 }
 
-/// Returns the id in a line of this version without decoding the rest.
+/// Returns the id in a line of this version without decoding the rest, or `None` if the line has another form.
 pub(super) fn id_of(line: &[u8]) -> Option<CallId> {
     let id = line.strip_prefix(BEGINNING.as_bytes())?.get(..UUID_BYTES)?;
     Uuid::try_parse_ascii(id).ok().map(CallId)

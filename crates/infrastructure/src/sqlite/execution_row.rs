@@ -45,8 +45,8 @@ pub(super) fn stored_as(outcome: OutcomeKind) -> OutcomeKind {
     if outcome == OutcomeKind::InputRequired { OutcomeKind::Running } else { outcome }
 }
 
-/// Returns the values of the column `outcome` for this outcome. In older versions a question ended the call, and its
-/// rows have a value of their own.
+/// Returns the values of the column `outcome` that match this outcome; `None` stands for any. In older versions a
+/// question ended the call, and its rows have a value of their own.
 pub(super) fn stored_outcomes(outcome: Option<OutcomeKind>) -> Vec<Option<OutcomeKind>> {
     match outcome {
         Some(OutcomeKind::InputRequired) => vec![outcome, Some(OutcomeKind::Running)],
@@ -82,7 +82,7 @@ pub(super) fn read(row: &SqliteRow) -> Result<ToolExecution, Fault> {
     Ok(execution)
 }
 
-/// Returns the sequence number of a row of such a statement.
+/// Returns the sequence number of a row of a statement that starts with `select_executions!`.
 pub(super) fn seq(row: &SqliteRow) -> Result<i64, Fault> {
     Ok(row.try_get(former_row::COLUMNS)?)
 }

@@ -27,16 +27,16 @@ pub(super) enum Fault {
     /// The disk failed.
     #[error("the disk failed")]
     Disk(#[source] Cause),
-    /// The folder of contents beside the database cannot be accessed.
+    /// Files beside the database (contents, backlogs or backups) cannot be accessed.
     #[error("the stored contents cannot be read or written")]
     Files(#[source] io::Error),
-    /// The database was closed before.
+    /// The database was closed before, or is open only for reading.
     #[error("the database is closed")]
     Closed,
     /// A stored value cannot be parsed by this version.
     #[error("a stored value is invalid")]
     Unreadable(#[source] Cause),
-    /// The value does not fit into the database.
+    /// The database or its adapter rejects a value, which violates a limit or a constraint.
     #[error("the database rejected the statement")]
     Refused(#[source] Cause),
     /// The statement failed for another reason.

@@ -16,7 +16,7 @@ const WAITS: &str = "input_required";
 /// Number of columns of a former row, in the order of [`FormerRow::read`].
 pub(super) const COLUMNS: usize = 25;
 
-/// Record in the former form.
+/// Audit record in the form of earlier versions, before the canonical form.
 #[derive(Debug, Deserialize)]
 pub(super) struct FormerRow {
     id: Uuid,

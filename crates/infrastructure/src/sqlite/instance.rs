@@ -59,9 +59,9 @@ impl Drop for Instance {
     }
 }
 
-/// Writes the backlog of dead processes, marks their running calls as interrupted, and returns their ids. Their lock
-/// files remain until [`remove_lock_files`], while there is still work for them. A process whose records cannot be read
-/// or written is left for the next attempt.
+/// Writes the backlog of dead processes, marks their running calls as interrupted, and returns the ids of these
+/// processes. Their lock files remain until [`remove_lock_files`], while there is still work for them. A process whose
+/// records cannot be read or written is left for the next attempt.
 pub(super) async fn recover_dead_instances(
     connection: &mut SqliteConnection,
     recorder: &mut AuditLogConnection,

@@ -3,7 +3,7 @@
 use super::{fault::Fault, migrations::MigrateError};
 use std::{error::Error, io, path::PathBuf};
 
-/// Error of opening a database. The database is unchanged.
+/// Error of opening a database. Its data is intact, but its schema may be updated already.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The folder is missing and cannot be created.

@@ -20,7 +20,7 @@ pub(super) struct PendingRecord {
     kind: RequestKind,
     /// Line of the backlog file, followed by tool, principal, client and labels.
     texts: String,
-    /// End of each of these except the last, in bytes.
+    /// End of each part of `texts` except the last, in bytes.
     ends: [usize; 4],
 }
 
@@ -80,7 +80,7 @@ impl PendingRecord {
         self.texts.len()
     }
 
-    /// Returns the record with a line end after it.
+    /// Returns the encoded record, with a line end after it.
     pub(super) fn line(&self) -> &str {
         self.text(0, self.ends[0])
     }

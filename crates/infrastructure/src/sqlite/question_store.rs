@@ -13,7 +13,8 @@ use toolstead_domain::{
     ports::question_store::WAITING_OF_A_SESSION,
 };
 
-/// Maximum number of stored questions, answered or not: per principal and workspace, and in total.
+/// Maximum number of stored questions, answered or not, per principal and workspace; [`IN_ALL`] is the maximum in
+/// total.
 const OF_A_PRINCIPAL: i64 = 1_000;
 const IN_ALL: i64 = 5_000;
 

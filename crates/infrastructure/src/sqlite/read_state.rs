@@ -14,7 +14,7 @@ use std::{
 };
 use toolstead_domain::{ContentDigest, Principal, ReadState, StoreError};
 
-/// Maximum number of files: per session, and in total.
+/// Maximum number of stored files per session; [`IN_ALL`] is the maximum in total.
 const OF_A_SESSION: i64 = 4_000;
 const IN_ALL: i64 = 20_000;
 

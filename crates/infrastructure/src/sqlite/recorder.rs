@@ -66,7 +66,7 @@ impl AuditLogConnection {
         }
     }
 
-    /// Tests whether rows can be written, by a small write.
+    /// Checks by a small write that rows can be written.
     ///
     /// # Errors
     /// The fault that a row would cause.

@@ -71,8 +71,9 @@ impl Tidying {
         }
     }
 
-    /// Removes leftovers of killed processes from the contents. Also runs when the contents exceed their maximum, so
-    /// that unreferenced contents are removed before others.
+    /// Removes unreferenced contents and temporary files, such as killed processes leave behind, and the lock files of
+    /// dead processes. Does nothing unless there are dead processes or the contents exceed their maximum: unreferenced
+    /// contents are removed before others.
     async fn sweep(&mut self, max_bytes: u64) -> Result<(), Arc<Fault>> {
         if self.dead.is_empty()
             && self.writer.apply(|connection| contents::total(connection).boxed()).await? <= max_bytes
@@ -113,7 +114,7 @@ async fn sweep(writer: &Writer, blobs: &Arc<BlobFolder>) -> Result<(), Arc<Fault
     Ok(())
 }
 
-/// Repeats the step until nothing is left.
+/// Repeats the step until it deletes nothing or fails, and logs the number of deleted items.
 async fn all<F: Future<Output = Result<u64, Arc<Fault>>>>(what: &str, mut step: impl FnMut() -> F) {
     let mut deleted = 0;
     loop {

@@ -14,7 +14,7 @@ use std::{
 };
 use toolstead_domain::{Principal, StoreError, TodoList, TodoStore};
 
-/// Maximum number of plans: per principal and workspace, and in total.
+/// Maximum number of plans per principal and workspace; [`IN_ALL`] is the maximum in total.
 const OF_A_PRINCIPAL: i64 = 2_000;
 const IN_ALL: i64 = 10_000;
 
@@ -87,7 +87,8 @@ fn plan(text: Option<String>) -> Result<TodoList, Fault> {
     )
 }
 
-/// Replaces the plan and deletes the oldest ones over the limits. Returns the previous plan.
+/// Replaces the plan (deletes it without `text`), and deletes the oldest plans over the limits. Returns the previous
+/// plan, which is empty if it is missing or unreadable.
 async fn write(connection: &mut SqliteConnection, name: TodoListKey, text: Option<String>) -> Result<TodoList, Fault> {
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     let before: Option<String> = sqlx::query_scalar(READ)

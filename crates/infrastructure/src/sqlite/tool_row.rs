@@ -65,7 +65,7 @@ pub(super) const CATALOGUE: &str = "
 #[derive(Debug)]
 pub(super) struct CatalogueStatementParameters {
     provider: ProviderIdentity,
-    /// JSON array of texts.
+    /// Names of the tools, as a JSON array.
     names: String,
     /// JSON array of [`values`].
     tools: String,
@@ -83,7 +83,8 @@ impl CatalogueStatementParameters {
         Self { provider: provider.clone(), names, tools: tools.collect::<Value>().to_string(), now }
     }
 
-    /// Replaces the stored catalogue of the provider.
+    /// Replaces the stored catalogue of the provider, and deletes its least recently seen catalogues over
+    /// [`KEPT_STARTS`].
     pub(super) async fn save(self, connection: &mut SqliteConnection) -> Result<(), Fault> {
         let Self { provider: ProviderIdentity { configured_in, name, start }, names, tools, now } = self;
         let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;

@@ -114,7 +114,7 @@ impl Writer {
         self.backlog.location().clone()
     }
 
-    /// Tests whether a record can be committed, unless a recent test succeeded.
+    /// Checks that a record can be committed. Writes nothing if a recent check succeeded.
     pub(super) async fn check(&self) -> Result<(), Arc<Fault>> {
         self.write(Write::Check).await
     }

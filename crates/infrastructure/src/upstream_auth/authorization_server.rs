@@ -84,7 +84,8 @@ fn check_page(traffic: &OAuthTraffic, metadata: &AuthorizationMetadata) -> Resul
     traffic.check_page(&page).map_err(|error| refused(error.to_string()))
 }
 
-/// Returns the bearer challenge of the MCP server; `None` if its response has none.
+/// Sends a request without a token, and returns the bearer challenge of the MCP server; `None` if it does not answer
+/// with the status 401 and a challenge.
 async fn probe(traffic: &OAuthTraffic) -> Result<Option<String>, UpstreamAuthError> {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -55,7 +55,7 @@ pub(super) struct OAuthTraffic {
     pub(super) web: WebClient,
     /// Address of the MCP server.
     pub(super) server: Url,
-    /// Other addresses that the configuration names.
+    /// Other addresses that the configuration names, which may be in private networks.
     pub(super) named: Vec<Url>,
 }
 
@@ -69,7 +69,7 @@ pub(super) fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// Checks that secrets may be sent to this address: by HTTPS, or on loopback.
+/// Checks that secrets may be sent to this address: by HTTPS or on loopback, and without a user or password in it.
 ///
 /// # Errors
 /// Returns [`TrafficError`].

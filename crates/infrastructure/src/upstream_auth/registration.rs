@@ -85,7 +85,7 @@ impl GrantClientAndEndpoints {
         metadata
     }
 
-    /// Adds scopes that the server requires. Returns `true` if one of them is new.
+    /// Adds scopes that the server requires, up to [`MAX_SCOPES`]. Returns `true` if one was added.
     pub(super) fn require(&mut self, scopes: &[String]) -> bool {
         let before = self.missing_scopes.len();
         for scope in scopes {
@@ -110,7 +110,7 @@ pub(super) fn resource_uri(server: &Url) -> String {
     uri.to_string()
 }
 
-/// Returns the key of a grant.
+/// Returns the key of the vault for a principal's grant at this issuer for the server with this resource URI.
 pub(super) fn token_key(principal: &Principal, issuer: &str, uri: &str) -> TokenLookupKey {
     TokenLookupKey { principal: principal.clone(), issuer: issuer.to_owned(), resource: format!("{MCP_SERVER} {uri}") }
 }

@@ -41,7 +41,8 @@ pub struct UpstreamSignIn {
 pub struct UpstreamCode(AuthorizationCode);
 
 impl UpstreamSignIn {
-    /// Finds the authorization server, registers the client there, and prepares the page.
+    /// Finds the authorization server, registers the client there unless one is configured, listens for the redirect on
+    /// loopback, and prepares the page.
     pub(super) async fn begin(
         grants: &ServerGrantStore,
         settings: &SignInSettings,
@@ -98,7 +99,7 @@ impl UpstreamSignIn {
     }
 
     /// Reads a text that the user pasted: the whole URL that the page redirected to, or the code alone. An inner `Err`
-    /// with a text means that it does not belong to this sign-in, which continues.
+    /// is the reason why the text does not belong to this sign-in, which continues.
     ///
     /// # Errors
     /// Returns [`UpstreamAuthError`].
@@ -111,10 +112,10 @@ impl UpstreamSignIn {
     }
 
     /// Exchanges the code for tokens, and stores them. Grants of the same principal for the same server at other
-    /// authorization servers are deleted.
+    /// authorization servers are deleted; a failure to delete one is only logged.
     ///
     /// # Errors
-    /// Returns [`UpstreamAuthError`]. Nothing is stored, unless only the deletion of another grant failed.
+    /// Returns [`UpstreamAuthError`]. Nothing is stored.
     pub async fn finish(self, code: UpstreamCode) -> Result<UpstreamGrantSummary, UpstreamAuthError> {
         // Runs in a task, so that the tokens of an exchanged code are stored even if the caller is cancelled.
         let finishing = tokio::spawn(self.exchange(code.0));
@@ -147,8 +148,8 @@ impl UpstreamSignIn {
     }
 }
 
-/// Selects the scopes to request: the configured ones, or else those that the server names; `further` ones; and
-/// [`OFFLINE_ACCESS`] if the authorization server supports it.
+/// Selects the scopes to request: the configured ones, or else those that the server names; `further` ones; and, if
+/// there are any scopes, [`OFFLINE_ACCESS`] if the authorization server supports it.
 async fn select_scopes(server: &AuthorizationServer, settings: &SignInSettings, further: Vec<String>) -> Vec<String> {
     let mut scopes = match settings.scopes.is_empty() {
         true => server.manager.select_initial_scopes(&[]).await,

@@ -99,8 +99,8 @@ impl ServerGrantStore {
         Ok(all)
     }
 
-    /// Returns the stored token of the principal, renewed if it expires soon or is `refused`. Renewals of one grant run
-    /// one at a time across processes.
+    /// Returns the stored token of the principal, renewed if it expires soon or is `refused`. Deletes the grant if its
+    /// issuer rejects the renewal. Renewals of one grant run one at a time across processes.
     pub(super) async fn token(
         &self,
         principal: &Principal,

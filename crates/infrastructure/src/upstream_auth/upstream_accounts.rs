@@ -70,7 +70,7 @@ pub struct UpstreamPrincipalAccounts {
 
 /// Dependencies of [`UpstreamPrincipalAccounts`].
 pub struct UpstreamAccountParts {
-    /// Address of the server.
+    /// Address of the MCP server.
     pub server: Url,
     /// Source of the credentials.
     pub auth: UpstreamAuth,
@@ -103,7 +103,7 @@ struct PrincipalTokenCache {
 struct CachedToken {
     access_token: Secret,
     expires_at: Option<Timestamp>,
-    /// Time at which it replaced a token that the server had refused.
+    /// Time at which this token replaced one that the server had refused.
     replaced_at: Option<Timestamp>,
 }
 
@@ -148,8 +148,8 @@ impl UpstreamPrincipalAccounts {
         self.inner.grants()?.of_principal(principal).await
     }
 
-    /// Signs the principal out: asks the issuer to revoke the tokens, and deletes them whether or not it does. The
-    /// result is empty if the principal was not signed in.
+    /// Signs the principal out: asks the issuer to revoke the tokens, and deletes them even if it refuses. The result
+    /// is empty if the principal was not signed in.
     ///
     /// # Errors
     /// Returns [`UpstreamAuthError`] if the tokens cannot be deleted.
@@ -191,7 +191,7 @@ impl Inner {
         self.grants.as_ref().map_err(|why| UpstreamAuthError::Unavailable(why.clone()))
     }
 
-    /// Checks that the server may receive a token at all.
+    /// Checks that secrets may be sent to the server: by HTTPS, or on loopback.
     fn check(&self) -> Result<(), UpstreamAuthError> {
         check_encrypted(&self.traffic.server).map_err(|error| UpstreamAuthError::Unavailable(error.to_string()))
     }

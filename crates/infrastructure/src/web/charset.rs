@@ -19,8 +19,8 @@ pub struct DecodedText {
     pub has_errors: bool,
 }
 
-/// Decodes bytes by the mark at their start, else by the charset of the response ([`charset_of`]), else by the
-/// declaration in the head of a page (`<meta charset>`, `<?xml encoding?>`), else by detection.
+/// Decodes bytes by the byte order mark at their start, else by the charset of the response ([`charset_of`]), else by
+/// the declaration in the head of a page (`<meta charset>`, `<?xml encoding?>`), else by detection.
 pub fn decode(bytes: &[u8], charset: Option<&str>) -> DecodedText {
     let said = || charset.and_then(|label| Encoding::for_label(label.as_bytes()));
     let encoding = Encoding::for_bom(bytes).map(|(encoding, _)| encoding);
@@ -64,7 +64,8 @@ fn declared_encoding(bytes: &[u8]) -> Option<&'static Encoding> {
     None
 }
 
-/// Returns the charset after `name=`, with or without quotes.
+/// Returns the encoding after `name=`, with or without quotes. UTF-16 becomes UTF-8, because the tag was readable in
+/// single bytes.
 fn value_after(tag: &[u8], name: &[u8]) -> Option<&'static Encoding> {
     let rest = tag[find(tag, name)? + name.len()..].trim_ascii_start().strip_prefix(b"=")?.trim_ascii_start();
     let rest = rest.strip_prefix(b"\"").or_else(|| rest.strip_prefix(b"'")).unwrap_or(rest);

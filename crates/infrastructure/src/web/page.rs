@@ -32,7 +32,7 @@ use url::Url;
 pub const HELPER: &str = "page";
 /// Maximum number of characters of a title, of a heading in the outline and of a link's text.
 const MAX_NAME: usize = 200;
-/// Maximum number of headings in an outline, and of links.
+/// Maximum number of headings in an outline; [`MAX_LINKS`] is that of links.
 const MAX_HEADINGS: usize = 500;
 const MAX_LINKS: usize = 1_000;
 /// Number of characters of text below which a page with scripts probably creates its text by script.
@@ -119,8 +119,8 @@ struct PageRenderRequest {
     text_bytes: usize,
 }
 
-/// Parses a page: the work of the helper [`HELPER`]. Takes the bytes of a page and returns a [`Page`] as JSON. Call it
-/// only in a confined process.
+/// Parses a page: the work of the helper [`HELPER`]. Takes the bytes of a page and returns a [`Page`] as JSON, or
+/// `null` for an invalid order. Call it only in a confined process.
 pub fn answer(order: &str, input: &mut dyn Read) -> Vec<u8> {
     let mut html = Vec::new();
     let page = serde_json::from_str::<PageRenderRequest>(order).ok().map(|order| {

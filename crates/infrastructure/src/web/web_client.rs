@@ -41,14 +41,15 @@ const UNPACKED_ANYWAY: usize = 1 << 20;
 /// Headers of a caller that are also sent to another origin.
 const CROSS_ORIGIN_HEADERS: [HeaderName; 3] = [header::ACCEPT, header::ACCEPT_LANGUAGE, header::USER_AGENT];
 
-/// Checks that a host (lower case, without port) may be reached, before any part of a request to it.
+/// Check that a host (lower case, without port) may be reached, which runs before any part of a request is sent to it.
 pub type HostCheck<'a> = &'a (dyn Fn(&str) -> Result<(), ToolFailure> + Sync);
 
 /// A client for the web. Cheap to clone; clones share their connections.
 #[derive(Debug, Clone)]
 pub struct WebClient {
     network: Arc<dyn Network>,
-    /// Hosts that the configuration allows in addition to the ports of the web at public addresses.
+    /// Hosts in private networks and other ports that the configuration allows, in addition to the ports 80 and 443 at
+    /// public addresses.
     private: Arc<HostPatterns>,
     pages: Arc<OriginPool>,
     configured: Arc<OriginPool>,
@@ -68,8 +69,8 @@ pub enum UrlSource {
 pub enum RedirectPolicy {
     /// None: the answer is the redirect itself.
     None,
-    /// At most this number, to the same scheme, host and port, or from port 80 to port 443 of the same host.
-    /// [`WebResponse::redirect_target`] contains any other target.
+    /// At most this number, to the same scheme, host and port, or for `GET` and `HEAD` from port 80 to port 443 of the
+    /// same host. More are an error. [`WebResponse::redirect_target`] contains any other target.
     SameHost(u32),
 }
 
@@ -89,7 +90,8 @@ pub struct WebRequest<'a> {
     pub method: Method,
     /// Address.
     pub url: &'a Url,
-    /// Headers in addition to those of every request. Headers that may contain secrets are not sent to another origin.
+    /// Headers in addition to those of every request. After a redirect to another origin, only `Accept`,
+    /// `Accept-Language` and `User-Agent` are sent.
     pub headers: HeaderMap,
     /// Body; empty for none.
     pub body: Bytes,

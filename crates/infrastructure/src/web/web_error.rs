@@ -3,7 +3,7 @@
 use crate::http::http_error::HttpError;
 use toolstead_domain::{Suggestion, ToolFailure, error_chain::with_causes, error_kind::ErrorKind};
 
-/// A request without an answer.
+/// Reason why a request has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum WebError {
     /// The address is not allowed, or redirects to one that is not; the text contains the reason.
@@ -45,7 +45,7 @@ impl WebError {
         }
     }
 
-    /// Converts the error into the failure of a call.
+    /// Converts the error into the failure of a tool call. The message begins with `what`.
     pub fn into_failure(self, what: &str) -> ToolFailure {
         let kind = match self {
             Self::Refused(failure) => return failure,

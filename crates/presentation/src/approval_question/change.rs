@@ -4,7 +4,7 @@ use super::{hides, quote};
 use crate::text_rows::rows;
 use toolstead_domain::ports::tool_provider::CONTENT_NOT_SHOWN;
 
-/// Maximum number of rows in a question, and of columns in each.
+/// Maximum number of rows of a change in a question; [`ROW_COLUMNS`] is that of columns in each.
 const EXCERPT_ROWS: usize = 60;
 const ROW_COLUMNS: usize = 160;
 /// Maximum number of files that a summary lists.
@@ -15,11 +15,11 @@ const NAME_CHARACTERS: usize = 200;
 /// A change, with every text of a model or file escaped.
 #[derive(Debug, PartialEq)]
 pub(super) struct ShownChange {
-    /// Files and numbers of lines, as text of Toolstead.
+    /// Names of the changed files and numbers of changed lines, in words of Toolstead.
     pub(super) summary: Vec<String>,
     /// Every line of the change.
     pub(super) lines: Vec<String>,
-    /// The first lines, in rows.
+    /// The first lines, wrapped into rows.
     pub(super) excerpt: Vec<String>,
     /// Number of lines that are not in the excerpt as a whole.
     pub(super) cut_lines: usize,
@@ -57,7 +57,7 @@ impl ShownChange {
     }
 }
 
-/// Escapes characters that move or hide text. A tab is shown as an arrow.
+/// Escapes characters that move or hide text, and puts a mark before the line. A tab is shown as an arrow.
 fn escaped(line: &str) -> String {
     let mut shown = String::from("  | ");
     for c in line.chars() {

@@ -9,8 +9,8 @@ use toolstead_presentation::{
     runtime, telemetry,
 };
 
-/// The system's allocator takes a lock if a thread frees memory that another thread allocated. That applies to most
-/// memory of a call.
+/// Allocator of this process. The system's own takes a lock if a thread frees memory that another thread allocated,
+/// which applies to most memory of a call.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

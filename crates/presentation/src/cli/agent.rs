@@ -93,7 +93,8 @@ impl AgentFlags {
         agent.or_else(|| self.profile.clone())
     }
 
-    /// Returns the budgets: those of the flags, or else the configured ones and the agent's limit of turns.
+    /// Returns the budgets: those of the flags, or else the configured ones and the agent's limit of turns, reduced to
+    /// the administrator's limits.
     fn budgets(&self, configured: &AgentSettings, of_agent: Option<u64>) -> Budgets {
         let mut budgets = configured.budgets.clone();
         budgets.calls = self.max_calls.or(budgets.calls);
@@ -168,7 +169,8 @@ impl ConversationProfile {
         Ok(Self { profile, model, max_turns: None, system, view, chosen, has_no_tools })
     }
 
-    /// Returns the settings of an agent that is defined in a file.
+    /// Returns the settings of an agent that is defined in a file. Prints a note if the model that it requests cannot
+    /// be used.
     fn of_agent(
         flags: &AgentFlags,
         kept: &str,

@@ -282,7 +282,7 @@ fn format_message(label: &str, text: &str) -> String {
     format!("{label} {}", text.trim_end_matches('\n').replace('\n', "\n  | "))
 }
 
-/// The user at the terminal, who sees progress and messages.
+/// The user at the terminal, who sees progress and messages and answers questions.
 struct CommandLineCaller {
     hurry: CancelSignal,
     /// `None` if there is no terminal at which questions can be asked.

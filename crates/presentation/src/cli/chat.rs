@@ -36,7 +36,7 @@ use toolstead_domain::{AgentEvent, Block, CancelReason, Conversation, Conversati
 use turns::beginnings;
 use uuid::Uuid;
 
-/// Tools that undo and redo the file changes of a call.
+/// Tool that undoes the file changes of a call; [`REDO`] is the tool that redoes them.
 const UNDO: &str = "undo";
 const REDO: &str = "redo";
 
@@ -130,7 +130,7 @@ struct ChatSession<'a> {
     screen: RunDisplay<'a>,
 }
 
-/// Usage of the turns since the conversation was opened here.
+/// Usage of the turns since this process opened the conversation.
 #[derive(Debug, Default)]
 struct UsageTotals {
     usage: Usage,
@@ -139,7 +139,7 @@ struct UsageTotals {
     turns: u64,
 }
 
-/// Decision whether the chat continues.
+/// Decision to continue the chat or to leave it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ChatFlow {
     Continue,

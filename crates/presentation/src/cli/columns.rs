@@ -38,7 +38,8 @@ pub(super) fn folded(text: &str, width: usize, most: usize) -> Vec<String> {
     rows.split_off(rows.len().saturating_sub(most))
 }
 
-/// Returns the longest beginning of the text that fits.
+/// Returns the text if it fits into this number of columns, or else its longest beginning that fits with a `…` after
+/// it.
 pub(super) fn beginning(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();
@@ -48,7 +49,7 @@ pub(super) fn beginning(text: &str, width: usize) -> String {
     rows.concat() + "…"
 }
 
-/// Returns the longest end of the text that fits.
+/// Returns the text if it fits into this number of columns, or else its longest end that fits with a `…` before it.
 pub(super) fn end(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();

@@ -3,11 +3,11 @@
 use super::terminal::{InputMode, Terminal, forget_typed, key};
 use std::{fs::File, io::Write, sync::atomic::AtomicBool, time::Duration};
 
-/// Maximum time to wait for the key.
+/// Maximum time to wait for the key that answers the question.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Returns `true` if the user presses `y` at the terminal. Any other key, no key in time and a missing terminal are
-/// `false`.
+/// Asks the question at the terminal and returns `true` if the user presses `y` or `Y`. Returns `false` for any other
+/// key, if no key is pressed within [`TIMEOUT`], and if there is no terminal.
 pub(super) async fn is_confirmed(question: &'static str) -> bool {
     let Some(terminal) = Terminal::of_process() else { return false };
     let put = move |mut terminal: &File, given_up: &AtomicBool| {

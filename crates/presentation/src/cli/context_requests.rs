@@ -11,10 +11,11 @@ use toolstead_domain::{
     ClientProfile, ContextRequest, Principal, Scope, ToolFailure, error_kind::ErrorKind, tool::BUILT_IN,
 };
 
-/// Member of `_meta` that names the provider.
+/// Member of a definition's `_meta` that names the MCP server or other provider of a resource or prompt.
 const SERVER: &str = "toolstead/server";
 
-/// Returns the whole list. Definitions that are not built in name their provider in `_meta`.
+/// Returns the whole list of resources, resource templates or prompts. Definitions that are not built in name their
+/// provider in `_meta`.
 pub(super) fn listed(app: &App, of: ContextList) -> Result<Vec<Map<String, Value>>, CommandError> {
     let scope = Scope::of(Principal::local(), "cli");
     let query = ListContextQuery { of, scope, cursor: None, page_bytes: usize::MAX };
@@ -22,7 +23,8 @@ pub(super) fn listed(app: &App, of: ContextList) -> Result<Vec<Map<String, Value
     Ok(page.definitions.into_iter().zip(page.providers).map(|(one, provider)| named(one, provider)).collect())
 }
 
-/// Adds the provider to a definition, and replaces a member that already has this place.
+/// Adds the provider to the `_meta` of a definition, unless the definition is built in. Replaces an existing provider,
+/// and a `_meta` that is no object.
 fn named(mut definition: Map<String, Value>, provider: String) -> Map<String, Value> {
     if provider != BUILT_IN {
         match definition.get_mut("_meta") {
@@ -33,13 +35,14 @@ fn named(mut definition: Map<String, Value>, provider: String) -> Map<String, Va
     definition
 }
 
-/// Returns the provider of a definition in brackets; empty for built-in ones.
+/// Returns `[PROVIDER] ` with the provider that the definition names, or an empty string for a built-in definition.
 pub(super) fn offered_by(definition: &Map<String, Value>) -> String {
     let server = definition.get("_meta").and_then(|meta| meta.get(SERVER)).and_then(Value::as_str);
     server.map_or_else(String::new, |server| format!("[{server}] "))
 }
 
-/// Returns the members of the answer to a request.
+/// Sends a request about resources or prompts to its provider and returns the members of the result. Fails if the
+/// provider asks for input.
 pub(super) async fn answered(
     composition: &RunningApp,
     request: ContextRequest,

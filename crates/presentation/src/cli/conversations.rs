@@ -30,8 +30,9 @@ use toolstead_domain::{
     conversation::transcript::messages, error_kind::ErrorKind,
 };
 
-/// Tools that undo and redo the file changes of a call.
+/// Name of the tool that undoes the file changes of a call.
 const UNDO: &str = "undo";
+/// Name of the tool that redoes the file changes of a call.
 const REDO: &str = "redo";
 /// Word for the conversation that was continued last.
 const LAST: &str = "last";
@@ -214,7 +215,8 @@ fn parse_selector(id: &str) -> ConversationSelector {
     }
 }
 
-/// Undoes the conversation. Ctrl-C cancels.
+/// Undoes the events after the event `to`, with their file changes. If `force` is set, files whose changes cannot be
+/// undone remain unchanged; otherwise they are an error. Ctrl-C cancels.
 async fn undo(
     composition: &RunningApp,
     conversation: &Conversation,

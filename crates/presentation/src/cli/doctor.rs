@@ -184,7 +184,7 @@ async fn application_findings(composition: &RunningApp) -> Vec<Finding> {
     findings
 }
 
-/// Checks the default model. Returns `None` if no model is configured.
+/// Reports the default model and its key, without a request to the provider. Returns `None` if no model is configured.
 fn model_finding(config: &Config) -> Option<Finding> {
     let worth = |said: String| Some(Finding { verdict: CheckVerdict::Worth, what: "model", said });
     match config.model(None) {
@@ -200,7 +200,8 @@ fn model_finding(config: &Config) -> Option<Finding> {
     }
 }
 
-/// Starts the browser once and reports the result. Returns `None` if its tools are switched off.
+/// Starts the browser once and reports the result. If the browser tools are unavailable, it reports only the reason.
+/// Returns `None` if they are switched off.
 async fn browser_finding(composition: &RunningApp) -> Option<Finding> {
     let snapshot = composition.app.registry.snapshot();
     let tool = &snapshot.tools().iter().find(|one| one.own.name().as_str() == "browser_navigate")?.own;
@@ -225,7 +226,8 @@ async fn browser_finding(composition: &RunningApp) -> Option<Finding> {
     Some(Finding { verdict, what: "browser", said })
 }
 
-/// Lists the usable services. A configured service that is unusable is reported by a note of the configuration.
+/// Reports which services are usable and which are not set up. The notes of the configuration report why a configured
+/// service is unusable.
 fn services_finding(config: &Config) -> Finding {
     let ServiceSettings { search, gmail, calendar, linkedin, anthropic_admin } = &config.outside.services;
     let all = [

@@ -76,7 +76,7 @@ struct AuditLogReader {
 }
 
 impl AuditLogReader {
-    /// Opens the audit log of the database, or read-only if the database cannot be written.
+    /// Opens the audit log of the database. If the database cannot be written, opens it read-only and prints a note.
     async fn open(global: &GlobalFlags) -> Result<Self, CommandError> {
         let why = match global.compose(ServerSelection::None).await {
             Ok(composition) => {
@@ -122,7 +122,7 @@ impl AuditLogReader {
         }
     }
 
-    /// Returns the call with an optional id.
+    /// Returns the call whose id is `id` or starts with it; `None` without an id.
     async fn find_optional_call(&self, id: Option<&str>) -> Result<Option<CallId>, CommandError> {
         match id {
             Some(id) => self.call(id).await.map(Some),
@@ -213,14 +213,14 @@ impl Command {
     }
 }
 
-/// Parses a label.
+/// Parses a label `NAME=VALUE` into its name and its value.
 fn label(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("write `NAME=VALUE`")?;
     check_name(name).map_err(|error| error.to_string())?;
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// Parses a point in time: an age, a day, or a time with its zone.
+/// Parses a point in time: an age such as `30m`, a day (its midnight in UTC), or a time with its zone (RFC 3339).
 fn since(text: &str) -> Result<Timestamp, String> {
     let of = |time: DateTime<Utc>| Timestamp(time.timestamp_micros());
     if let Ok(time) = DateTime::parse_from_rfc3339(text) {

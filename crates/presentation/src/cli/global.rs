@@ -88,7 +88,8 @@ impl GlobalFlags {
         self.quiet
     }
 
-    /// Loads the configuration and prints the notes that were not reported yet.
+    /// Loads the configuration and prints the notes that were not reported yet for the current content of their files.
+    /// Prints none with `--quiet`.
     pub(super) fn load(&self) -> Result<Config, CommandError> {
         let (config, notes) = self.load_with_notes(None)?;
         if !self.quiet {
@@ -97,7 +98,8 @@ impl GlobalFlags {
         Ok(config)
     }
 
-    /// Loads the configuration of a server that listens at this address, with the notes that were not shown yet.
+    /// Loads the configuration of a server that listens at this address. Returns it with the notes that were not
+    /// reported yet, and records these as reported.
     pub(super) fn load_for_server(&self, listen: Option<String>) -> Result<(Config, Vec<Problem>), CommandError> {
         let (config, notes) = self.load_with_notes(listen)?;
         let notes = reported_notes::unreported(&config, notes);
@@ -153,7 +155,7 @@ impl GlobalFlags {
     }
 
     /// Builds the application for one client with these capabilities, and with these roots in addition to those of the
-    /// flags. The notes of the configuration were already printed.
+    /// flags. Does not print the notes of the configuration.
     pub(super) async fn compose_in(
         &self,
         roots: impl IntoIterator<Item = String>,
@@ -239,8 +241,9 @@ impl GlobalFlags {
         self.watched(building.build().await?).await
     }
 
-    /// Builds the application for a request for this resource or prompt, with only the required server; without a
-    /// subject, for lists of all resources or prompts.
+    /// Builds the application for a request for this resource or prompt, with only the required server if the subject
+    /// names it. Without a subject, for lists of all resources or prompts, it starts all servers and waits for their
+    /// lists.
     pub(super) async fn compose_to_forward(&self, subject: Option<&str>) -> Result<RunningApp, CommandError> {
         let config = self.load()?;
         let server = subject.and_then(|subject| match server_uri::server_of(subject) {
@@ -264,7 +267,8 @@ impl GlobalFlags {
         Ok(composition)
     }
 
-    /// Applies `--events` to the application.
+    /// Makes the application write its events to the target of `--events`, if there is one. Closes the application if
+    /// that fails.
     pub(super) async fn watched(&self, mut composition: RunningApp) -> Result<RunningApp, CommandError> {
         if let Some(target) = &self.events
             && let Err(error) = composition.write_events(target)
@@ -285,7 +289,7 @@ fn chosen_tools(text: &str) -> Result<String, Infallible> {
     Ok(text.strip_prefix("ools=").unwrap_or(text).to_owned())
 }
 
-/// Returns the servers that are required for all of these tools.
+/// Returns the servers that are required for all of these tools: all servers if the tools require different ones.
 fn needed_for_all<'a>(mut tools: impl Iterator<Item = &'a str>, config: &Config) -> ServerSelection {
     let Some(first) = tools.next().map(|tool| needed_for(tool, config)) else { return ServerSelection::None };
     tools
@@ -293,8 +297,8 @@ fn needed_for_all<'a>(mut tools: impl Iterator<Item = &'a str>, config: &Config)
         .fold(first, |all, one| if all == one { all } else { ServerSelection::All })
 }
 
-/// Returns the servers that a tool requires: none for a built-in tool, and one for a tool whose name contains the name
-/// of a server. A tool that calls other tools may require any server.
+/// Returns the servers that a tool requires: none for a built-in tool, one for a tool whose name contains the name of a
+/// server, and all for any other name and for a tool that may call other tools.
 pub(super) fn needed_for(tool: &str, config: &Config) -> ServerSelection {
     let named = tool.strip_prefix("mcp__").unwrap_or(tool).split_once("__").map(|(server, _)| server);
     match named {

@@ -138,7 +138,8 @@ async fn test(
     Ok(exit)
 }
 
-/// Runs the hooks of an agent event for an imaginary conversation.
+/// Runs the hooks of an agent event for an imaginary conversation and prints their reports. The exit is
+/// [`Exit::Denied`] if they block or end the run.
 async fn test_moment(
     composition: &RunningApp,
     event: HookEvent,
@@ -205,7 +206,8 @@ fn show_reports(
     Ok(output.line(&visible(&format!("together: {together}")))?)
 }
 
-/// Returns the call as hooks would receive it, with canonical parameter names, and its accesses.
+/// Returns an invented call as hooks would receive it, with canonical parameter names, and its accesses; `None` if the
+/// provider cannot determine them.
 async fn made_up(
     composition: &RunningApp,
     name: &str,

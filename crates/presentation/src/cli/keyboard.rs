@@ -57,8 +57,8 @@ impl Keyboard {
         Ok(keyboard)
     }
 
-    /// Sets the modes again if they were changed: a shell changes them while this process is stopped (Ctrl-Z). Must be
-    /// called while no question is open.
+    /// Sets the modes of this keyboard again if they were changed: a shell changes them while this process is stopped
+    /// (Ctrl-Z). Does nothing while another program has the terminal. Must be called while no question is open.
     pub(super) fn renew(&self) {
         let terminal = self.terminal.get_ref();
         let line_modes = LocalModes::ICANON | LocalModes::ECHO;
@@ -68,9 +68,10 @@ impl Keyboard {
         }
     }
 
-    /// Returns the bytes of the keys that arrived together, and the turn on the terminal, so that no question opens
-    /// before they are shown. An open question reads its own answer; this waits until it is closed. `turn` is `None` if
-    /// the caller already holds the turn. Dropping the future loses nothing.
+    /// Returns the bytes of the keys that arrived together. With `turn` it waits until no question is open and returns
+    /// the turn on that terminal as well, so that no question opens before the keys are shown. `turn` is `None` if the
+    /// caller already holds the turn. No turn is returned for keys that end with an escape. Dropping the future loses
+    /// nothing.
     ///
     /// # Errors
     /// The error of the operating system, also if the terminal no longer exists.

@@ -13,7 +13,7 @@ use std::{
 /// Maximum number of messages that wait for the end of a question. Beyond that, the oldest are dropped.
 const WAITING: usize = 50;
 
-/// Prints messages beside the result.
+/// Printer of messages for the user. It holds them back while a question is open at the terminal.
 #[derive(Clone)]
 pub(super) struct MessagePrinter {
     /// `None` if there is no terminal at which questions are asked.
@@ -23,7 +23,7 @@ pub(super) struct MessagePrinter {
 }
 
 impl MessagePrinter {
-    /// Prints to standard error while no question is open on this terminal.
+    /// Creates a printer to standard error. It waits while a question is open on this terminal.
     pub(super) fn for_terminal(terminal: Option<Arc<Terminal>>) -> Self {
         fn print_line(line: &str) {
             passing("");

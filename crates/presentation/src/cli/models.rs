@@ -27,7 +27,7 @@ use toolstead_infrastructure::models::ModelSettings;
 
 /// Maximum time for a model to answer a check.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Maximum number of tokens of this answer: the smallest value that every provider accepts.
+/// Maximum number of tokens of a model's answer to a check: the smallest value that every provider accepts.
 const FEW_TOKENS: u64 = 16;
 
 /// Shows the language models.

@@ -3,7 +3,7 @@
 use super::exit::CommandError;
 use toolstead_domain::Principal;
 
-/// Returns the principal with this id; without an id, the local user.
+/// Returns the principal with this id; without an id or for `local`, the local user.
 ///
 /// # Errors
 /// [`CommandError::Usage`] if the id is invalid.

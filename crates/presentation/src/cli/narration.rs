@@ -7,8 +7,9 @@ use serde_json::Value;
 use std::time::{Duration, Instant};
 use toolstead_domain::{AgentEvent, AgentOutcome, BudgetKind, Usage};
 
-/// Maximum number of lines, and of characters, of the text of a failure, and of a diff.
+/// Maximum number of lines shown of the text of a failure, and of a diff.
 const SHOWN_LINES: usize = 30;
+/// Maximum number of characters shown of the text of a failure, and of a diff.
 const SHOWN_CHARACTERS: usize = 4_000;
 /// Maximum number of last lines of a failed command.
 const LAST_LINES: usize = 10;
@@ -20,7 +21,7 @@ const NEWEST_CHARACTERS: usize = 200;
 /// Mark of a line about a call, so that the name of a tool cannot be mistaken for a line of Toolstead.
 const CALL_MARK: &str = "• ";
 
-/// A piece to write.
+/// Piece of the text output of an agent run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum NarrationPiece {
     /// Text of the model, unchanged.
@@ -31,7 +32,7 @@ pub(super) enum NarrationPiece {
     Status(String),
 }
 
-/// Converts events to pieces, for successive runs.
+/// Renderer of the events of successive agent runs as pieces of text. It keeps the state of the output between events.
 #[derive(Debug)]
 pub(super) struct RunRenderer {
     /// `true` if the text of the model is shown as it arrives. Otherwise the last answer is shown at the end, and text
@@ -41,7 +42,7 @@ pub(super) struct RunRenderer {
     is_verbose: bool,
     /// Text of the model since the last call, if it is not shown as it arrives.
     pending_text: String,
-    /// `true` if the model wrote text since the last other line.
+    /// `true` if the last output was text of the model, which the next text continues.
     is_speaking: bool,
     /// `true` if the last line of the model's text has no line break yet.
     is_line_open: bool,
@@ -62,7 +63,7 @@ struct RunningCall {
 }
 
 impl RunRenderer {
-    /// Creates a narration without any events.
+    /// Creates a renderer that has not received any event.
     pub(super) fn new(streams: bool, is_verbose: bool) -> Self {
         Self {
             streams,
@@ -134,7 +135,8 @@ impl RunRenderer {
         pieces
     }
 
-    /// Returns the running calls with the time that has passed by now, if there are any.
+    /// Returns a status with the running calls and the time since their start. Returns `None` if no call is running, if
+    /// the status has not changed, or in the middle of a line of the model's text.
     pub(super) fn running_status(&mut self) -> Option<NarrationPiece> {
         let mut pieces = Vec::new();
         if !self.running.is_empty() {
@@ -190,7 +192,7 @@ impl RunRenderer {
         }
     }
 
-    /// Ends a text that is not the answer: something follows it.
+    /// Ends the model's text before a call: ends its line, and shows text that was held back as a note.
     fn end_text(&mut self, pieces: &mut Vec<NarrationPiece>) {
         self.close_line(pieces);
         let said = std::mem::take(&mut self.pending_text);
@@ -287,7 +289,8 @@ pub(super) fn ending(outcome: &AgentOutcome) -> Option<String> {
     })
 }
 
-/// Figures of a run on one line.
+/// Formats the figures of a run on one line: tool calls, answers of the model, tokens, and the cost in dollars if it is
+/// known.
 pub(super) fn figures(calls: u64, turns: u64, usage: Usage, cost: Option<f64>) -> String {
     let of = |count: u64, one: &str, many: &str| format!("{} {}", grouped(count), if count == 1 { one } else { many });
     let cached = match usage.cache_read_tokens {
@@ -316,13 +319,13 @@ fn seconds(duration: Duration) -> String {
     format!("{:.1} s", duration.as_secs_f64())
 }
 
-/// Returns the name that a model gave to a tool or agent, on one line.
+/// Returns the name that a model gave to a tool or agent, on one line and in backticks.
 fn named(tool: &str) -> String {
     format!("`{}`", name(tool))
 }
 
-/// Returns a text after its label: on the same line, or below it behind a mark, so that no line of it looks like one of
-/// Toolstead.
+/// Returns the beginning of a text after its label: on the same line, or below it behind a mark, so that no line of it
+/// looks like one of Toolstead.
 pub(super) fn opened(label: &str, text: &str) -> String {
     let text = text.trim_end_matches('\n');
     let mut lines: Vec<&str> = text.lines().collect();

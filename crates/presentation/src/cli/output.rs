@@ -18,7 +18,7 @@ impl StdoutWriter {
         Self { writer: io::BufWriter::new(io::stdout()) }
     }
 
-    /// Writes a line of Toolstead, escaped.
+    /// Writes a text and a line break, with control characters escaped, and flushes.
     ///
     /// # Errors
     /// An error if writing fails, also because the reader has closed its end.

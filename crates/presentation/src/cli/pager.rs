@@ -23,11 +23,12 @@ const SHORTEST_READING: Duration = Duration::from_secs(1);
 const CHECK_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// Time for a pager to restore the terminal after SIGTERM.
 const GRACE: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
-/// Size of a terminal that reports none, and the minimum size.
+/// Columns and rows of a terminal that reports none.
 const USUAL: (usize, usize) = (80, 24);
+/// Minimum columns and rows.
 const SMALLEST: (usize, usize) = (20, 4);
 
-/// The pager of the user.
+/// The pager that the user chose, or the built-in one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Pager {
     /// The program and its arguments; `None` for the built-in pager.
@@ -59,7 +60,8 @@ impl Pager {
         Self { command: words.next().filter(|program| !program.is_empty()).map(|program| (program, words.collect())) }
     }
 
-    /// Shows lines that are escaped already.
+    /// Shows lines that are escaped already. If the user's pager fails, a note is shown and the built-in pager follows.
+    /// Once `given_up` is set, it ends with an error.
     pub(super) fn show(&self, terminal: &File, lines: &[String], given_up: &AtomicBool) -> io::Result<ReadingOutcome> {
         let size = tcgetwinsize(terminal).map(|size| (usize::from(size.ws_col), usize::from(size.ws_row)));
         let (columns, height) = size.ok().filter(|size| *size != (0, 0)).unwrap_or(USUAL);
@@ -80,7 +82,7 @@ impl Pager {
     }
 }
 
-/// Runs a pager with the rows as its input until it ends.
+/// Runs a pager with the rows as its input until it ends. Fails also if the pager reports a failure or ends at once.
 fn run(program: &str, arguments: &[String], terminal: &File, rows: &[String], given_up: &AtomicBool) -> io::Result<()> {
     let mut command = Command::new(program);
     // Keeps `less` from running other programs and from writing files.
@@ -105,7 +107,7 @@ fn was_opened(status: ExitStatus, time: Duration) -> bool {
     status.success() && time >= SHORTEST_READING
 }
 
-/// Waits for the end of a pager. Ends it once the question is cancelled.
+/// Waits for the end of a pager. Once `given_up` is set, it ends the pager and returns [`io::ErrorKind::Interrupted`].
 fn wait(child: &mut Child, given_up: &AtomicBool) -> io::Result<ExitStatus> {
     let process = handle(child).inspect_err(|_| drop(child.kill()))?;
     loop {

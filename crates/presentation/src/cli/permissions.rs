@@ -105,7 +105,8 @@ async fn explain(composition: &RunningApp, name: &str, arguments: Value) -> Resu
     composition.app.execute_tool.explain(ExplainCallQuery { tool: name.into(), arguments, scope }).await
 }
 
-/// Returns the request for a resource or prompt that has this name in rules; `None` for any other name.
+/// Returns the request for a resource or prompt that a tool name of rules means (`read_resource`, `get_prompt`, also
+/// with `mcp__SERVER__` before it); `None` for any other name.
 async fn requested(
     composition: &RunningApp,
     name: &str,

@@ -130,7 +130,8 @@ fn refused(error: QuestionError) -> CommandError {
     }
 }
 
-/// Asks the user at the terminal.
+/// Asks the user at the terminal and returns one answer per question, empty for those without an answer. Fails if no
+/// question was answered.
 async fn ask_user(questions: &[Question]) -> Result<Vec<String>, CommandError> {
     let usage = |message: &str| CommandError::Usage(message.into());
     let terminal = Terminal::of_process();
@@ -146,7 +147,7 @@ async fn ask_user(questions: &[Question]) -> Result<Vec<String>, CommandError> {
     }
 }
 
-/// Returns the typed answers, one for each question: options by their numbers, or free text.
+/// Returns the typed answers, one for each question. Numbers of options are replaced by the labels of the options.
 fn parse_answers(questions: &[Question], answers: &[String]) -> Result<Vec<String>, CommandError> {
     if questions.len() != answers.len() {
         let mismatch = QuestionError::Mismatch { questions: questions.len(), answers: answers.len() };

@@ -20,16 +20,16 @@ use toolstead_domain::AgentEvent;
 
 /// Mark of the input line.
 const PROMPT: &str = "> ";
-/// Maximum number of rows of the line that the model is writing, and of queued texts.
+/// Maximum number of rows of the line that the model is writing.
 const OPEN_ROWS: usize = 8;
+/// Maximum number of rows of queued texts.
 const QUEUED_ROWS: usize = 4;
-/// Minimum number of bytes at the end of the line that the model is writing from which its rows are built, if the line
-/// is that long.
+/// Minimum number of bytes shown of the line that the model is writing; a shorter line is shown whole.
 const OPEN_BYTES: usize = 4 << 10;
-/// Time that a question may take to close at the end of a run.
+/// Maximum time to wait at the end of a turn until an open question is closed.
 const TIME_TO_CLOSE: Duration = Duration::from_secs(1);
 
-/// Display of runs.
+/// Display of agent runs, as text or as JSON lines.
 pub(super) struct RunDisplay<'a> {
     output: &'a mut StdoutWriter,
     narration: RunRenderer,
@@ -37,7 +37,7 @@ pub(super) struct RunDisplay<'a> {
     is_quiet: bool,
     /// `true` if a line is shown that the next one replaces.
     is_passing: bool,
-    /// `None` if the user does not type while a turn runs.
+    /// Input line and other rows at the bottom; `None` if the user does not type while a turn runs.
     input: Option<ScreenFooter>,
 }
 
@@ -49,12 +49,12 @@ struct ScreenFooter {
     /// Text of the model after its last line break.
     open_line: String,
     state: String,
-    /// `None` between turns.
+    /// `None` between turns, and if the keyboard cannot be read.
     keyboard: Option<Keyboard>,
 }
 
 impl<'a> RunDisplay<'a> {
-    /// Shows answers on standard output and everything else on standard error.
+    /// Creates a display with answers on standard output and everything else on standard error.
     pub(super) fn new(output: &'a mut StdoutWriter, global: &GlobalFlags) -> Self {
         let is_verbose = matches!(global.verbosity(), Verbosity::Verbose | Verbosity::Debug);
         Self {
@@ -101,7 +101,8 @@ impl<'a> RunDisplay<'a> {
         Ok(())
     }
 
-    /// Updates the time that running calls have taken. The caller must hold the turn on the terminal.
+    /// Updates the time that running calls have taken, and sets the modes of the keyboard again if they were changed.
+    /// The caller must hold the turn on the terminal.
     ///
     /// # Errors
     /// The errors of [`show_event`](Self::show_event).
@@ -153,7 +154,7 @@ impl<'a> RunDisplay<'a> {
         Ok(())
     }
 
-    /// Shows a line of Toolstead.
+    /// Shows a line of Toolstead on standard error, unless only errors or JSON are printed.
     pub(super) fn note(&mut self, line: &str) {
         if !self.is_quiet && !self.as_json {
             self.clear();
@@ -191,7 +192,8 @@ impl<'a> RunDisplay<'a> {
         drop(turn);
     }
 
-    /// Releases the keyboard. Unsent text is retained for the next line.
+    /// Releases the keyboard and completes the open line of the model's text. Unsent text is retained for the next
+    /// line.
     pub(super) async fn end_input(&mut self) {
         let Some(terminal) = self.live_input().map(|input| input.terminal.clone()) else { return };
         // A question restores the modes of the keyboard, so it must be closed before the keyboard restores the original

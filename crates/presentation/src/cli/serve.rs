@@ -33,7 +33,7 @@ use toolstead_infrastructure::mcp::client::connection::question_kind;
 
 /// Time after the drain for recording cancelled calls and closing connections and stores.
 const LAST_WORK: Duration = Duration::from_millis(1_500);
-/// Time for this work after a second signal.
+/// Time after a second signal for closing connections and stores.
 const LAST_WORK_AT_ONCE: Duration = Duration::from_millis(500);
 
 /// Line of `/readyz` for a server whose tools have no folder to work in.
@@ -163,7 +163,8 @@ fn warn_of_missing_root(config: &Config) {
     }
 }
 
-/// Prints the address, the location of the token, and a client configuration.
+/// Prints the address, the location of the token, and a client configuration. Prints a new token itself only to a
+/// terminal.
 fn announce(address: SocketAddr, token: &ServerToken, as_json: bool, output: &mut StdoutWriter) -> std::io::Result<()> {
     let url = format!("http://{address}/mcp");
     if as_json {

@@ -30,7 +30,8 @@ pub(super) async fn ready(registry: Arc<ToolRegistry>, sandbox: SandboxSettings)
     tracing::info!(target: SERVER, tools = registry.snapshot().tools().len(), sandbox, "ready");
 }
 
-/// Tests the sandbox with a separate launcher. The launcher of commands starts with the first command.
+/// Tests the sandbox after a delay and describes its tier or the error. It uses a separate launcher, because the
+/// launcher of commands starts with the first command.
 async fn tier(settings: &SandboxSettings) -> String {
     tokio::time::sleep(BEFORE_TRIAL).await;
     match Launcher::start() {

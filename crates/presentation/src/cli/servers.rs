@@ -181,7 +181,7 @@ fn waiting(config: &Config) -> Vec<String> {
     config.untrusted_servers.iter().map(line).collect()
 }
 
-/// Returns the command that signs in to a server, if users can.
+/// Returns a sentence with the command by which the user signs in to a server; `None` if users cannot sign in to it.
 fn signing_in(status: &UpstreamStatus, config: &Config) -> Option<String> {
     let server = config.mcp_servers.iter().find(|server| server.name == status.name)?;
     upstream_accounts_alone(server, config).filter(|_| server.auth.as_ref().is_none_or(|auth| auth.is_sign_in()))?;

@@ -35,8 +35,9 @@ const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// it.
 const ONE_KEY: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
 const ESCAPE: u8 = 0x1b;
-/// Bytes that Ctrl-C and Ctrl-D send.
+/// Byte that Ctrl-C sends.
 pub(super) const CTRL_C: u8 = 3;
+/// Byte that Ctrl-D sends.
 pub(super) const CTRL_D: u8 = 4;
 
 /// The controlling terminal. Standard input is not used, because it may contain the arguments of a call.
@@ -87,7 +88,7 @@ impl Terminal {
     }
 
     /// Shows rows below all other output, replacing previous ones. Each must fit the width. The caller must hold the
-    /// turn.
+    /// guard of [`quiet`](Self::quiet).
     pub(super) fn show_below(&self, rows: &[String]) {
         let text = self.cleared_below() + &rows.join("\r\n");
         self.rows_below.store(rows.len(), Ordering::SeqCst);
@@ -95,7 +96,8 @@ impl Terminal {
         let _ = (&*self.file).write_all(text.as_bytes());
     }
 
-    /// Removes these rows, so that text can be written. The caller must hold the turn.
+    /// Removes the rows of [`show_below`](Self::show_below), so that text can be written. The caller must hold the
+    /// guard of [`quiet`](Self::quiet).
     pub(super) fn clear_below(&self) {
         let text = self.cleared_below();
         let _ = (&*self.file).write_all(text.as_bytes());
@@ -109,7 +111,7 @@ impl Terminal {
         }
     }
 
-    /// Returns the number of columns to write in.
+    /// Returns the number of columns to write in; [`WIDTH`] if it is unknown.
     pub(super) fn width(&self) -> usize {
         tcgetwinsize(&*self.file).map_or(WIDTH, |size| usable(size.ws_col))
     }
@@ -119,13 +121,14 @@ impl Terminal {
         self.turn.lock().await
     }
 
-    /// Returns the same guard without waiting; `None` if a question is open.
+    /// Returns the guard of [`quiet`](Self::quiet) without waiting; `None` if a question is open.
     pub(super) fn quiet_now(&self) -> Option<MutexGuard<'_, ()>> {
         self.turn.try_lock().ok()
     }
 
-    /// Asks once no other question is open, and waits at most `patience` for the answer. Dropping the future cancels
-    /// the question.
+    /// Asks once no other question is open, and waits at most `patience` for the answer. `put` runs on a separate
+    /// thread: it shows the question and reads the answer, and must end once its flag is set. Dropping the future
+    /// cancels the question.
     pub(super) async fn ask<T: Send + 'static>(
         &self,
         input: InputMode,
@@ -139,8 +142,8 @@ impl Terminal {
         tokio::time::timeout(patience, asked).await.unwrap_or(Err(TerminalQuestionError::Late))
     }
 
-    /// Asks within a turn on the terminal, so that no other question can open between two that belong together. The
-    /// caller limits the time. Dropping the future cancels the question.
+    /// Asks like [`ask`](Self::ask), but within a turn on the terminal, so that no other question can open between two
+    /// that belong together. The caller limits the time. Dropping the future cancels the question.
     pub(super) async fn ask_in<T: Send + 'static>(
         &self,
         _turn: &MutexGuard<'_, ()>,
@@ -211,7 +214,7 @@ impl Drop for InputModeGuard {
 }
 
 /// Reads the next key. Returns `None` for a key that is not an ASCII character; all of its bytes are consumed. The end
-/// of the input is an error.
+/// of the input is an error; so is `given_up`, as [`io::ErrorKind::Interrupted`].
 pub(super) fn key(terminal: &File, given_up: &AtomicBool) -> io::Result<Option<u8>> {
     loop {
         if given_up.load(Ordering::SeqCst) {
@@ -233,8 +236,8 @@ pub(super) fn key(terminal: &File, given_up: &AtomicBool) -> io::Result<Option<u
     }
 }
 
-/// Reads the bytes after an escape: the sequence of a function key (ECMA-48, 5.4; xterm, "PC-Style Function Keys"),
-/// pasted text, or the key that was pressed together with Alt.
+/// Reads and discards the bytes after an escape: the sequence of a function key (ECMA-48, 5.4; xterm, "PC-Style
+/// Function Keys"), pasted text, or the key that was pressed together with Alt.
 fn rest_of_sequence(terminal: &File) -> io::Result<()> {
     let next = || byte_within(terminal, &ONE_KEY);
     let mut second = next()?;
@@ -264,7 +267,7 @@ fn rest_of_sequence(terminal: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads pasted text to its end, or until no more bytes arrive in time.
+/// Reads and discards pasted text to its end, or until no byte arrives within [`ONE_KEY`].
 fn rest_of_paste(terminal: &File) -> io::Result<()> {
     const END: &[u8] = b"\x1b[201~";
     let mut last = Vec::new();
@@ -279,7 +282,7 @@ fn rest_of_paste(terminal: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the next byte, if one arrives in time.
+/// Returns the next byte; `None` if none arrives within `time` or a signal interrupts the wait.
 fn byte_within(mut terminal: &File, time: &Timespec) -> io::Result<Option<u8>> {
     let mut ready = [PollFd::new(terminal, PollFlags::IN)];
     match poll(&mut ready, Some(time)) {
@@ -335,7 +338,7 @@ pub(super) fn typed_line(terminal: &File, given_up: &AtomicBool) -> io::Result<T
     }
 }
 
-/// Discards input from before the question was shown, which is not an answer.
+/// Discards input that was typed but not read yet, because input from before a question is not its answer.
 pub(super) fn forget_typed(terminal: &File) -> io::Result<()> {
     Ok(tcflush(terminal, QueueSelector::IFlush)?)
 }

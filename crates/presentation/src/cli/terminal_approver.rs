@@ -28,8 +28,8 @@ const PERSON: &str = "the user at the terminal";
 /// Maximum time for an interrupt to cancel the turn.
 const TIME_TO_INTERRUPT: Duration = Duration::from_secs(5);
 
-/// Shows each approval request on a terminal and reads the answer, as one key for all parts or one for each. Handles
-/// one request at a time.
+/// Approver that shows each request on a terminal and reads the answer, as one key for all parts or one for each. It
+/// handles one request at a time.
 #[derive(Debug)]
 pub struct TerminalApprover {
     terminal: Arc<Terminal>,
@@ -38,7 +38,7 @@ pub struct TerminalApprover {
 }
 
 impl TerminalApprover {
-    /// Creates an approver for this terminal with this timeout. Without a terminal, no approver is available.
+    /// Creates an approver for this terminal with this timeout. Without a terminal, the approver answers no request.
     pub fn at(terminal: Option<Arc<Terminal>>, patience: Duration) -> Arc<dyn Approver> {
         match terminal {
             Some(terminal) => Arc::new(Self::new(terminal, patience)),
@@ -85,7 +85,8 @@ impl Approver for TerminalApprover {
 }
 
 impl TerminalApprover {
-    /// Asks, and after a denial with `d` asks for a message. If there is none in time, the denial has no message.
+    /// Asks, and after a denial with `d` asks for a message. If the user gives none before the timeout, the denial has
+    /// no message.
     async fn answer(
         &self,
         put: impl FnOnce(&File, &AtomicBool) -> io::Result<ApprovalKeysAnswer> + Send + 'static,
@@ -194,7 +195,7 @@ fn ask_once(
     answers::read(terminal, question, rules, given_up)
 }
 
-/// Returns the meaning of a key; `None` for one that has none here. Enter denies.
+/// Returns the meaning of a key at the prompt; `None` for a key without one. Enter denies.
 fn chosen(key: u8, scopes: &[ApprovalScope], can_view: bool) -> Option<KeyAction> {
     match key.to_ascii_lowercase() {
         b'd' => Some(KeyAction::Deny),
@@ -216,9 +217,9 @@ fn words(scope: ApprovalScope) -> &'static str {
     }
 }
 
-/// Returns the question in lines of at most [`WIDTH`](super::terminal::WIDTH) characters. Only lines of
-/// Toolstead begin at the left edge. The
-/// change comes first, so that the tool and the parts are next to the prompt, however long the change is.
+/// Returns the question in lines of at most [`WIDTH`](super::terminal::WIDTH) characters. Only lines of Toolstead begin
+/// at the left edge. The change of the file comes first, so that the tool and the parts are next to the prompt, however
+/// long the change is.
 fn shown(question: &ApprovalQuestion) -> String {
     let mut text = String::from("\n");
     for line in &question.change {

@@ -19,11 +19,12 @@ use toolstead_infrastructure::{builtin::question_form::INTRODUCTION, sandbox::br
 
 /// Maximum number of characters shown of any text in a question.
 const SHOWN: usize = 4_000;
-/// Words that the user can type instead of a value.
+/// Word that the user types instead of a value to decline the question.
 const DECLINE: &str = "/decline";
+/// Word that the user types instead of a value to cancel the question.
 const CANCEL: &str = "/cancel";
 
-/// Shows questions of tools on a terminal.
+/// Access to the terminal for questions of tools.
 #[derive(Debug, Clone)]
 pub(super) struct TerminalQuestions {
     terminal: Arc<Terminal>,
@@ -42,7 +43,7 @@ enum ElicitationAnswer {
 }
 
 impl TerminalQuestions {
-    /// Creates questions for this terminal with this timeout.
+    /// Creates the access to this terminal, with this maximum time for an answer and without a browser.
     pub(super) fn new(terminal: Arc<Terminal>, patience: Duration) -> Self {
         Self { terminal, patience, browser: None }
     }
@@ -120,14 +121,14 @@ fn asked_by(params: &Value) -> String {
     text
 }
 
-/// Returns the host of the page in the question.
+/// Returns the host of the page that the question asks the user to open; `None` for other questions.
 fn page_host(params: &Value) -> Option<String> {
     let url = params["url"].as_str().filter(|_| params["mode"] == "url")?;
     let url = url::Url::parse(url).ok()?;
     Some(url.host_str()?.trim_matches(['[', ']']).to_owned())
 }
 
-/// Asks the user to open a page, or to have it opened. The page is never fetched here.
+/// Asks the user to open a page, or to let Toolstead open it in `browser`. Toolstead itself never fetches the page.
 fn page(
     terminal: &File,
     lines: &str,
@@ -161,7 +162,7 @@ fn plain(terminal: &File, lines: &str, given_up: &AtomicBool) -> io::Result<Elic
     chosen(terminal, "[y]es [d]ecline [c]ancel? ", ElicitationAnswer::Accept(Map::new()), "yes", given_up)
 }
 
-/// Reads one key. Only `y` confirms.
+/// Shows the prompt and reads keys until one has a meaning. Only `y` returns `yes`, and `word` is printed for it.
 fn chosen(
     terminal: &File,
     prompt: &str,

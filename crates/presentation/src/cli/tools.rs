@@ -88,7 +88,7 @@ impl Tools {
         }
     }
 
-    /// Returns the scope of the lists.
+    /// Returns the scope in which tools are listed and shown: that of the view of `--view`, if there is one.
     fn scope(&self, composition: &RunningApp) -> Result<Scope, CommandError> {
         scope_in(&composition.app, self.view.as_deref(), "cli")
     }

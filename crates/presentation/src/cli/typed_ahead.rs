@@ -10,7 +10,7 @@ const MAX_SEQUENCE: usize = 64;
 /// Maximum number of queued texts.
 const MAX_QUEUED: usize = 50;
 
-/// The draft and the queue.
+/// Draft of the input line, and queue of the sent texts that wait for the end of a turn.
 #[derive(Debug, Default)]
 pub(super) struct TypeAheadBuffer {
     draft: String,
@@ -28,7 +28,7 @@ enum Key {
     EraseWord,
     EraseLine,
     Escape,
-    /// A key without a meaning here.
+    /// A key without a meaning in the input line.
     Other,
 }
 
@@ -63,7 +63,8 @@ impl TypeAheadBuffer {
         is_escape
     }
 
-    /// Ends the draft and queues it. A `\` at its end starts another line instead.
+    /// Ends the draft and queues it. A `\` at its end starts another line instead. Does nothing if the draft is blank
+    /// or the queue is full.
     fn send(&mut self) {
         if self.draft.ends_with('\\') {
             self.draft.pop();

@@ -21,7 +21,7 @@ use toolstead_infrastructure::{
 
 /// Folder of the tokens, in the data folder.
 const FOLDER: &str = "accounts";
-/// File with the key that encrypts them, in the folder of the user's configuration.
+/// File with the key that encrypts the tokens, in the folder of the user's configuration.
 const KEY_FILE: &str = "secrets.key";
 
 /// Returns the configured accounts for a process that needs nothing else, over the network of the machine.

@@ -13,7 +13,7 @@ pub(super) struct AddedProviders {
     pub(super) program_name: ServerName,
     /// Tools under their own names.
     pub(super) tools: Vec<Arc<dyn AnyTool>>,
-    /// Servers within this process.
+    /// Groups of tools, each offered like a server within this process.
     pub(super) groups: Vec<ToolGroup>,
     /// Providers of tools.
     pub(super) providers: Vec<Arc<dyn ToolProvider>>,

@@ -23,7 +23,7 @@ use toolstead_infrastructure::{
     mcp::client::config::UpstreamConfig,
 };
 
-/// Builds an application. Every part has a default and can be replaced.
+/// Builder of an application. Every part has a default and can be replaced.
 ///
 /// ```no_run
 /// # async fn embed(config: toolstead_presentation::config::Config) -> Result<(), Box<dyn std::error::Error>> {
@@ -124,7 +124,7 @@ impl AppBuilder {
         self
     }
 
-    /// Adds a hook; hooks run in the order in which they were added.
+    /// Adds a hook; hooks run in the order in which they were added, before the configured ones.
     #[must_use]
     pub fn hook(mut self, hook: Arc<dyn ToolHook>) -> Self {
         self.call_path.hooks.push(hook);
@@ -240,7 +240,8 @@ impl AppBuilder {
     }
 
     /// Declares that sessions continue in other processes, as those of the command line do. Their read-state of files
-    /// is stored in the database, and later processes find detached tasks.
+    /// is stored in the database. Later processes find detached tasks, except with
+    /// [`SessionLifetime::EndsWithConversation`].
     #[must_use]
     pub fn session_lifetime(mut self, session_lifetime: SessionLifetime) -> Self {
         self.environment.session_lifetime = Some(session_lifetime);

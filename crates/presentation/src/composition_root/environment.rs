@@ -111,7 +111,7 @@ fn helpers(config: &Config) -> HelperLauncher {
         .allowing_tier_2(config.sandbox.allows_tier_2())
 }
 
-/// Returns the configured access to hosts.
+/// Returns the HTTP client for untrusted addresses, with the configured private hosts and proxy.
 fn web_client(network: Arc<dyn Network>, outside: &NetworkToolSettings) -> Result<WebClient, InvalidAddress> {
     let client = WebClient::new(network, outside.private_hosts.clone());
     match &outside.proxy {

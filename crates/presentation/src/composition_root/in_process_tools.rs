@@ -62,7 +62,7 @@ impl InProcessStage {
         Ok(Self { built_in, provider_factory, groups, definitions })
     }
 
-    /// Checks every name of a tool in the configuration, and every rule on these tools.
+    /// Checks every name of a tool in the configuration, and every rule on the tools that run in this process.
     pub(super) fn check(&self, config: &Config, added: &AddedProviders) -> Result<(), ConfigError> {
         let names = self.names();
         check_tool_names(config, &names)?;
@@ -72,7 +72,7 @@ impl InProcessStage {
         check_definitions(config, &self.definitions)
     }
 
-    /// Returns `true` if the selection contains no tool other than these.
+    /// Returns `true` if the selection contains only tools that run in this process.
     pub(super) fn cover(&self, selection: &ToolSelection) -> bool {
         let names = self.names();
         !selection.may_hold_other_than(|name| names.contains(&name))

@@ -19,7 +19,7 @@ const REPORT: &str = "You were handed one piece of work by another agent, who re
                       says why; do not try to get around it. Your last message is the report: what you found or did, with \
                       paths and lines, what is left, and no preamble.";
 
-/// Tools that only read.
+/// Tools of the built-in agent `explore`. They only read.
 const READING: &[&str] = &[
     "current_time",
     "disk_info",
@@ -35,12 +35,12 @@ const READING: &[&str] = &[
     "working_directory",
 ];
 
-/// Returns the provider of these tools for their definitions only. It cannot delegate work.
+/// Returns the provider of the tools that call other tools, for their definitions only. It cannot delegate work.
 pub fn orchestration() -> OrchestrationTools {
     OrchestrationTools::new(EXAMPLES, aliases_of, None)
 }
 
-/// Returns the provider of these tools.
+/// Returns the provider of the tools that call other tools. It can delegate work to agents of the application.
 pub(super) fn orchestration_of(app: &App, tasks: Arc<dyn TaskStarter>, search: ToolSearch) -> OrchestrationTools {
     let agents = SubagentPorts {
         run_agent: app.run_agent.clone(),

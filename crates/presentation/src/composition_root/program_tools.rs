@@ -96,7 +96,7 @@ impl ProgramTools {
         self.change(None, |own| Ok(own.clone().with(tool))).await
     }
 
-    /// Removes a tool that has its own name.
+    /// Removes one of the application's own tools, which belong to no server.
     ///
     /// # Errors
     /// [`ChangeToolsError::UnknownTool`].

@@ -11,7 +11,7 @@ use toolstead_infrastructure::{
     mcp::client::{Upstream, config::UpstreamConfig},
 };
 
-/// Providers to register, in the order in which a name is taken.
+/// Providers to register, in this order. A later one cannot take a name of an earlier one.
 pub(super) struct ProviderStage {
     /// Environment of the built-in resources and prompts.
     pub(super) environment: ToolEnvironment,
@@ -60,7 +60,7 @@ async fn register_context(
     Ok(())
 }
 
-/// Starts the MCP servers, and names those that will not be available.
+/// Starts the MCP servers and registers them. Reports to the registry the selected servers that will not be available.
 async fn start_upstreams(
     running: &RunningApp,
     upstreams: UpstreamStage,

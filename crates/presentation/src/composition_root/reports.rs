@@ -29,15 +29,15 @@ fn configuration(config: &Config) -> ReportResource {
     }
 }
 
-/// Returns each setting under its name.
+/// Returns the value of each setting under its name, with secrets masked. Settings without a value are omitted.
 fn settings_report(settings: &ResolvedSettings) -> Value {
     let settings = settings.all();
     let values = settings.iter().filter_map(|setting| Some((setting.name(), shown(setting.value.as_ref()?))));
     json!({"settings": redacted_value(&Value::Object(values.collect()))})
 }
 
-/// Masks environments and headers: only references to variables are shown, and without a default, because any other
-/// text may be a secret.
+/// Masks a table of environment variables or headers: only references to variables are shown, and without a default,
+/// because any other text may be a secret. Other values are returned unchanged.
 fn shown(value: &value::ConfigValue) -> Value {
     let value::ConfigValue::Map(members) = value else { return value.to_json() };
     let is_name = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');

@@ -17,7 +17,7 @@ pub enum SessionLifetime {
     EndsWithConversation,
 }
 
-/// Returns the tasks of a process; `None`: its sessions end with it.
+/// Returns the tasks of a process. `lifetime` is `None` if sessions end with the process.
 pub(super) fn tasks(lifetime: Option<SessionLifetime>, config: &Config) -> Tasks {
     match lifetime {
         Some(lifetime @ (SessionLifetime::EndsWithCall | SessionLifetime::OutlivesCall)) => {

@@ -35,14 +35,15 @@ pub(super) struct StoreStage {
     pub(super) questions: Option<Arc<dyn QuestionStore>>,
     /// `None`: sessions end with the process, or no database is open.
     pub(super) read_state: Option<Arc<dyn ReadState>>,
-    /// `None`: everything is served as it is offered.
+    /// Store of the definitions of MCP servers and of their approvals; `None`: definitions are served without approval.
     pub(super) definitions: Option<Arc<dyn DefinitionStore>>,
     /// `None` if no database is open.
     pub(super) opened: Option<OpenStores>,
 }
 
 impl StoreStage {
-    /// Opens the configured database, unless both the tool repository and the audit log are replaced.
+    /// Opens the configured database and creates the folders beside it, unless both the tool repository and the audit
+    /// log are replaced.
     pub(super) async fn open(
         config: &Config,
         replacements: StoreReplacements,

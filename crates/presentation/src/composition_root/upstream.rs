@@ -81,7 +81,7 @@ pub(super) struct UpstreamOptions {
     pub(super) cores: Option<RuntimePool>,
 }
 
-/// Starts MCP servers.
+/// Stage that starts the MCP servers.
 pub(super) struct UpstreamStage {
     options: UpstreamOptions,
     repository: Arc<dyn ToolRepository>,
@@ -180,8 +180,8 @@ impl UpstreamStage {
         })
     }
 
-    /// Returns the credentials for a server. Without an `auth` table it receives the sign-in of the local user, if there is
-    /// one.
+    /// Returns the credentials for a server. Without an `auth` table it receives the sign-in of the local user, if
+    /// there is one. Returns `None` if the server is not reached by HTTP, or has an `Authorization` header.
     fn credentials(&self, server: &ConfiguredServer, config: &Config) -> Option<UpstreamCredentials> {
         let accounts = upstream_accounts(server, config, self.web.clone(), self.clock.clone())?;
         let is_shared = server.auth.as_ref().is_some_and(|auth| auth.is_shared());

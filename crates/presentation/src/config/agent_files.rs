@@ -117,7 +117,8 @@ pub struct ShadowedFile {
 }
 
 impl AgentFileCatalogue {
-    /// Creates the reader for the folders of this configuration. There are none if `--config` named the only file.
+    /// Creates the catalogue for the folders of this configuration. If `is_alone` is set, because `--config` names the
+    /// only file, it has no folders.
     pub(super) fn of(folders: &StandardFolders, roots: &WorkspaceRoots, is_alone: bool) -> Self {
         Self {
             search_folders: if is_alone { Vec::new() } else { search_folders(folders) },
@@ -128,7 +129,8 @@ impl AgentFileCatalogue {
         }
     }
 
-    /// Returns the current listing. Reads the files again if any of them, or the trust list, has changed.
+    /// Returns the current listing. Reads the files again if any of them, or the trust list, has changed. A listing
+    /// that differs from the one before is announced to subscribers.
     pub fn listing(&self) -> Arc<AgentFileListing> {
         let found = search(&self.search_folders);
         let trust = self.folders.data.as_deref().and_then(|data| FileStamp::of(&trust::list(data)));

@@ -45,7 +45,8 @@ pub struct ConfiguredHooks {
     places: Vec<Origin>,
     /// Maximum number of hooks that run concurrently.
     pub concurrency: usize,
-    /// Hooks that never run here, for display.
+    /// Hooks that do not run, for display: Toolstead does not support their event or type, or their file is not
+    /// trusted.
     pub idle: Vec<InactiveHook>,
     /// Files that decide what hooks do. No tool may change them.
     guarded: Vec<(PathBuf, Origin)>,
@@ -55,7 +56,7 @@ pub struct ConfiguredHooks {
     gates: Box<GateFiles>,
 }
 
-/// A hook that never runs here.
+/// A hook that does not run, because Toolstead does not support its event or type, or because its file is not trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InactiveHook {
     /// Origin of the hook.
@@ -92,7 +93,7 @@ struct HookLimits {
     concurrency: usize,
 }
 
-/// A hook as written, in either form.
+/// A hook as written, in Toolstead's own form or in that of Claude Code.
 #[derive(Debug, Default)]
 struct HookEntry {
     name: String,
@@ -262,7 +263,7 @@ impl HookEntry {
 }
 
 impl ConfiguredHooks {
-    /// Validates a hook and adds it.
+    /// Validates a hook and adds it, and records the files that it runs as guarded. Fails if its program is missing.
     fn add(
         &mut self,
         written: HookEntry,

@@ -58,7 +58,8 @@ pub(super) struct ImportedFiles {
     pub(super) named: Vec<PathBuf>,
 }
 
-/// Reads all files that trusted layers import.
+/// Reads all files that trusted layers import. Records a missing file that is named outside of projects, so that its
+/// later content needs the user's trust.
 pub(super) fn load(
     layers: &ContributionsByKey,
     folders: &StandardFolders,

@@ -147,7 +147,7 @@ impl ContributionsByKey {
         trusted.flat_map(|one| one.value.items().iter().map(|item| (one.kind, item.clone()))).collect()
     }
 
-    /// Returns the values of this key in all tables of the section that are in trusted layers, whether or not they take
+    /// Returns the values of this key in all tables of the section that are in trusted layers, even if they do not take
     /// effect.
     pub(super) fn trusted_in_tables(&self, section: &str, key: &str) -> impl Iterator<Item = &ConfigValue> {
         let is_it = move |path: &[String]| matches!(path, [first, _, last] if first == section && last == key);
@@ -177,7 +177,9 @@ impl ContributionsByKey {
         ResolvedSettings { settings }
     }
 
-    /// Removes the values of other layers for keys that belong together.
+    /// Removes trusted values of the keys of this group, so that the keys of a table take effect together: values of
+    /// layers below the one that sets a head of the group, and, for a group of one file, also values of project layers
+    /// above it.
     fn keep_together(&mut self, whole: &KeyReplacementGroup) {
         let deciding = self.deciding_layers(whole);
         for (path, (key, contributions)) in &mut self.settings {
@@ -195,7 +197,7 @@ impl ContributionsByKey {
         }
     }
 
-    /// Returns, for each table of the section, the layer that sets the keys of this group.
+    /// Returns, for each table of the section, the highest trusted layer that sets a head of this group.
     fn deciding_layers(&self, whole: &KeyReplacementGroup) -> BTreeMap<String, LayerKind> {
         let mut deciding = BTreeMap::new();
         for (path, (_, contributions)) in &self.settings {
@@ -365,8 +367,8 @@ pub struct ResolvedSettings {
 }
 
 impl ResolvedSettings {
-    /// Returns the setting at this dotted path, which must not contain a name chosen by the user. Without a layer, this
-    /// is the default.
+    /// Returns the setting at this dotted path, which must not contain a name chosen by the user. If no layer sets it,
+    /// returns its default; `None` if there is no such key.
     pub(super) fn setting(&self, path: &str) -> Option<Setting> {
         let names: Vec<String> = path.split('.').map(str::to_owned).collect();
         match self.settings.get(&names) {

@@ -39,9 +39,9 @@ pub struct SandboxSettings {
     /// Hosts that commands may reach.
     #[serde(deserialize_with = "network_policy")]
     pub network: NetworkPolicy,
-    /// Weakest sandbox tier that may be used.
+    /// Weakest sandbox tier that may be used: 1 with user namespaces only, 2 also without them.
     pub minimum_tier: u8,
-    /// Whether to refuse confined commands if Landlock is unavailable.
+    /// `true` if confined commands are refused when Landlock is unavailable.
     #[serde(rename = "require", deserialize_with = "includes_landlock")]
     pub requires_landlock: bool,
 }
@@ -58,7 +58,8 @@ pub struct LimitSettings {
     pub timeout_seconds: u64,
     /// Maximum timeout in seconds that a call may request.
     pub max_timeout_seconds: u64,
-    /// Maximum memory in bytes of a command with all its child processes.
+    /// Maximum private writable memory in bytes of each process of a command, and of all its processes in a control
+    /// group.
     pub memory_bytes: u64,
     /// Maximum number of processes of a command.
     pub processes: u32,
@@ -68,7 +69,7 @@ pub struct LimitSettings {
     pub calls_in_flight: usize,
     /// Maximum number of concurrent sessions of the server.
     pub sessions: usize,
-    /// Maximum number of concurrent connections of the server.
+    /// Maximum number of concurrent connections that have sent the token; as many may have sent none.
     pub connections: usize,
 }
 
@@ -78,7 +79,7 @@ pub struct LimitSettings {
 pub struct AuditSettings {
     /// Recorded form of arguments: `redacted`, `full` or `none`.
     arguments: String,
-    /// Whether to flush audit records so that they survive a power failure.
+    /// `true` if audit records are flushed so that they survive a power failure.
     pub power_safe: bool,
     /// Age in days after which audit records are deleted; `None`: never.
     pub retention_days: Option<u64>,
@@ -110,15 +111,15 @@ pub struct HttpServerSettings {
     pub allowed_hosts: Vec<String>,
     /// Origins of web pages that may call the server.
     pub allowed_origins: Vec<String>,
-    /// Whether to include the output schemas of built-in tools in tool lists.
+    /// `true` if tool lists include the output schemas of built-in tools.
     pub output_schemas: bool,
-    /// File that contains the token.
+    /// File with the token of the server's clients; `None`: the environment or the data folder holds it.
     pub token_file: Option<PathBuf>,
     /// Idle time in seconds after which a session ends.
     pub session_idle_seconds: u64,
     /// Maximum time in seconds for a client to send the head of a request.
     pub head_timeout_seconds: u64,
-    /// Whether to log each call.
+    /// `true` if the server logs each call.
     pub log_calls: bool,
     /// Time in seconds that running calls have to finish when the server shuts down.
     pub drain_seconds: u64,

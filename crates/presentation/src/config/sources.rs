@@ -23,7 +23,8 @@ use std::path::{Path, PathBuf};
 pub(super) struct MergedSources {
     pub(super) resolved: ResolvedSettings,
     pub(super) folders: StandardFolders,
-    /// Files that were read, in order of precedence, imported ones last.
+    /// Files that were read: those of Toolstead from the lowest precedence up, then those of other clients and imported
+    /// ones.
     pub(super) files: Vec<ConfigFile>,
     /// Files named by other files. No tool may access them.
     pub(super) named: Vec<PathBuf>,

@@ -27,22 +27,22 @@ use std::{
 /// Version of the list's format. Version 1 trusted a content at any path that a symbolic link led to.
 const VERSION: u32 = 2;
 
-/// The trusted files: the resolved folder with the file name, and the SHA-256 in lower-case hex. A changed file is no
-/// longer trusted, and neither is the same content at another path.
+/// Trust of the user. `files` maps a resolved folder with the file name to the SHA-256 of the file in lower-case hex. A
+/// changed file is no longer trusted, and neither is the same content at another path.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TrustList {
     #[serde(default)]
     version: u32,
     files: BTreeMap<PathBuf, String>,
-    /// Files that contained a gate when the user trusted them.
+    /// Files that contained a hook with `gate = true` when the user trusted them.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     gates: BTreeSet<PathBuf>,
     /// Digests of files that servers run from locations that tools can write to; `None`: the file did not exist when it
     /// was recorded.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     programs: BTreeMap<PathBuf, Option<String>>,
-    /// Folders of clients that the user trusted as roots, with symbolic links resolved.
+    /// Folders that MCP clients named as their roots and the user trusted, with symbolic links resolved.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     roots: BTreeSet<PathBuf>,
     /// Folders whose instruction files agents read, with symbolic links resolved.
@@ -62,7 +62,8 @@ impl Config {
         }
     }
 
-    /// Revokes the trust in the file at this path, which need not exist anymore. Returns `true` if it was trusted.
+    /// Revokes the trust in the file, or in the root of an MCP client, at this path. A file need not exist anymore.
+    /// Returns `true` if it was trusted.
     ///
     /// # Errors
     /// A [`Problem`] if the list of trusted files cannot be written.
@@ -84,8 +85,8 @@ impl Config {
 }
 
 impl TrustList {
-    /// Loads the trust list. If it is unreadable or could have been changed by another user, nothing is trusted, and a
-    /// problem is returned.
+    /// Loads the trust list, which is empty if it does not exist. If it is unreadable or could have been changed by
+    /// another user, nothing is trusted, and a problem is returned; its gates stay in force if it can be read.
     pub(super) fn load(folders: &StandardFolders) -> (Self, Option<Problem>) {
         let Some(data) = &folders.data else { return (Self::default(), None) };
         let path = list(data);
@@ -130,7 +131,7 @@ impl TrustList {
         self.files.contains_key(path)
     }
 
-    /// Returns `true` if the user trusted this folder of a client as a root.
+    /// Returns `true` if the user trusted this folder, which an MCP client named as its root.
     pub(super) fn is_root(&self, folder: &Path) -> bool {
         self.roots.contains(folder)
     }
@@ -162,7 +163,8 @@ impl TrustList {
     }
 }
 
-/// Trusts this content of a file without changing whether it contains a gate, or revokes the trust.
+/// Trusts this content of a file without changing the record of its gate; `None` revokes the trust and removes the
+/// record.
 ///
 /// # Errors
 /// A [`Problem`] if the list cannot be written. The list is unchanged then.
@@ -176,7 +178,7 @@ pub(super) fn set(folders: &StandardFolders, path: &Path, text: Option<&str>) ->
     })
 }
 
-/// Trusts these contents of files without gates, or revokes the trust in the files.
+/// Trusts these contents of files, or revokes the trust in a file with `None`. Records of gates stay unchanged.
 ///
 /// # Errors
 /// The errors of [`set`].
@@ -194,7 +196,7 @@ pub(super) fn set_all<'f>(
     })
 }
 
-/// Trusts this content of a file and records whether it contains a gate.
+/// Trusts this content of a file, and adds or removes the record that the file contains a gate.
 ///
 /// # Errors
 /// The errors of [`set`].
@@ -213,7 +215,8 @@ pub(super) fn set_with_gates(
     })
 }
 
-/// Records whether a file that needs no trust contains a gate, so that its removal is detected.
+/// Adds or removes the record that a file that needs no trust contains a gate, so that the removal of a gate is
+/// detected.
 ///
 /// # Errors
 /// The errors of [`set`].
@@ -226,7 +229,7 @@ pub(super) fn set_gate(folders: &StandardFolders, path: &Path, holds_gate: bool)
     })
 }
 
-/// Trusts a folder of a client as a root, or revokes the trust.
+/// Trusts a folder that an MCP client named as its root, or revokes the trust.
 ///
 /// # Errors
 /// The errors of [`set`].
@@ -260,7 +263,7 @@ pub(super) fn set_programs(folders: &StandardFolders, programs: Vec<(PathBuf, Op
     change(folders, |trusted| trusted.programs.extend(programs))
 }
 
-/// Returns the digest of a program; `None` if it does not exist.
+/// Returns the SHA-256 of a program in lower-case hex; `None` if it does not exist.
 ///
 /// # Errors
 /// The reason why the program cannot be read.

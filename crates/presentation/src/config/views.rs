@@ -83,8 +83,9 @@ struct ViewKeys<'a> {
     overlays: BTreeMap<&'a str, BTreeMap<&'a str, &'a Contribution>>,
 }
 
-/// Returns the views, sorted by name, and every tool name that they contain. A view is defined by one file: the one
-/// with the highest precedence, and a file of a project only if no other file defines a view of that name.
+/// Returns the views, sorted by name, and the names and patterns of tools in them, for checks. A view is defined by one
+/// file: the one with the highest precedence, and a file of a project only if no other file defines a view of that
+/// name. Stores the effective values in `resolved`; notes report views that wait for trust or are not used.
 pub(super) fn views(
     resolved: &mut ResolvedSettings,
     folders: &StandardFolders,

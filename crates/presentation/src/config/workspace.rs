@@ -26,8 +26,8 @@ use std::{
 use toolstead_domain::WorkspaceRoots;
 use toolstead_infrastructure::sandbox::workspace::lock_folder::lock_folders;
 
-/// Returns the effective roots. Roots of an untrusted file narrow the roots of the other layers, as far as they lie
-/// within them. The computed settings are stored in `resolved`.
+/// Returns the effective roots, including folders in `allowed_paths` of tools. Roots of an untrusted file narrow the
+/// roots of the other layers, as far as they lie within them. The computed settings are stored in `resolved`.
 pub(super) fn roots(
     folders: &StandardFolders,
     resolved: &mut ResolvedSettings,
@@ -99,7 +99,8 @@ pub(super) fn forbidden(
     forbidden
 }
 
-/// Returns the location of the stores, after closing their files to other users.
+/// Returns the configured database, after closing its files to other users; `None` if its location is unknown. Checks
+/// the folder for large output as well.
 pub(super) fn database(
     resolved: &ResolvedSettings,
     folders: &StandardFolders,
@@ -158,7 +159,8 @@ fn folder(item: &TextItem) -> Result<PathBuf, Problem> {
     if path.is_dir() { Ok(path) } else { Err(wrong("is not a folder".into())) }
 }
 
-/// Removes and returns the waiting folders for which `within` returns `true`.
+/// Removes and returns the folders of untrusted files for which `within` returns `true`. Adds a problem for each of
+/// their folders that cannot be used.
 fn admit(
     setting: &mut Setting,
     within: impl Fn(&Path) -> bool,

@@ -30,7 +30,7 @@ impl SerializedResponse {
         Self { json: response(id, result), kind: HttpStatusClass::Regular }
     }
 
-    /// Returns a result of about this length in bytes.
+    /// Serializes a result. `bytes` is its estimated length, for the buffer.
     pub(super) fn sized_result(id: &RequestId, result: &impl Serialize, bytes: usize) -> Self {
         Self { json: sized_response(id, result, bytes), kind: HttpStatusClass::Regular }
     }
@@ -47,8 +47,8 @@ impl SerializedResponse {
         Self { json: error_response(Some(id), error), kind }
     }
 
-    /// Creates the error for a failure. An upstream server that does not know a method reports only that: this server
-    /// knows the method.
+    /// Creates the error for a failure. If an upstream server does not know a method, the kind is still
+    /// [`HttpStatusClass::Regular`], because this server knows the method.
     pub(super) fn failure(id: &RequestId, failure: &ToolFailure, suggestions: &dyn SuggestionFormatter) -> Self {
         Self::numbered_failure(id, failure, None, suggestions)
     }

@@ -14,7 +14,7 @@ use toolstead_application::CancelSignal;
 use toolstead_domain::{Caller, TaskMethod};
 use toolstead_infrastructure::mcp::wire::message::{RequestId, RpcError};
 
-/// A parsed request.
+/// A parsed request for a tool, a resource, a prompt, a completion or a task.
 #[derive(Debug)]
 pub(super) enum ClientRequest {
     Tool(ToolCallRequest),

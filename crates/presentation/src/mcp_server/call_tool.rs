@@ -31,7 +31,7 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// Returns the client in the view of the server.
+    /// Returns the client with its scope narrowed to the view that the server serves, if it serves one.
     pub(super) fn in_view_of(self, server: &McpServer) -> Self {
         Self { scope: server.in_view(self.scope), ..self }
     }
@@ -41,7 +41,7 @@ impl Client {
     }
 }
 
-/// A parsed call.
+/// The parsed parameters of a `tools/call`.
 #[derive(Debug)]
 pub(super) struct ToolCallRequest {
     tool: String,

@@ -22,8 +22,7 @@ use toolstead_infrastructure::mcp::wire::lines::LineSender;
 
 /// Maximum number of notifications of one call that wait for a slow HTTP client.
 const WAITING_NOTIFICATIONS: usize = 64;
-/// Maximum number of questions of one call, including its nested calls. Each of these also has a smaller limit of its
-/// own.
+/// Maximum number of questions of one call, including its nested calls, each of which has a smaller limit of its own.
 const MAX_QUESTIONS: usize = 64;
 /// Maximum length of a client's error that is passed on, in characters.
 const REFUSAL_CHARACTERS: usize = 2000;
@@ -57,7 +56,7 @@ pub(super) enum NotificationTarget {
     Lines(LineSender),
     /// The response of this call, for which [`ClientCaller::next_notification`] returns the notifications.
     Response(Notify),
-    /// None: the client accepts only the answer.
+    /// No destination: the client accepts only the answer.
     Nowhere,
 }
 
@@ -109,8 +108,8 @@ impl ClientCaller {
         Self { answers_by_retry: true, ..self }
     }
 
-    /// Returns the next notification of this call, for [`NotificationTarget::Response`]. Never returns if there cannot be another
-    /// one. Cancel-safe.
+    /// Returns the next notification or question of this call, for [`NotificationTarget::Response`]. Never returns if
+    /// there cannot be another one. Cancel-safe.
     pub(super) async fn next_notification(&self) -> Vec<u8> {
         let NotificationTarget::Response(news) = &self.outlet else { return std::future::pending().await };
         loop {
@@ -121,8 +120,8 @@ impl ClientCaller {
         }
     }
 
-    /// Ends sending: later notifications of the call are discarded. Returns the notifications that must be sent before
-    /// the answer.
+    /// Ends sending: later notifications of the call are discarded. Returns the notifications and questions that must
+    /// be sent before the answer.
     pub(super) fn finish(&self) -> Vec<Vec<u8>> {
         let mut state = self.lock();
         state.open = false;
@@ -255,7 +254,7 @@ struct SentQuestion<'a> {
 }
 
 impl Drop for SentQuestion<'_> {
-    /// Informs the client that the question is cancelled, because its answer is no longer awaited.
+    /// Informs the client that the question is cancelled, unless it was answered or the call has finished.
     fn drop(&mut self) {
         if self.answered {
             return;

@@ -142,7 +142,7 @@ fn accepted(answer: &InputResponse, fields: usize) -> Option<&Map<String, Value>
     (is_filled && reason_field::is_empty(content)).then_some(content)
 }
 
-/// Returns the choice of an answer for all parts.
+/// Returns the choice of an answer for all parts; `None` if it does not accept or gives a reason for a denial.
 fn choice(answer: &InputResponse) -> Option<&str> {
     accepted(answer, 1)?.get(ALL_PARTS)?.as_str()
 }

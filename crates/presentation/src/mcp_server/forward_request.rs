@@ -18,7 +18,7 @@ use toolstead_domain::{
 };
 use toolstead_infrastructure::mcp::wire::message::{RequestId, RpcError};
 
-/// A parsed request.
+/// A parsed `resources/read`, `prompts/get` or `completion/complete`.
 #[derive(Debug)]
 pub(super) struct ClientContextRequest {
     request: ContextRequest,
@@ -139,7 +139,8 @@ fn wire(
     result
 }
 
-/// Returns the failure of a request for this subject.
+/// Converts the failure of a request for this URI or name to an error response, with the generation's code for a
+/// resource that does not exist.
 pub(super) fn failed(
     id: &RequestId,
     kind: RequestKind,
@@ -155,8 +156,8 @@ pub(super) fn failed(
 }
 
 /// Returns the error for a resource that does not exist: -32002 up to 2025-11-25 (server/resources, "Error Handling")
-/// and -32602 since 2026-07-28, with the URI in the data. The error of an upstream server is converted to the client's
-/// generation; its other members are unchanged.
+/// and -32602 since 2026-07-28, with the URI in the data; `None` for any other failure. The error of an upstream server
+/// is converted to the client's generation; its other members are unchanged.
 fn not_found(
     kind: RequestKind,
     subject: &str,

@@ -95,7 +95,7 @@ impl ServerIdentity {
     }
 }
 
-/// Includes the supported extension of 2026-07-28.
+/// Returns the server's capabilities for clients since 2026-07-28, which include the extension for tasks.
 fn modern_capabilities() -> Value {
     let mut capabilities = capabilities_offered();
     capabilities["extensions"] = json!({TASKS: {}});

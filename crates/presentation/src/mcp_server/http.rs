@@ -51,10 +51,10 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// Time for connections to close after their last response.
+/// Maximum time for connections to close after their last response.
 const LAST_RESPONSES: Duration = Duration::from_secs(1);
-/// Maximum time that the first list waits for unknown servers. All clients share that list, and a later one follows
-/// soon.
+/// Maximum time that the first list waits for servers that have not listed their tools yet. All clients share that
+/// list, and a later one follows soon.
 const FIRST_LIST_WAITS: Duration = Duration::from_secs(2);
 /// Pause after a failed accept: the system lacks descriptors or memory, and an immediate retry would fail, too.
 const AFTER_FAILED_ACCEPT: Duration = Duration::from_millis(100);
@@ -73,8 +73,9 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// Serves the application on a bound listener: `/mcp` for MCP, `/events` for the event feed, `/healthz` (the server
-    /// runs) and `/readyz` (the providers have listed their tools, and the server is not shutting down).
+    /// Serves the application on a bound listener: `/mcp` for MCP, `/mcp/NAME` for its views, `/events` for the event
+    /// feed, `/healthz` (the server runs) and `/readyz` (the providers have listed their tools, required servers are
+    /// available, calls can be recorded, and the server is not shutting down).
     ///
     /// # Errors
     /// Returns the operating system's error if the listener has no address.
@@ -161,7 +162,8 @@ struct Acceptor {
 }
 
 impl Acceptor {
-    /// Accepts connections until the listener is closed.
+    /// Accepts connections and ends idle sessions until the listener is closed. Waits for the first lists of tools
+    /// meanwhile.
     async fn accept_all(self, listener: TcpListener) {
         let mut http = http1::Builder::new();
         // The task of the connection watches whether the client has left.

@@ -13,7 +13,8 @@ use toolstead_domain::{ProtocolGeneration, error_kind::ErrorKind};
 use toolstead_infrastructure::mcp::wire::message::{RequestId, RpcError};
 
 impl McpServer {
-    /// Returns one page of the list that the method names; any method not handled here is `tools/list`.
+    /// Returns one page of the list that the method names; any method other than the lists of resources, templates and
+    /// prompts is `tools/list`.
     pub(super) async fn list(
         &self,
         id: &RequestId,

@@ -28,7 +28,7 @@ struct ListToolsResult<'a> {
     tools: Vec<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<&'a str>,
-    /// Further members of the list of the only server.
+    /// Further members of the result: those of an upstream server if all tools are from it, and `_meta`.
     #[serde(flatten)]
     rest: Map<String, Value>,
 }

@@ -30,7 +30,7 @@ impl LogThreshold {
         }
     }
 
-    /// Sets the level of a session.
+    /// Sets the level of a session. Has no effect on the threshold of a request.
     pub(super) fn set(&self, level: LogLevel) {
         if let Self::Session(chosen) = self {
             chosen.send_replace(Some(level));

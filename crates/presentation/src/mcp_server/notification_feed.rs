@@ -46,7 +46,7 @@ impl Interests {
         Self { client, lists: ListKind::ALL.into(), watches, logs: Some(level) }
     }
 
-    /// Returns the interests of the client in the view of the server.
+    /// Returns the interests with the client's scope narrowed to the view that the server serves, if it serves one.
     pub(super) fn in_view_of(&self, server: &McpServer) -> Self {
         Self { client: self.client.clone().in_view_of(server), ..self.clone() }
     }

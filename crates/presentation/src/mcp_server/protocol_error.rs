@@ -45,7 +45,7 @@ pub(super) fn of_session(error: SessionStateError) -> RpcError {
 }
 
 /// Creates the error for a failure without a result, such as an unknown tool. Includes the data of the failure. An
-/// error of an upstream server is passed on unchanged: Toolstead adds nothing to its data.
+/// error of an upstream server keeps its code and data; an explanation of Toolstead may be added to its message.
 pub(super) fn of_failure(failure: &ToolFailure, suggestions: &dyn SuggestionFormatter) -> RpcError {
     if let Some(said) = &failure.upstream {
         let message = match &failure.next {

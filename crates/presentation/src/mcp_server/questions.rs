@@ -63,7 +63,7 @@ impl PendingQuestions {
 }
 
 impl OpenQuestion {
-    /// Waits for the answer. Cancel-safe.
+    /// Waits for the client's answer; `None` if it can no longer arrive. Cancel-safe.
     pub(super) async fn answered(&mut self) -> Option<AnswerResult> {
         (&mut self.answer).await.ok()
     }

@@ -40,7 +40,8 @@ impl RequestMeta {
         }
     }
 
-    /// Splits `_meta`.
+    /// Splits `_meta` into the members for this server and the rest. A progress token that is neither a text nor a
+    /// whole number is dropped.
     pub(super) fn of(mut rest: Map<String, Value>) -> Self {
         let is_token = |value: &Value| value.is_string() || value.is_i64() || value.is_u64();
         // Removed one by one, because `shift_remove` preserves the order of the members that are passed on.
@@ -85,7 +86,7 @@ impl RequestMeta {
         Err(invalid_params(format!("the request's `_meta` lacks or misstates `{}` ({hint})", lacking.join("`, `"))))
     }
 
-    /// Returns the name that the client declares.
+    /// Returns the name that the client declares; empty if it declares none.
     pub(super) fn client_name(&self) -> &str {
         self.client_info.as_ref().and_then(|info| info.get("name")).and_then(Value::as_str).unwrap_or_default()
     }
@@ -120,7 +121,7 @@ pub(super) fn log_level(value: &Value) -> Result<LogLevel, RpcError> {
     })
 }
 
-/// Returns name and version of MCP's `Implementation` as one text without control characters.
+/// Returns name and version of MCP's `Implementation` as one text of at most 128 characters without control characters.
 pub(super) fn client_label(info: &Value) -> String {
     let part = |name: &str| info.get(name).and_then(Value::as_str).unwrap_or("");
     let (name, version) = (part("name"), part("version"));

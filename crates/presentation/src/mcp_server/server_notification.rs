@@ -38,7 +38,7 @@ impl ListKind {
 }
 
 impl ServerNotification {
-    /// Returns the notification, for this subscription or for a session.
+    /// Returns the notification as JSON, with the id of this subscription, or without one for a session.
     pub(super) fn encode(self, subscription: Option<&RequestId>) -> Vec<u8> {
         let mut params = Map::new();
         if let Some(id) = subscription {

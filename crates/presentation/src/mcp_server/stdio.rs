@@ -29,7 +29,7 @@ const LAST_CALLS: Duration = Duration::from_millis(400);
 const LAST_LISTS: Duration = Duration::from_secs(5);
 /// Time for cancelled calls to be recorded.
 const LAST_RECORDS: Duration = Duration::from_millis(300);
-/// Time for the client to read the last answers, after the end of the input and after a stop.
+/// Maximum time for the client to read the last answers after the end of the input.
 const LAST_LINES: Duration = Duration::from_secs(2);
 const LAST_LINES_AFTER_STOP: Duration = Duration::from_millis(200);
 /// Maximum number of queued events about the client's folders.
@@ -130,7 +130,7 @@ where
     serve(connection, writing, reader, stop, roots.follow(receiver)).await
 }
 
-/// Serves the connection. Also ends when `beside` ends.
+/// Serves the connection. Also ends when `background` ends.
 async fn serve<R: AsyncRead + Unpin + Send>(
     mut connection: Connection,
     mut writing: JoinHandle<io::Result<()>>,

@@ -50,8 +50,8 @@ impl ChangeSubscription {
         Ok(Self { id, lists: ListKind::ALL.into_iter().filter(is_wanted).collect(), resources })
     }
 
-    /// Starts watching the resources. Resources that cannot be watched, or not by this client, are removed from the
-    /// subscription.
+    /// Starts watching the resources, and returns the lists and resources that are reported to the client. Resources
+    /// that cannot be watched, or not by this client, are removed from the subscription.
     pub(super) async fn agree(&mut self, app: &App, client: Client) -> Interests {
         let watches = Arc::new(Watches::default());
         let requested: Vec<String> = std::mem::take(&mut self.resources).into_iter().collect();
@@ -82,7 +82,7 @@ impl ChangeSubscription {
         news.encode(Some(&self.id))
     }
 
-    /// Returns the message that the server ends the subscription (basic/patterns/cancellation).
+    /// Returns the message with which the server ends the subscription (basic/patterns/cancellation).
     pub(super) fn cancelled(&self) -> Vec<u8> {
         self.notification(
             "notifications/cancelled",

@@ -18,7 +18,7 @@ use toolstead_domain::{
 };
 use toolstead_infrastructure::mcp::wire::message::{RequestId, RpcError};
 
-/// A parsed request.
+/// A parsed `tasks/get`, `tasks/update` or `tasks/cancel`.
 #[derive(Debug)]
 pub(super) struct ClientTaskRequest {
     method: TaskMethod,

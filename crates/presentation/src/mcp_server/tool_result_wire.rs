@@ -9,8 +9,8 @@ use toolstead_infrastructure::mcp::wire::message::RESULT_BYTES;
 /// ([`ErrorKind::as_str`]). Without it the kind is [`ErrorKind::ExecutionFailed`].
 pub(super) const ERROR_KIND: &str = "toolstead/errorKind";
 
-/// Serializes a `CallToolResult` unchanged, except for `resultType`, which newer clients require and older ones do not
-/// know.
+/// Serializes a `CallToolResult` for a generation: newer clients receive `resultType`; older ones do not, and receive
+/// `structuredContent` other than an object as text only.
 #[derive(Debug)]
 pub(super) struct ToolResultWire<'a> {
     members: ResultTextOrObject<'a>,

@@ -47,14 +47,16 @@ pub(super) fn continue_trace<'h>(meta: &mut Map<String, Value>, carrier: impl Fn
     }
 }
 
-/// Returns the label with which the audit records of a trace are found, from metadata processed by [`continue_trace`].
+/// Returns the label with which the audit records of a trace are found, from metadata processed by [`continue_trace`];
+/// no label without a trace.
 pub(super) fn labels(meta: &Map<String, Value>) -> Labels {
     let id = meta.get(TRACEPARENT).and_then(Value::as_str).and_then(|parent| parent.split('-').nth(1));
     // Cannot fail: a trace id is short, and it is the only label.
     id.and_then(|id| Labels::default().with(LABEL, id).ok()).unwrap_or_default()
 }
 
-/// Returns `version-traceid-parentid-flags` with a new parent. Of later versions, only the known fields are used.
+/// Returns `version-traceid-parentid-flags` with a new parent; `None` if the value is malformed. Of later versions,
+/// only the known fields are used.
 fn child(parent: &str) -> Option<String> {
     let (version, rest) = parent.split_once('-')?;
     let mut fields = rest.split('-');

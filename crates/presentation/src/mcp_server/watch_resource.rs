@@ -9,7 +9,8 @@ use toolstead_domain::{ProtocolGeneration, RequestKind};
 use toolstead_infrastructure::mcp::wire::message::{RequestId, RpcError};
 
 impl McpServer {
-    /// Answers either method for a session with these watched resources.
+    /// Answers `resources/subscribe` or `resources/unsubscribe`: adds a resource to the session's `watches` or removes
+    /// it.
     pub(super) async fn watch(
         &self,
         id: &RequestId,

@@ -34,7 +34,7 @@ impl Watches {
         Ok(())
     }
 
-    /// Watches the same resources in another application, as far as it permits.
+    /// Watches the same resources in another application. Removes those that it does not permit.
     pub(super) async fn renew(&self, app: &App, client: &Client) {
         for uri in self.uris() {
             if let Err(failure) = self.add(app, client, uri.clone()).await {

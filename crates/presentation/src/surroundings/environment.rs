@@ -17,7 +17,7 @@ const MOST_ENTRIES: usize = 1_000;
 const LONGEST_NAME: usize = 80;
 /// Maximum size of the files of version control that are read, in bytes.
 const HEAD_BYTES: u64 = 4_096;
-/// Number of digits of a commit.
+/// Number of digits that are shown of a commit's id.
 const COMMIT_DIGITS: usize = 12;
 
 /// Facts that do not depend on the workspace.

@@ -7,9 +7,9 @@ const LONGEST_PATH: usize = 1024;
 /// Punctuation that follows a path and does not belong to it.
 const AFTER_PATH: [char; 9] = ['.', ',', ';', ':', '!', '?', ')', ']', '\''];
 
-/// Returns the paths that the text includes, in their order and without duplicates. A path is preceded by `@` at the
-/// beginning of a line or after white space or an opening bracket. A word with neither a slash nor a dot, such as
-/// `@alice`, is not a path.
+/// Returns the paths that the text includes outside of code, in their order and without duplicates, at most
+/// [`MOST_INCLUDES`]. A path is preceded by `@` at the beginning of a line or after white space or an opening bracket.
+/// A word with neither a slash nor a dot, such as `@alice`, is not a path.
 pub(super) fn included_paths(text: &str) -> Vec<String> {
     let mut paths: Vec<String> = Vec::new();
     let mut fence: Option<char> = None;

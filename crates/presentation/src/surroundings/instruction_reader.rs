@@ -90,8 +90,8 @@ pub(super) fn trusting(folder: &Path) -> String {
 }
 
 impl InstructionReader {
-    /// Reads the instruction file of a folder, unless it was read before or `is_known` returns `true` for its shown
-    /// path.
+    /// Reads the instruction file of a folder with the files that it includes, unless it was read before or `is_known`
+    /// returns `true` for its shown path. Files that are untrusted or may not be read are noted.
     pub(super) fn read_folder(
         &mut self,
         source: &InstructionRoots<'_>,
@@ -191,7 +191,8 @@ struct FileText {
     notes: Vec<String>,
 }
 
-/// Reads at most `left` bytes and [`MOST_BYTES`] of a file.
+/// Reads at most `left` bytes and [`MOST_BYTES`] of a file. Removes invisible characters, and marks the end of a
+/// truncated text.
 ///
 /// # Errors
 /// The reason why the file cannot be read.

@@ -72,7 +72,7 @@ impl JoinedText {
         self.leave_out(blocks, head..tail, &notice(&gap, budget, kept, readers));
     }
 
-    /// Removes a range of the text from the blocks. Blocks that become empty are removed.
+    /// Replaces a range of the text by the notice in the blocks that contain it. Blocks that become empty are removed.
     fn leave_out(&self, blocks: &mut Vec<Value>, gap: Range<usize>, notice: &str) {
         let mut emptied = vec![false; blocks.len()];
         let mut is_noticed = false;

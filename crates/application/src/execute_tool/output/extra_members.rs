@@ -9,13 +9,14 @@ const SHORT: usize = 128;
 /// Placeholder for the address of a resource that is too long.
 const LEFT_OUT: &str = "toolstead:left-out";
 
-/// Returns the number of characters of these members.
+/// Returns the number of characters of a result's members beside its content, and of such members of its blocks.
 pub(super) fn characters(result: &ToolResult) -> usize {
     let rest = result.rest().map(|(name, value)| name.len() + length(value)).sum::<usize>();
     rest + result.content().iter().filter(|block| is_known(block)).map(extra_length).sum::<usize>()
 }
 
-/// Stores these members under one handle and removes them if they exceed the budget. Returns the notice about it.
+/// Stores the members beside the content under one handle and removes them if they exceed the budget in characters.
+/// Returns the notice about it; `None` if they fit.
 pub(super) async fn bound(result: &mut ToolResult, budget: usize, keeper: &mut OverflowWriter<'_>) -> Option<String> {
     let characters = characters(result);
     if characters <= budget {
@@ -95,7 +96,8 @@ fn belongs(name: &str, value: &Value, content: Option<&str>) -> bool {
     }
 }
 
-/// Removes and returns the members beside the content. Addresses remain while `addresses` allows it.
+/// Removes and returns the members beside the content. `addresses` is the number of bytes left for addresses, which
+/// stay in the block; further ones are replaced by a placeholder.
 fn strip(block: &mut Value, addresses: &mut usize) -> Map<String, Value> {
     let content = BlockContentMember::of(block);
     let mut resource = block.get_mut("resource").filter(|resource| resource.is_object()).map(Value::take);

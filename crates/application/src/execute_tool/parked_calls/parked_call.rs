@@ -179,7 +179,8 @@ impl ParkedCall {
         }
     }
 
-    /// Returns the questions with which the round ends; `None` if none are to be sent.
+    /// Ends the round if questions are to be sent, and returns them: the call then waits for a retry. `None` if none
+    /// are to be sent.
     pub(super) fn due(&self) -> Option<InputRequired> {
         self.take_due_questions(&mut self.lock())
     }
@@ -215,7 +216,8 @@ impl ParkedCall {
         std::mem::take(&mut self.lock().has_new_questions)
     }
 
-    /// Sends the pending questions. The path can make no progress without answers.
+    /// Lets the attached round end with the pending questions. Called when the path can make no progress without
+    /// answers.
     pub(super) fn send_questions(&self) {
         self.lock().is_due = true;
         self.changed.notify_one();

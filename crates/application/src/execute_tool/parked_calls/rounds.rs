@@ -41,8 +41,8 @@ impl Future for CallFuture {
     }
 }
 
-/// First round of a call. A call without questions runs to its end here and stays on its thread. Dropping the round
-/// cancels the call.
+/// First round of a call. A call without questions runs to its end in the task that awaits this future, and stays on
+/// its thread. Dropping the round cancels the call.
 pub(in crate::execute_tool) struct FirstRoundFuture {
     path: Option<CallFuture>,
     call: Arc<ParkedCall>,

@@ -10,8 +10,9 @@ use uuid::Uuid;
 /// SHA-256 digest.
 pub(super) type Digest = [u8; 32];
 
-/// Length in bytes of a state without its seal, and of the seal.
+/// Length of a state without its seal, in bytes.
 const STATE: usize = 16 + 4 + 8 + 32 + 32;
+/// Length of a seal, in bytes.
 const SEAL: usize = 32;
 
 /// Reference to one round of one call. It contains nothing that is secret from its client, so it is authenticated and
@@ -58,7 +59,8 @@ impl Seal {
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// Returns the state; `None` if its seal does not match.
+    /// Returns the state; `None` if it is malformed or its seal does not match. A state whose time has passed is
+    /// returned.
     pub(super) fn open(&self, text: &str) -> Option<RequestStateContent> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         let (state, seal) = bytes.split_at_checked(STATE)?;
@@ -81,7 +83,7 @@ impl Seal {
     }
 }
 
-/// HMAC-SHA256 (RFC 2104).
+/// Returns the HMAC-SHA256 of the text (RFC 2104).
 fn sign(key: &[u8; 64], text: &[u8]) -> Digest {
     let inner = Sha256::new().chain_update(key.map(|byte| byte ^ 0x36)).chain_update(text).finalize();
     Sha256::new().chain_update(key.map(|byte| byte ^ 0x5c)).chain_update(inner).finalize().into()

@@ -8,7 +8,7 @@ use toolstead_domain::{CallId, Principal};
 
 /// Maximum number of parked calls per principal. A further one cancels the oldest.
 const MAX_OF_ONE: usize = 64;
-/// Maximum number of parked calls: each has its arguments in memory.
+/// Maximum number of parked calls of all principals: each has its arguments in memory. A further one is refused.
 const MAX: usize = 1024;
 
 /// Parked calls by id. They have a limit apart from that of running calls: a parked call does no work, and a client

@@ -40,7 +40,7 @@ struct QuestionBudget {
 }
 
 impl<'a> QuestionRelay<'a> {
-    /// Creates the question budget of a running call.
+    /// Creates the relay for the questions of a running call, with its whole budget.
     pub(in crate::execute_tool) fn new(
         call: &'a ToolCall,
         grant: &'a CallGrant,
@@ -52,12 +52,12 @@ impl<'a> QuestionRelay<'a> {
         Self { call, grant, record, ports, in_own_words, budget: left, rows: OnceLock::new() }
     }
 
-    /// Returns the audit records of the questions.
+    /// Returns the writer of the questions' audit records, and creates it first if necessary.
     pub(super) fn rows(&self) -> &Arc<QuestionAuditWriter> {
         self.rows.get_or_init(|| Arc::new(QuestionAuditWriter::new(self.ports)))
     }
 
-    /// Returns the audit records of the questions; `None` before the first question.
+    /// Returns the writer of the questions' audit records; `None` before the first question.
     pub(super) fn open_rows(&self) -> Option<&Arc<QuestionAuditWriter>> {
         self.rows.get()
     }
@@ -75,7 +75,8 @@ impl<'a> QuestionRelay<'a> {
         Ok(())
     }
 
-    /// Sends an admitted question with `ask`, and records it.
+    /// Adapts an admitted question for the client, sends it with `ask`, and records it and its end. An answer about
+    /// roots contains only those in which tools may work.
     ///
     /// # Errors
     /// [`NotAnswered`].

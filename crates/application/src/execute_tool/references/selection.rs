@@ -13,13 +13,15 @@ use toolstead_domain::json_memory::has_too_many_values;
 const MAX_STEPS: usize = 100;
 /// Maximum number of keys that an error about a missing member names.
 const TOLD_KEYS: usize = 20;
-/// Maximum number of characters of each such key.
+/// Maximum number of characters of a key in an error about a missing member.
 const TOLD_KEY: usize = 60;
 
-/// Returns the part at the pointer, with its JSON text if it is not a string.
+/// Returns the part of a JSON text at the pointer, with the part's own JSON text if it is not a string. `most` is its
+/// maximum size in bytes.
 ///
 /// # Errors
-/// Description of the nearest existing part, as the end of a sentence.
+/// Description of the fault, as a clause: what is at the nearest existing part instead, or why the pointer, the text or
+/// the part cannot be used.
 pub(super) fn select(text: &str, pointer: &str, most: usize) -> Result<(Value, Option<String>), String> {
     let steps: Vec<String> = match pointer.strip_prefix('/') {
         Some(steps) => {

@@ -25,7 +25,7 @@ impl BatchItem {
         self.is_error().then(|| self.result.error_kind().unwrap_or(ErrorKind::ExecutionFailed).as_str())
     }
 
-    /// Returns its text with a heading, followed by its other blocks.
+    /// Returns the text of the result below a heading, followed by the blocks of the result without text.
     fn blocks(&self) -> Vec<Value> {
         let failed = self.error_kind().map_or_else(String::new, |kind| format!(" failed ({kind})"));
         let text = format!("[{}] {}{failed}\n{}", self.index, self.tool_name, self.result.joined_text());
@@ -46,8 +46,8 @@ impl BatchItem {
     }
 }
 
-/// Builds the whole result. The structured results of calls are included as far as the limit of characters allows;
-/// their texts have the same content.
+/// Builds the result of the batch, which is an error if any call failed. The structured results of calls are included
+/// as far as the limit of characters allows; their texts have the same content.
 pub(super) fn report(items: &[BatchItem], characters: usize) -> ToolResult {
     let failures = items.iter().filter(|item| item.is_error()).count();
     let blocks = items.iter().flat_map(BatchItem::blocks).collect();

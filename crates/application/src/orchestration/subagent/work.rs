@@ -44,7 +44,8 @@ struct RunEnd {
 }
 
 impl DelegatedWork {
-    /// Runs the work while the call waits.
+    /// Runs the work while the call waits, at most until the deadline of the call, and returns the report. Never
+    /// returns if the delegating run is cancelled, because its call is then cancelled as well.
     pub(super) async fn done_for(
         mut self,
         tools: ToolSelection,
@@ -72,7 +73,8 @@ impl DelegatedWork {
         ended.report(conversation, &agent, reason.is_some())
     }
 
-    /// Runs the work with these calls. Passes on the text of the agent as it arrives.
+    /// Runs the work with these calls, publishes its events, and ends its session. Passes the text of the agent to
+    /// `says` as it arrives.
     async fn done(self, calls: &dyn Calls, mut says: impl FnMut(&str) + Send) -> RunEnd {
         let Self { agents, command, delegation: handed_over, above } = self;
         let (principal, conversation, begun) = (command.scope.principal.clone(), command.conversation, Instant::now());
@@ -192,7 +194,8 @@ impl RunEnd {
         })
     }
 
-    /// Returns the result for the delegating call.
+    /// Returns the result for the delegating call: a failure with the text so far if the run failed, stopped or was
+    /// cancelled. `is_late` is `true` if the deadline of the call cancelled it.
     fn report(&self, conversation: ConversationId, agent: &str, is_late: bool) -> Result<ToolResult, ToolFailure> {
         let text = shortened(&self.text);
         let structured = self.structured(conversation, agent, &text);
@@ -241,7 +244,8 @@ async fn over(deadline: Instant, caller: &dyn Caller) {
     }
 }
 
-/// Publishes the events of the work. Publishes its end even if the work is dropped.
+/// Publishes the events of the work, except parts of answers, to the delegating run, if there is one. Publishes its end
+/// even if the work is dropped.
 struct SubagentPublisher {
     above: Option<Arc<RunInProgress>>,
     delegation: Delegation,

@@ -51,7 +51,7 @@ impl RuleHead {
 }
 
 impl RuleHead {
-    /// Returns `true` for the heads of requests to servers.
+    /// Returns `true` for the heads `Resource` and `Prompt`.
     pub(super) fn is_request(&self) -> bool {
         matches!(self, Self::Access(head) if matches!(head.access, AccessKind::Resource | AccessKind::Prompt))
     }

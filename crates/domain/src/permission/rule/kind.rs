@@ -63,7 +63,8 @@ pub(super) trait RuleKind: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Returns the words of every command that the rule covers.
+    /// Returns the words that are common to all commands that the rule covers; `None` for a rule without wildcards, for
+    /// one that leaves the program open, and for one that does not apply to commands.
     fn outline(&self) -> Option<PatternWords> {
         None
     }
@@ -83,7 +84,7 @@ pub(super) trait RuleKind: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Returns `true` if it covers every request of its kind to the server.
+    /// Returns `true` if the rule covers every request of its kind to the server.
     fn covers_server(&self, _server: &str) -> bool {
         false
     }

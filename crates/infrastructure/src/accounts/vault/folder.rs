@@ -61,7 +61,7 @@ pub(super) struct VaultFolder {
 }
 
 impl VaultFolder {
-    /// Opens the folder; `None` if it does not exist. Blocks, as do all functions here.
+    /// Opens the folder; `None` if it does not exist. Blocks, as do all functions of this type.
     pub(super) fn open(path: &Path) -> Result<Option<Self>, VaultFolderError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let handle = match openat(CWD, path, flags, Mode::empty()) {
@@ -116,7 +116,7 @@ impl VaultFolder {
         }
     }
 
-    /// Returns the names of all files in the folder.
+    /// Returns the names of all entries of the folder, except those that are not in UTF-8.
     pub(super) fn names(&self) -> Result<Vec<String>, VaultFolderError> {
         let failed = |errno| self.failed(Path::new(""), errno);
         let mut names = Vec::new();

@@ -34,8 +34,8 @@ pub(super) enum SealError {
     Random,
 }
 
-/// Content of a file. The key is in plain text, so that records can be listed; it is authenticated along with the
-/// tokens.
+/// Content of a record's file. Principal, issuer and resource are in plain text, so that records can be listed; they
+/// are authenticated along with the tokens.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SealedRecord {
@@ -114,7 +114,7 @@ pub(super) fn seal(tokens: &Tokens, key: &TokenLookupKey, sealing: &SealingKey) 
     serde_json::to_vec(&record).map_err(|_| SealError::Damaged)
 }
 
-/// Decrypts a record as that of `key`, regardless of the key that it contains.
+/// Decrypts a record as that of `key`, regardless of the principal, issuer and resource in the record.
 pub(super) fn open(record: &[u8], key: &TokenLookupKey, sealing: &SealingKey) -> Result<Tokens, SealError> {
     let record = parsed(record)?;
     if record.key_id != sealing.id {

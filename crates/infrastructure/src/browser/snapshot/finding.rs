@@ -13,12 +13,13 @@ pub(crate) struct SnapshotMatches {
     pub(crate) text: String,
     /// Number of matching lines.
     pub(crate) hits: usize,
-    /// Number of all these lines that were omitted.
+    /// Number of matching lines, ancestors and descendants that are not in `text`.
     pub(crate) left_out: usize,
 }
 
 impl Snapshot {
-    /// Searches lines that contain all of these words in their role, name, state or value. Case is ignored.
+    /// Searches lines that contain all of these words in their role, name, state or value. Case is ignored. The text of
+    /// the result has at most `characters` bytes.
     pub(crate) fn find(&self, words: &str, characters: usize) -> SnapshotMatches {
         let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
         let holds = |line: &SnapshotLine| {
@@ -55,7 +56,8 @@ impl Snapshot {
         }
     }
 
-    /// Returns the usable lines with the role and name of this one; if there are none, those with its name.
+    /// Returns the lines with a reference that have the role and name of this one; if there are none, those with its
+    /// name. At most [`MAX_ALIKE`].
     pub(crate) fn find_similar(&self, gone: &SnapshotLine) -> Vec<&SnapshotLine> {
         let usable = || self.lines.iter().filter(|line| line.reference.is_some() && line.name() == gone.name());
         let same: Vec<&SnapshotLine> = usable().filter(|line| line.role() == gone.role()).take(MAX_ALIKE).collect();

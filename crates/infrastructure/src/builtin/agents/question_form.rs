@@ -149,7 +149,7 @@ pub fn reply(questions: &[Question], result: &Value) -> QuestionFormReply {
     }
 }
 
-/// Returns the choices, followed by the free answer.
+/// Returns the choices of a question, followed by the free answer, separated by commas; `None` if there are none.
 fn parse_answer(content: &Map<String, Value>, index: usize) -> Option<String> {
     let chosen = match content.get(&name(index)) {
         Some(Value::Array(chosen)) => chosen.iter().filter_map(Value::as_str).take(64).collect(),

@@ -32,7 +32,7 @@ pub trait BrowserTool: Send + Sync + 'static {
     /// Type of the arguments.
     type Input: DeserializeOwned + JsonSchema + Send + Sync;
 
-    /// Returns what a call touches.
+    /// Returns what a call touches, by default the open page alone.
     fn touches<'a>(&self, input: &'a Self::Input) -> BrowserAccesses<'a> {
         let _ = input;
         BrowserAccesses::default()
@@ -44,7 +44,7 @@ pub trait BrowserTool: Send + Sync + 'static {
         None
     }
 
-    /// Returns the schema of the result, if it differs from that of pages.
+    /// Returns the schema of the structured result, by default that of pages; `None` if the tool declares none.
     fn output_schema(&self) -> Option<Value> {
         Some(foreign_output_schema::<BrowserPageReport>())
     }

@@ -16,8 +16,8 @@ use toolstead_domain::ToolFailure;
 const IN_MEMORY: usize = 1 << 20;
 /// Maximum number of bytes retained of the beginning and of the end of each stream.
 const ENDS: usize = 32 << 10;
-/// Maximum number of recorded turns of the two streams: 1 MiB of them. Before the oldest turn the stream of a byte is
-/// unknown.
+/// Maximum number of recorded turns, each of successive bytes of one stream: 1 MiB of them. Before the oldest turn, the
+/// stream of a byte is unknown.
 const TURNS: usize = (1 << 20) / size_of::<(OutputStream, u64)>();
 
 /// One of the two streams of a command.
@@ -141,8 +141,8 @@ impl Capture {
         }
     }
 
-    /// Returns the turns of the streams in bytes that were [read](Self::read) at a position. Bytes of an unknown stream
-    /// count as standard output.
+    /// Returns the stream of each range of bytes that were [read](Self::read) at a position, in their order. Bytes of
+    /// an unknown stream count as standard output.
     pub(crate) fn turns_in(&self, place: u64, bytes: usize) -> Vec<(OutputStream, Range<usize>)> {
         let printed = self.lock();
         let offset = |at: u64| usize::try_from(at.saturating_sub(place)).unwrap_or(usize::MAX).min(bytes);
@@ -207,7 +207,8 @@ impl Capture {
         self.lock().stream_known_from
     }
 
-    /// Returns the parts of one stream in bytes that were [read](Self::read) at a position.
+    /// Returns the parts of one stream in bytes that were [read](Self::read) at a position, joined. Bytes of an unknown
+    /// stream are left out.
     pub(crate) fn of_stream(&self, stream: OutputStream, place: u64, bytes: &[u8]) -> Vec<u8> {
         let printed = self.lock();
         let first = printed.turns.partition_point(|(_, until)| *until <= place);
@@ -277,7 +278,7 @@ impl HeadAndTail {
         (format!("{head}{notice}{tail}"), true)
     }
 
-    /// Returns the whole stream, if it is short.
+    /// Returns the whole stream; `None` if it is longer than [`ENDS`].
     pub(crate) fn complete_bytes(&self) -> Option<&[u8]> {
         (self.total == self.head.len() as u64).then_some(&self.head[..])
     }

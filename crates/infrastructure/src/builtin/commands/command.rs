@@ -55,11 +55,11 @@ const SILENCE: Duration = Duration::from_millis(200);
 pub(crate) enum ExcessPolicy {
     /// The command is ended.
     Ends,
-    /// The oldest output goes.
+    /// The oldest output is discarded.
     DropsOldest,
 }
 
-/// A running or ended command. Dropping it ends the command at once.
+/// A running or ended command. Dropping it ends the command at once, if this process runs it.
 #[derive(Debug)]
 pub(crate) struct CommandHandle {
     pub(crate) capture: Arc<Capture>,
@@ -89,7 +89,7 @@ pub(crate) struct CommandEnd {
     /// Changes by which the user can allow what was refused, one sentence each.
     #[serde(default)]
     pub(crate) suggestions: Vec<String>,
-    /// `true` if a change could not be undone.
+    /// `true` if a change of a protected name could not be undone.
     pub(crate) is_tainted: bool,
 }
 
@@ -174,7 +174,8 @@ impl CommandHandle {
         Self { capture, process, started: since, end, orders, input: Mutex::new(writer) }
     }
 
-    /// Creates a command that another process owns. Dropping it does not affect the command.
+    /// Creates a handle of a command or of other work that another owner runs, and the ends of its channels for that
+    /// owner.
     pub(crate) fn remote(
         capture: Arc<Capture>,
         process: u32,
@@ -263,8 +264,8 @@ impl CommandHandle {
         Ok(())
     }
 
-    /// Returns the first matching line from a position on, as plain text; `None` if the command ends without one.
-    /// Dropping the future cancels the search.
+    /// Waits for a line of the output that matches, and returns it as plain text; `None` if the command ends without
+    /// one. An incomplete line counts after a short silence. Dropping the future cancels the search.
     ///
     /// # Errors
     /// When the output cannot be read.
@@ -525,7 +526,7 @@ impl Supervisor {
     }
 }
 
-/// Reads both pipes until they are closed.
+/// Reads both pipes until they are closed, or until the capture is full if that ends the command.
 async fn drain(capture: &Arc<Capture>, excess: ExcessPolicy, stdout: &mut Pipe, stderr: &mut Pipe) {
     while (stdout.is_open() || stderr.is_open()) && !(excess == ExcessPolicy::Ends && capture.is_full()) {
         tokio::select! {

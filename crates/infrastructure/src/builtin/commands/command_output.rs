@@ -25,7 +25,7 @@ const CHUNK: usize = 256 << 10;
 /// Selection of an output.
 #[derive(Debug, Default)]
 pub(crate) struct OutputSelection {
-    /// First byte.
+    /// Position of the first byte in the output of both streams.
     pub(crate) from: u64,
     /// Only this stream.
     pub(crate) stream: Option<OutputStream>,
@@ -46,7 +46,7 @@ pub(crate) struct RenderedOutput {
     pub(crate) is_cut: bool,
     /// Number of bytes before the selection that are no longer retained.
     pub(crate) dropped: u64,
-    /// Position after the last byte.
+    /// Position in the output after the last byte of the selection.
     pub(crate) end: u64,
     meta: Vec<Value>,
 }
@@ -64,7 +64,7 @@ enum Content {
 }
 
 impl RenderedOutput {
-    /// Lists the stored outputs in the result.
+    /// Lists the stored outputs, if there are any, in the result's `_meta`.
     pub(crate) fn noted_in(&self, result: &mut ToolResult) {
         if !self.meta.is_empty() {
             result.insert_meta(OUTPUTS, json!(self.meta));

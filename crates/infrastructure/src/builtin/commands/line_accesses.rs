@@ -132,8 +132,8 @@ pub(crate) async fn accesses_in(
     .await
 }
 
-/// Returns both forms of a path that the shell opens. The workspace resolves `..` in the text and the system does not,
-/// so no link may precede `..`.
+/// Returns both forms of a path that the shell opens; `None` if it cannot be resolved. The workspace resolves `..` in
+/// the text and the system does not, so no link may precede `..`.
 fn judged_path(workspace: &Workspace, path: &Path) -> Option<AccessPath> {
     let mut walked = PathBuf::new();
     for part in path.components() {

@@ -92,8 +92,8 @@ impl OfferedTools<'_> {
     }
 
     /// Polls `work` to its end, and meanwhile makes the calls that the program sends to the socket
-    /// ([`Started::tools`](super::programs::Started)). Once `work` ends, the socket is closed and open calls are
-    /// cancelled.
+    /// ([`StartedProgram::tools`](super::programs::StartedProgram::tools)). Once `work` ends, the socket is closed and
+    /// open calls are cancelled.
     pub(crate) async fn during<T>(
         &self,
         socket: UnixListener,

@@ -41,7 +41,7 @@ pub(crate) fn running<'a>(program: &'a str, args: impl IntoIterator<Item = &'a s
     shell_analysis::analyse(&line, Path::new("/")).commands.into_iter().map(Access::RunCommand).collect()
 }
 
-/// Runs a program to its end.
+/// Runs a program until it ends or the call reaches its deadline. The returned output has no text yet: see [`answer`].
 ///
 /// # Errors
 /// If it cannot be started, or reaches its timeout.

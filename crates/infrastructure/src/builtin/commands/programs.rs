@@ -115,7 +115,7 @@ impl Default for CommandSettings {
 }
 
 impl ProgramLauncher {
-    /// Creates programs with these settings. Starts nothing yet.
+    /// Creates a launcher with these settings. Starts nothing yet.
     pub fn new(settings: CommandSettings) -> Self {
         Self { settings, launcher: OnceLock::new() }
     }
@@ -163,7 +163,8 @@ impl ProgramLauncher {
         Ok(StartedProgram { child, proxy, is_terminal, widening_note: closed_wider, tools })
     }
 
-    /// Starts a program with the paths closed that rules close at this moment, and returns what is closed in addition.
+    /// Starts a program with the paths closed that rules close at this moment. Also returns the note on paths that are
+    /// closed in addition, if there are any.
     async fn launch(
         &self,
         spec: &LaunchSpec,

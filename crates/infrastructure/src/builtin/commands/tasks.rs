@@ -204,7 +204,7 @@ impl Tasks {
         }
     }
 
-    /// Finds the tasks that other processes own for this session's principal and workspace.
+    /// Adds the tasks that other processes own for this session's principal and workspace, if tasks can be detached.
     ///
     /// # Errors
     /// `io` when the search fails.
@@ -226,7 +226,8 @@ impl Tasks {
         self.lock().check_room(owner)
     }
 
-    /// Adds a task.
+    /// Adds a task, and forgets the oldest ended ones if there are too many. Where tasks can be detached, records it as
+    /// well.
     ///
     /// # Errors
     /// As [`check_room`](Self::check_room); the command is ended then.
@@ -320,7 +321,8 @@ impl Tasks {
         });
     }
 
-    /// Ends all tasks, and accepts no new ones. Returns once they are gone, within a second.
+    /// Ends all tasks that this process owns, disconnects from the others, and accepts no new ones. Returns once the
+    /// ended tasks are recorded, after a few seconds at most.
     pub(crate) async fn close(&self) {
         let (far, tasks): (Vec<Arc<Task>>, Vec<_>) = {
             let mut known = self.lock();
@@ -374,7 +376,8 @@ impl TaskTable {
         self.forget(surplus(self), is_old);
     }
 
-    /// Forgets at most `surplus` ended tasks that match, those whose end was reported first, then by age.
+    /// Forgets at most `surplus` ended tasks that match: at first those whose end was reported, and of these the oldest
+    /// first.
     fn forget(&mut self, surplus: usize, which: impl Fn(&Task) -> bool) {
         if surplus == 0 {
             return;

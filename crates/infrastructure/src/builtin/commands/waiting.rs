@@ -32,7 +32,8 @@ pub(crate) fn pattern(text: &str) -> Result<Regex, ToolFailure> {
     })
 }
 
-/// Waits for the end, which follows soon once the caller has cancelled.
+/// Waits for the end of a command, and sends its output as progress. Once the caller has cancelled, stops the command,
+/// and kills it if it does not end soon.
 pub(crate) async fn wait_for_end(command: &CommandHandle, caller: &dyn Caller) -> CommandEnd {
     let end = wait_with_progress(command, command.ended(), caller);
     tokio::pin!(end);
@@ -47,8 +48,8 @@ pub(crate) async fn wait_for_end(command: &CommandHandle, caller: &dyn Caller) -
     end.await
 }
 
-/// Waits for the end of a command that shares the deadline of its call. Time in which the call waits for answers does
-/// not count.
+/// Waits for the end of a command that shares the deadline of its call, and times it out at the deadline. Time in which
+/// the call waits for answers does not count.
 pub(crate) async fn wait_until_deadline(command: &CommandHandle, caller: &dyn Caller, deadline: Instant) -> CommandEnd {
     let before = caller.waited();
     let at = || later_by(deadline, caller.waited().saturating_sub(before));

@@ -92,8 +92,8 @@ impl FileResources {
         Ok(vec![Access::ReadPath(self.world.access(&folder).await?)])
     }
 
-    /// Returns the entries of the folder that begin with the rest of the partial path, and their number. A missing
-    /// folder has none.
+    /// Returns the entries of the folder that begin with the rest of the partial path, and their number; outside of the
+    /// roots, the roots that begin with the partial path. A missing folder has none.
     pub(super) async fn values(
         &self,
         completion: &CompletionRequest,

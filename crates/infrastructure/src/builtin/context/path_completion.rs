@@ -50,7 +50,8 @@ impl PartialPath {
         format!("{}{}", if self.is_absolute { "/" } else { "" }, file_uri::encoded(path))
     }
 
-    /// Returns the roots that begin with the partial path.
+    /// Returns the roots that begin with the partial path, sorted and with a slash at the end, and the number of all of
+    /// them.
     pub(super) fn roots<'a>(&self, roots: impl Iterator<Item = &'a str>) -> (Vec<String>, usize) {
         let begun = format!("{}{}", self.folder, self.name);
         let roots = roots.map(|root| format!("{}/", root.trim_matches('/')));

@@ -6,7 +6,7 @@ use toolstead_domain::{AdaptedResult, AdapterInput};
 /// Maximum number of characters of a line or pattern that a result repeats.
 const MAX_REPEATED_CHARACTERS: usize = 200;
 
-/// Returns the beginning of a text of the caller, which may be as long as a message.
+/// Returns a text of the caller, cut to [`MAX_REPEATED_CHARACTERS`] characters and `…` if it is longer.
 pub(super) fn shorten(text: &str) -> String {
     match text.char_indices().nth(MAX_REPEATED_CHARACTERS) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -14,7 +14,7 @@ pub(super) fn shorten(text: &str) -> String {
     }
 }
 
-/// Adds members to a result, unless they are longer than a text may be.
+/// Sets `members` as the structured content of a result, unless their JSON is longer than an answer may be.
 pub(super) fn with_members(answered: &AdapterInput<'_>, said: AdaptedResult, members: Value) -> AdaptedResult {
     match members.to_string().chars().count() <= answered.characters {
         true => said.with_structured(members),

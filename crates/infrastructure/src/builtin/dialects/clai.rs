@@ -61,7 +61,8 @@ pub(super) static ADAPTERS: &[DialectAdapter] = &[
     DialectAdapter::new("write_file", &DEFINITIONS).with_answer(|answered| shown(answered, "write_file", written)),
 ];
 
-/// Returns the result of a tool: its text in clai's format, or Toolstead's own text. An empty text is marked as such.
+/// Returns the text that `text` formats, or Toolstead's own text if it returns `None`; `<EMPTY-RESPONSE>` instead of an
+/// empty text. A failure becomes an error of the tool `name`.
 fn shown(
     answered: &AdapterInput<'_>,
     name: &str,
@@ -78,7 +79,7 @@ fn failed(name: &str, error: &str) -> AdaptedResult {
     AdaptedResult::error(format!("ERROR: failed to run tool: {name}, error: {error}"))
 }
 
-/// Returns `true` if the result is complete.
+/// Returns `true` if the result states that it is not truncated.
 fn is_complete(answered: &AdapterInput<'_>) -> bool {
     answered.member("truncated") == Some(&Value::Bool(false))
 }
@@ -98,7 +99,8 @@ fn read(answered: &AdapterInput<'_>) -> Option<String> {
     (is_text && !is_changed && is_complete(answered)).then(content).flatten()
 }
 
-/// Omits the remark that the file continues, because the caller requested only a part.
+/// Returns the requested lines of a file with their numbers, without the remark that the file continues. `None` if the
+/// result ends before the last requested line.
 fn rows(answered: &AdapterInput<'_>) -> Option<String> {
     let last = answered.member("end_line").and_then(Value::as_i64);
     let wanted = answered.arguments.get("end_line").and_then(Value::as_i64);
@@ -107,7 +109,7 @@ fn rows(answered: &AdapterInput<'_>) -> Option<String> {
     (is_complete(answered) || last == wanted).then(|| numbered.collect::<Vec<_>>().join("\n"))
 }
 
-/// Returns the kind of a file in the format of the program `file`.
+/// Returns the kind of a file in the format of the program `file`; `None` if the caller requested its media type.
 fn kind(answered: &AdapterInput<'_>) -> Option<String> {
     if is_set(answered, "mime_type") {
         return None;
@@ -136,7 +138,8 @@ fn names(answered: &AdapterInput<'_>) -> Option<String> {
     Some(with_remarks(names.join("\n"), answered))
 }
 
-/// Returns paths that begin with the folder as the caller wrote it. The folder itself is included.
+/// Returns the found paths, each beginning with the folder as the caller wrote it. Without filters the folder itself is
+/// the first. `None` if the result is not complete.
 fn found(answered: &AdapterInput<'_>) -> Option<String> {
     if !is_complete(answered) {
         return None;

@@ -33,7 +33,8 @@ pub(super) static ADAPTERS: &[DialectAdapter] = &[
     DialectAdapter::new("Write", &DEFINITIONS).with_answer(files::written),
 ];
 
-/// Returns the failure of a tool for files: first the sentence that models expect, then Toolstead's own text.
+/// Returns the failure of a tool for files: first the sentence that models expect, then Toolstead's own text. `None`
+/// for a success, and for a failure without such a sentence.
 fn not_done(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     let known = match answered.error_kind()? {
         ErrorKind::NotRead => "File has not been read yet. Read it first before writing to it.".to_owned(),

@@ -5,7 +5,7 @@ use toolstead_domain::{AdapterInput, ToolResult, tool_result::NO_OUTPUT};
 
 /// Maximum time in milliseconds by which a command may exceed its timeout until it has ended.
 const TIME_TO_END: f64 = 5_000.0;
-/// Differences below this number of milliseconds do not count.
+/// Maximum time in milliseconds by which a command may end before its timeout and still counts as having reached it.
 const MOMENT: f64 = 100.0;
 
 /// Output and result of a command.
@@ -36,7 +36,7 @@ fn text(answered: &AdapterInput<'_>) -> String {
     with_remark(text, command_remark(answered))
 }
 
-/// Appends a remark on the command to a text.
+/// Appends the remark, if there is one, to a text, as a line in brackets.
 pub(super) fn with_remark(mut text: String, remark: Option<String>) -> String {
     if let Some(remark) = remark {
         let line_break = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
@@ -45,8 +45,8 @@ pub(super) fn with_remark(mut text: String, remark: Option<String>) -> String {
     text
 }
 
-/// Returns the remarks on a command except for its exit status, if the exit code or the timeout expresses that: what
-/// was refused, what was undone, and why it was ended.
+/// Returns the remarks on a command: what was refused or undone, and why the command was ended. Omits a sentence that
+/// only states the exit code or the timeout. `None` if nothing remains.
 pub(super) fn command_remark(answered: &AdapterInput<'_>) -> Option<String> {
     let undone = || {
         let lines = answered.member("undone_or_refused").and_then(Value::as_array)?;
@@ -89,8 +89,8 @@ fn behind_end(text: &str) -> &str {
     }
 }
 
-/// Returns the timeout in milliseconds of a command that reached it: the requested one, unless the command ran for a
-/// different time.
+/// Returns the timeout in milliseconds that ended a command: `wanted`, or the rounded duration of the command if it
+/// differs clearly from `wanted`.
 pub(super) fn time_had(answered: &AdapterInput<'_>, wanted: f64) -> f64 {
     match answered.member("duration_ms").and_then(Value::as_f64) {
         Some(ran) if ran + MOMENT < wanted || ran > wanted + TIME_TO_END => match ran < 1_000.0 {
@@ -101,7 +101,8 @@ pub(super) fn time_had(answered: &AdapterInput<'_>, wanted: f64) -> f64 {
     }
 }
 
-/// Returns the first block of a tool that runs commands: the output. The exit status follows in another block.
+/// Returns the output of a command: the text of the result's first block. It is empty if the command printed nothing,
+/// or the call failed.
 fn first_block(answered: &AdapterInput<'_>) -> String {
     let blocks = answered.outcome.map_or(&[][..], ToolResult::content);
     let text = blocks.first().and_then(|block| block.get("text")?.as_str()).unwrap_or_default();

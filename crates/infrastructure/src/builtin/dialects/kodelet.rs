@@ -81,7 +81,8 @@ fn format_result(answered: &AdapterInput<'_>, error: Option<String>, result: Opt
     }
 }
 
-/// Returns the tool's own text.
+/// Returns Toolstead's own text in kodelet's format. `None` for a success that is returned unchanged: without tags, or
+/// with images.
 fn plain(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     if answered.error_kind().is_some() {
         return Some(format_result(answered, Some(answered.text().into_owned()), answered.partial_text()));
@@ -148,7 +149,7 @@ fn batch(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     Some(AdaptedResult { is_error: answered.error_kind().is_some(), ..AdaptedResult::text(text.trim_end()) })
 }
 
-/// Returns a page as it is; a saved text with numbered lines.
+/// Returns a fetched page unchanged, a text saved as a file with numbered lines, or the failure of the call.
 fn fetched(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     let Some(content) = content(answered) else {
         // An error may contain text of a server.
@@ -171,7 +172,7 @@ fn fetched(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     Some(format_result(answered, None, Some(text)).with_extra_block(remark(answered)))
 }
 
-/// Escapes the tags in a text, so that it cannot close its own tag or open another.
+/// Escapes the tags `<result>` and `<error>` in a text, so that it cannot close the tag around it or open another.
 fn untagged(text: &str) -> String {
     ["</result", "<result", "</error", "<error"]
         .into_iter()

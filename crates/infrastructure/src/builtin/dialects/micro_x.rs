@@ -47,7 +47,7 @@ pub(super) static ADAPTERS: &[DialectAdapter] = &[
     }),
 ];
 
-/// Returns a failure after the words with which the tool begins an error.
+/// Returns the failure of the call as `words`, a colon and Toolstead's own text; `None` if the call succeeded.
 fn failed(answered: &AdapterInput<'_>, words: &str) -> Option<AdaptedResult> {
     answered.error_kind().map(|_| AdaptedResult::error(format!("{words}: {}", answered.text())))
 }
@@ -118,12 +118,13 @@ fn job_read(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     Some(AdaptedResult::text(format!("{head}\n--- Job Description ---\n\n{description}")))
 }
 
-/// Returns the HTTP status of the page because of which the call failed.
+/// Returns the HTTP status of the page if the call failed because of it; otherwise `None`.
 fn status(answered: &AdapterInput<'_>) -> Option<u64> {
     answered.outcome.err()?.data.get("status")?.as_u64()
 }
 
-/// Returns a failure: by the status of the page, with suggestions beside it, or for another reason.
+/// Returns the failure of the call: `by_status` with the HTTP status of the page, and Toolstead's own text beside it;
+/// `otherwise` before that text if there is no status.
 fn refused(answered: &AdapterInput<'_>, by_status: &str, otherwise: &str) -> Option<AdaptedResult> {
     match status(answered) {
         Some(status) => {
@@ -332,7 +333,7 @@ fn fetched(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     Some(AdaptedResult::text(said).with_extra_block(remark(answered)))
 }
 
-/// Returns the report after its label, as JSON. Amounts in dollars are rounded only here, each and their sum.
+/// Returns the report after its label, as JSON text. Each amount in dollars and their sum are rounded to cents.
 fn reported_usage(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     const ACTIONS: [(&str, &str); 3] =
         [("usage", "Token Usage Report"), ("cost", "Cost Report"), ("claude_code", "Claude Code Usage Report")];

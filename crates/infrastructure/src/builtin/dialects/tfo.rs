@@ -41,7 +41,8 @@ pub(super) static ADAPTERS: &[DialectAdapter] = &[
         .with_answer(written),
 ];
 
-/// Returns a failure with the text that every tool of that system uses for it.
+/// Returns the failure in TelemetryFlow's words: for the first missing one of the `required` parameters, or for a
+/// timeout. `None` if the call succeeded or failed for another reason.
 fn failed(answered: &AdapterInput<'_>, required: &[&str]) -> Option<AdaptedResult> {
     let kind = answered.error_kind()?;
     let late = || (kind == ErrorKind::Timeout).then(|| AdaptedResult::error("Tool execution timed out"));
@@ -84,7 +85,7 @@ fn seconds(answered: &AdapterInput<'_>) -> f64 {
     time_had(answered, given.unwrap_or(30.0) * 1000.0) / 1000.0
 }
 
-/// Returns the remarks for which the format has no member.
+/// Returns the remarks on a command for which TelemetryFlow's JSON has no member, for example that the output is cut.
 fn about_command(answered: &AdapterInput<'_>) -> Option<String> {
     let mut lines: Vec<String> = command_remark(answered).into_iter().collect();
     if answered.member("truncated") == Some(&Value::Bool(true)) {
@@ -130,7 +131,8 @@ fn list(answered: &AdapterInput<'_>, items: Vec<Value>) -> AdaptedResult {
     AdaptedResult::text(pretty(&items.into())).with_extra_block(remarks(&answered.text()))
 }
 
-/// Returns the text of the file.
+/// Returns the text of a file that was read to its end, with Toolstead's notes in a block of their own, or the failure
+/// of the call. `None` for other files and for parts, for Toolstead's own text.
 fn file(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     if answered.error_kind().is_some() {
         return failed(answered, &["path"]);

@@ -3,8 +3,8 @@
 use serde_json::Value;
 use toolstead_domain::AdapterInput;
 
-/// Returns the text of a page without Toolstead's text around it; `None` for an image, a redirect, or a page without
-/// content.
+/// Returns the text of a page without Toolstead's text around it; `None` for a failure, an image, a redirect, or a page
+/// without content.
 pub(super) fn content<'a>(answered: &AdapterInput<'a>) -> Option<&'a str> {
     let is_text = answered.error_kind().is_none() && answered.is_text_alone();
     let content = answered.member("content").and_then(Value::as_str).filter(|content| !content.is_empty());

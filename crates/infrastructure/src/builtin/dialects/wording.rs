@@ -30,7 +30,7 @@ pub(super) fn is_dry_run(answered: &AdapterInput<'_>) -> bool {
     answered.member("dry_run") == Some(&Value::Bool(true))
 }
 
-/// Returns the remarks of a tool that changes a file, which follow its first sentence.
+/// Returns the remarks that follow the first sentence of a tool that changes a file; `None` if there are none.
 pub(super) fn notes(answered: &AdapterInput<'_>) -> Option<String> {
     let (text, path) = (answered.text(), answered.member("path")?.as_str()?);
     let (_, behind) = text.lines().next()?.split_once(&format!("`{path}`"))?;
@@ -38,7 +38,8 @@ pub(super) fn notes(answered: &AdapterInput<'_>) -> Option<String> {
     Some(notes.to_owned()).filter(|notes| !notes.is_empty())
 }
 
-/// Returns an error about the first missing parameter, if the call failed because of its arguments.
+/// Returns the error that the first missing or empty one of `parameters` is required; `None` if there is none, or if
+/// the call did not fail with `invalid_input`.
 pub(super) fn missing(answered: &AdapterInput<'_>, parameters: &[&str]) -> Option<AdaptedResult> {
     if answered.error_kind() != Some(ErrorKind::InvalidInput) {
         return None;

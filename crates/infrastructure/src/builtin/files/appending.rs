@@ -12,13 +12,14 @@ use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 /// A file with appended text.
 pub(crate) struct AppendedFile {
     pub(crate) content: Vec<u8>,
-    /// Number of bytes before; `None`: there was no file.
+    /// Size of the file in bytes before the text was appended; `None` if there was no file.
     pub(crate) before: Option<usize>,
-    /// Notes on unexpected properties.
+    /// Notes on line endings: the old last line had none, or the new text has others than the file.
     pub(crate) notes: Vec<String>,
 }
 
-/// Appends text to the file of a set of one, in the file's encoding.
+/// Returns the content of the only file of `set` with `added` appended in the file's encoding. It writes nothing. The
+/// old content may have at most `limit` bytes.
 ///
 /// # Errors
 /// `unsupported_type` when the file is not text, `invalid_input` for characters that its encoding lacks.

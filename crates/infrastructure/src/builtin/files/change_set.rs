@@ -25,7 +25,7 @@ use toolstead_domain::{
     AccessPath, ContentDigest, FileChange, FileState, StoredBlob, ToolFailure, error_kind::ErrorKind,
 };
 
-/// Maximum number of files in a set.
+/// Maximum number of files in a [`ChangeSet`].
 pub(crate) const MAX_FILES: usize = 100;
 /// Maximum number of attempts to lock files whose folders are being moved.
 const ATTEMPTS: usize = 8;
@@ -38,11 +38,11 @@ pub(crate) struct ChangeSet<'a> {
     files: &'a GrantedWorkspace,
     names: Vec<NamedPath>,
     locked: Vec<LockedFile<'a>>,
-    /// Last field, so that it is dropped after all locks are released.
+    /// Permit to hold the files open. It is the last field, so that it is dropped after all locks are released.
     seats: OpenFilePermit,
 }
 
-/// One path as the caller wrote it.
+/// One path that the caller named, with the index (`place`) of its file among the locked files.
 #[derive(Debug)]
 struct NamedPath {
     shown: String,
@@ -50,7 +50,7 @@ struct NamedPath {
     place: usize,
 }
 
-/// One file, whatever the number of its names.
+/// One locked file with its planned change. Several paths may name it.
 #[derive(Debug)]
 struct LockedFile<'a> {
     target: WriteTarget<'a>,
@@ -68,7 +68,7 @@ enum FileOperation {
 }
 
 impl FileOperation {
-    /// Returns the permission bits that it sets.
+    /// Returns the permission bits that the operation sets; `None` if it leaves them as they are.
     fn mode(&self) -> Option<u32> {
         match self {
             Self::Put(_, options) => options.mode,
@@ -77,7 +77,7 @@ impl FileOperation {
     }
 }
 
-/// One file after its change, or as it would be.
+/// One file after its change; in a dry run, as it would be after it.
 #[derive(Debug)]
 pub(crate) struct ChangedFile {
     /// Path as it is shown to users.
@@ -90,7 +90,7 @@ pub(crate) struct ChangedFile {
     pub(crate) written: Option<WriteResult>,
     /// Old content, if the call may read it.
     pub(crate) old: Option<Vec<u8>>,
-    /// New content.
+    /// New content; `None` if the file was deleted.
     pub(crate) new: Option<Vec<u8>>,
     /// Reason why a power failure may still revert the change; `None` if it is safely on disk.
     pub(crate) unsafe_because: Option<String>,
@@ -113,7 +113,7 @@ impl<'a> ChangeSet<'a> {
             .next("Try again."))
     }
 
-    /// Makes one attempt; `None` if a link led elsewhere by the time its file was locked.
+    /// Tries once to lock the files; `None` if a link led elsewhere by the time its file was locked.
     fn try_take(files: &'a GrantedWorkspace, paths: &[&str]) -> Result<Option<Self>, ToolFailure> {
         let accesses = paths.iter().map(|path| files.workspace().access(path)).collect::<Result<Vec<_>, _>>()?;
         let mut order: BTreeMap<PathBuf, &str> = BTreeMap::new();
@@ -161,7 +161,7 @@ impl<'a> ChangeSet<'a> {
         &self.names[index].shown
     }
 
-    /// Returns both forms of the path.
+    /// Returns the path in both forms: as the caller named it, and as the real path.
     pub(crate) fn path(&self, index: usize) -> &AccessPath {
         &self.names[index].path
     }
@@ -196,7 +196,8 @@ impl<'a> ChangeSet<'a> {
         self.locked[self.names[index].place].target.facts().map(|facts| facts.bytes)
     }
 
-    /// Returns the permission bits as they will be: those that an earlier step of this set planned, else those on disk.
+    /// Returns the permission bits as they will be: those that an earlier step of this set planned, else those on disk;
+    /// `None` if neither exist.
     pub(crate) fn mode(&self, index: usize) -> Option<u32> {
         let place = &self.locked[self.names[index].place];
         let on_disk = || place.target.facts().map(|facts| facts.mode & 0o777);
@@ -248,7 +249,8 @@ impl<'a> ChangeSet<'a> {
         self.delete_with_folders(index, 0);
     }
 
-    /// Plans to delete the file, and at most `folders` folders above it that are empty then.
+    /// Plans to delete the file, and at most `folders` folders above it that are empty then. For a file that only this
+    /// set creates, it removes the plan instead.
     pub(crate) fn delete_with_folders(&mut self, index: usize, folders: usize) {
         let place = &mut self.locked[self.names[index].place];
         let was_new = matches!(place.plan, Some(FileOperation::Put(..))) && !place.target.exists();
@@ -380,8 +382,8 @@ impl<'a> PlannedChange<'a> {
     }
 }
 
-/// Returns the failure for a file that is too large for the journal. Such files are not changed at all, because an
-/// agent's mistaken overwrite must be reversible.
+/// Converts an error of reading the old content into a failure. A file that is too large for the journal is not changed
+/// at all, because an agent's mistaken overwrite must be reversible.
 fn cannot_be_undone(error: PathError) -> ToolFailure {
     match error {
         PathError::TooLarge { .. } => ToolFailure::from(error).next(
@@ -392,7 +394,7 @@ fn cannot_be_undone(error: PathError) -> ToolFailure {
     }
 }
 
-/// Result of a step.
+/// Result of a planned change that was made.
 struct StepWriteResult {
     step: usize,
     after: Option<FileState>,
@@ -400,7 +402,8 @@ struct StepWriteResult {
     unsynced: Option<io::Error>,
 }
 
-/// Makes the changes, and stores the results in the steps.
+/// Makes the planned changes, stores the results in the steps, sends an event for each change, and updates the
+/// session's read-state.
 fn perform(steps: &mut [PlannedChange<'_>], recording: &ChangeRecorder) -> Result<(), ToolFailure> {
     for StepWriteResult { step, after, written, unsynced } in apply_steps(steps, recording)? {
         let step = &mut steps[step];
@@ -414,7 +417,8 @@ fn perform(steps: &mut [PlannedChange<'_>], recording: &ChangeRecorder) -> Resul
     Ok(())
 }
 
-/// Prepares and records all changes, then makes those that change something.
+/// Prepares, records and makes the changes of all steps that change something, and returns their results. After a
+/// failure it reverts those already made.
 fn apply_steps(steps: &[PlannedChange<'_>], recording: &ChangeRecorder) -> Result<Vec<StepWriteResult>, ToolFailure> {
     let steps: Vec<_> = steps.iter().enumerate().filter(|(_, step)| step.is_change()).collect();
     if steps.is_empty() {
@@ -451,7 +455,7 @@ fn apply_steps(steps: &[PlannedChange<'_>], recording: &ChangeRecorder) -> Resul
         .collect())
 }
 
-/// Returns all contents of the steps, each once.
+/// Returns the old and the new contents of the steps for the journal, each content once.
 fn contents<'s>(steps: impl Iterator<Item = &'s PlannedChange<'s>>) -> Vec<StoredBlob> {
     let mut kept: BTreeMap<ContentDigest, &Vec<u8>> = BTreeMap::new();
     for step in steps {

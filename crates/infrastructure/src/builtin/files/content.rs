@@ -115,7 +115,8 @@ impl OpenContent {
         FileFacts::of_open(file).is_ok_and(|facts| ContentId::File(facts.identity) == self.id)
     }
 
-    /// Returns `true` if every later change would also change the identity.
+    /// Returns `true` if the content has not changed since it was opened, and every later change would also change the
+    /// identity.
     pub(crate) fn is_settled(&self) -> bool {
         self.is_unchanged()
             && match self.id {

@@ -23,7 +23,8 @@ const VERSION_CONTROL: &[&str] = &[".git", ".hg", ".svn", ".bzr", ".jj", ".sl"];
 const REPOSITORY: &str = ".git";
 /// Files with ignore patterns, in order of precedence.
 const IGNORE_FILES: [&str; 4] = [".rgignore", ".ignore", ".gitignore", ".git/info/exclude"];
-/// Index of the first of them that belongs to git and ends at the repository.
+/// Index in [`IGNORE_FILES`] of the first file that belongs to git. Its patterns, and those of the files after it, do
+/// not apply in a repository further below.
 const FIRST_OF_GIT: usize = 2;
 /// Maximum number of bytes read of an ignore file, because every pattern costs time in every folder below.
 const MAX_IGNORE_FILE_BYTES: u64 = 64 << 10;
@@ -58,7 +59,8 @@ pub(crate) struct IgnoreRules {
 pub(crate) type ActiveIgnoreRules = Option<Arc<IgnoreRules>>;
 
 impl IgnoreOptions {
-    /// Returns the patterns of the folders above the start of a search, up to its root.
+    /// Returns the ignore patterns of the folders above the start of a search, up to the root of the workspace; `None`
+    /// if there are none, or ignore files are not respected.
     pub(crate) fn above(&self, files: &GrantedWorkspace, start: &FileHandle) -> ActiveIgnoreRules {
         let real = &start.path().real;
         let root = files.root_of(real).filter(|_| self.respect_ignore_files)?;
@@ -71,7 +73,8 @@ impl IgnoreOptions {
         })
     }
 
-    /// Returns the patterns that apply in a folder.
+    /// Adds a folder's own ignore patterns to those of the folders above it; `None` if there are none, or ignore files
+    /// are not respected.
     pub(crate) fn enter(&self, folder: &WalkFolder<'_>, above: &ActiveIgnoreRules) -> ActiveIgnoreRules {
         if !self.respect_ignore_files {
             return None;

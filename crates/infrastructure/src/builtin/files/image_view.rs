@@ -15,7 +15,7 @@ use std::{
 };
 use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 
-/// Maximum size in bytes of a decoded file.
+/// Maximum size in bytes of an image file that is decoded.
 pub(crate) const MAX_FILE_BYTES: u64 = 64 << 20;
 /// Maximum number of decoded pixels. Decoding cannot be interrupted, so this also limits its time.
 const MAX_PIXELS: u64 = 100_000_000;
@@ -49,8 +49,9 @@ pub(crate) struct ImageView {
     /// Encoded image to show.
     pub(crate) bytes: Vec<u8>,
     pub(crate) format: ImageFormat,
-    /// Size of the upright original.
+    /// Width of the upright original, in pixels.
     pub(crate) width: u32,
+    /// Height of the upright original, in pixels.
     pub(crate) height: u32,
     pub(crate) shown_width: u32,
     pub(crate) shown_height: u32,
@@ -62,7 +63,8 @@ pub(crate) struct ImageView {
     pub(crate) is_changed: bool,
 }
 
-/// Makes an image fit. A file that already fits and contains only the picture is unchanged. Blocks for a long time.
+/// Converts an image, or its part `crop`, so that it fits `limits`. A file that already fits and contains only the
+/// picture is unchanged. Blocks for a long time.
 ///
 /// # Errors
 /// `too_large` for too many pixels, `unsupported_type` for a file that cannot be decoded, `invalid_input` for a part
@@ -172,8 +174,8 @@ fn fits(bytes: usize, limits: &FileLimits) -> bool {
     bytes.div_ceil(3) as u64 * 4 <= limits.image_bytes
 }
 
-/// Encodes as PNG if the source is lossless and the result small enough, otherwise as JPEG; reduces the size until it
-/// fits.
+/// Encodes as PNG unless the source is JPEG or the result is too large, otherwise as JPEG; reduces the size until it
+/// fits. `None` if it does not fit after all attempts.
 fn encoded(
     image: &DynamicImage,
     source: ImageFormat,

@@ -23,11 +23,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 
-/// "Unlimited" depth ends here: paths cannot be much deeper.
+/// Depth of a listing without a limit of depth; paths cannot be much deeper.
 const MAX_DEPTH: usize = 2048;
 /// Maximum number of entries, unless the caller specifies another.
 const USUAL_LIMIT: usize = 1000;
-/// Approximate maximum length of a tree, in characters.
+/// Maximum length of a tree in characters if the caller specifies no number of entries.
 const USUAL_CHARS: usize = 10_000;
 /// Maximum length of a tree in characters if the caller specifies the number of entries: that of any result for a
 /// model.

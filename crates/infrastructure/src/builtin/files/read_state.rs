@@ -55,7 +55,7 @@ impl SessionKey {
 }
 
 impl InMemoryReadState {
-    /// The memory is consistent at any time, so a panic while it was locked does no harm.
+    /// Locks the memory. It is consistent at any time, so a panic while it was locked does no harm.
     fn memory(&self) -> MutexGuard<'_, ReadHistory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -100,7 +100,7 @@ impl RevertDirection {
         }
     }
 
-    /// Returns "Undid", or the phrase for a dry run.
+    /// Returns the first words of the result: "Undid" or "Redid", and for a dry run "Would undo" or "Would redo".
     fn done(self, dry_run: bool) -> &'static str {
         match (self, dry_run) {
             (Self::Undo, false) => "Undid",
@@ -127,7 +127,8 @@ pub(crate) fn availability(world: &ToolEnvironment) -> Availability {
     }
 }
 
-/// Returns the accesses of an undo or redo.
+/// Selects the journal entry to revert, stores it for the run of the call, and returns the accesses to the entry's
+/// files.
 pub(crate) async fn accesses(
     direction: RevertDirection,
     input: &Input,
@@ -178,7 +179,8 @@ pub(crate) async fn run(
     }
 }
 
-/// Returns the entry on which the decision was based, and the current journal.
+/// Returns the journal entry that was selected when the call was decided, and the session's current changes. Fails if
+/// the entry has been undone since.
 async fn load_planned_entry(
     call: &ToolCall,
     world: &ToolEnvironment,
@@ -200,7 +202,7 @@ async fn load_planned_entry(
     Ok((found.ok_or_else(|| unknown(&entry.to_string(), &history))?, history))
 }
 
-/// Returns the entry to revert.
+/// Returns the journal entry to revert, and the session's changes before the call.
 async fn select_entry(
     direction: RevertDirection,
     input: &Input,
@@ -312,7 +314,7 @@ fn nothing_to_revert(direction: RevertDirection, history: &ChangeHistory) -> Too
     ToolFailure::new(ErrorKind::NotFound, message).next(next)
 }
 
-/// Returns the last changes of the session, for a call that named none of them.
+/// Returns the last changes of the session as text, for a message about an invalid or unknown id of a call.
 fn list_recent_changes(history: &ChangeHistory) -> String {
     if history.entries.is_empty() {
         return " This session has changed no files.".into();
@@ -423,7 +425,7 @@ fn action(changed: Option<&ChangedFile>) -> RevertOutcome {
     }
 }
 
-/// Returns a content as text, for a diff; an empty text if there is no file.
+/// Returns a content as text, for a diff; an empty text if there is no file, `None` if the content is not text.
 fn text_of(content: Option<&[u8]>) -> Option<String> {
     let Some(content) = content else { return Some(String::new()) };
     match detect(content, true) {
@@ -432,7 +434,8 @@ fn text_of(content: Option<&[u8]>) -> Option<String> {
     }
 }
 
-/// Returns the failure for files that have changed since: their changes, and the calls that made them.
+/// Returns the failure for files that have changed since the call that is to be reverted: their changes, and the calls
+/// that made them.
 async fn stale_files_failure(
     entry: &JournalEntry,
     history: &ChangeHistory,

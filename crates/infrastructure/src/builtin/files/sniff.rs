@@ -129,7 +129,8 @@ fn office(beginning: &[u8], known: Option<infer::Type>, name: &str) -> Option<Do
     DocumentKind::OFFICE.iter().find(|(ending, _)| *ending == extension).map(|(_, kind)| *kind)
 }
 
-/// Recognises a type with the crate `infer`. Its own parsers may panic on hostile bytes.
+/// Recognises a type with the crate `infer`; `None` if it is unknown, or if a parser of the crate panics on hostile
+/// bytes.
 fn infer(beginning: &[u8]) -> Option<infer::Type> {
     panic::catch_unwind(|| infer::get(beginning)).unwrap_or_default()
 }

@@ -42,8 +42,9 @@ pub(crate) fn etag_of(changed: &ChangedFile) -> String {
     changed.after.as_ref().map(|state| etag(&state.digest)).unwrap_or_default()
 }
 
-/// Returns the change for the user. The diff of a dry run is complete, because the approver sees nothing else: it also
-/// shows new files, and mentions content that cannot be shown.
+/// Returns the change of a file as a diff for the user; `None` if it cannot be shown, as for a new, deleted or binary
+/// file. The diff of a dry run is complete, because the approver sees nothing else: it also shows new files, and
+/// mentions content that cannot be shown.
 pub(crate) fn diff_of(changed: &ChangedFile, dry_run: bool) -> Option<String> {
     let compare = if dry_run { whole_diff } else { unified_diff };
     let diff = lines_of(changed, compare);
@@ -57,7 +58,8 @@ pub(crate) fn diff_of(changed: &ChangedFile, dry_run: bool) -> Option<String> {
     whole.or_else(|| Some(format!("b/{name}: {}, {CONTENT_NOT_SHOWN}\n", counted(new.len(), "byte"))))
 }
 
-/// Compares by lines with their real endings, so that a change of the endings is visible.
+/// Compares the old with the new text by `compare`, in lines with their real endings, so that a change of the endings
+/// is visible; `None` if either is missing or is not text.
 fn lines_of(changed: &ChangedFile, compare: fn(&str, &str, &str) -> Option<String>) -> Option<String> {
     let (old, new) = (text_of(changed.old.as_deref()?)?, text_of(changed.new.as_deref()?)?);
     match !old.contains('\n') && old.contains('\r') {
@@ -74,7 +76,7 @@ pub(crate) fn text_of(bytes: &[u8]) -> Option<String> {
     }
 }
 
-/// Returns notes on unexpected properties of a change.
+/// Returns notes on side effects of a change: other hard links, a lost owner or group, and a failed sync to the disk.
 pub(crate) fn notes(changed: &ChangedFile) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(written) = &changed.written {
@@ -109,7 +111,8 @@ pub(crate) fn changed_elsewhere(path: &str) -> String {
     )
 }
 
-/// Explains that text was not found because the file has changed since it was read.
+/// Adds to a failure to find text that the file has changed since it was read, and makes it `stale_file`; returns other
+/// failures unchanged.
 pub(crate) fn stale(failure: ToolFailure, path: &str) -> ToolFailure {
     match failure.kind {
         ErrorKind::NoMatch | ErrorKind::AmbiguousMatch => {

@@ -28,8 +28,9 @@ pub(in crate::builtin) const WRITTEN_BY_OTHERS: &str =
 
 /// Maximum number of characters of a text in one line.
 const LINE: usize = 1_000;
-/// Maximum number of attendees, and of recurrence rules, in a result.
+/// Maximum number of attendees in a result.
 const MAX_ATTENDEES: usize = 500;
+/// Maximum number of recurrence rules in a result.
 const MAX_RULES: usize = 50;
 
 /// An event.
@@ -203,7 +204,7 @@ impl Attendee {
     }
 }
 
-/// Returns a text as one line; `None` if it is empty or missing.
+/// Returns a text as one line of at most [`LINE`] characters; `None` if it is empty or missing.
 fn line(value: Option<&Value>) -> Option<String> {
     Some(one_line(value?.as_str()?, LINE)).filter(|line| !line.is_empty())
 }

@@ -17,7 +17,7 @@ const STRIDE: u64 = 256 << 10;
 const CHECKPOINTS: usize = 16 << 10;
 /// Maximum number of cached indexes, the last used.
 const REMEMBERED: usize = 32;
-/// A divisor of every stride, and a multiple of every unit.
+/// Number of bytes that are read at once: a divisor of every stride, and a multiple of every unit.
 const CHUNK: usize = 64 << 10;
 
 /// A reader with random access.
@@ -41,7 +41,7 @@ pub(crate) struct LineIndex {
 /// Position of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LineLookup {
-    /// Its offset.
+    /// Offset in bytes of its start.
     At(u64),
     /// The text has only this number of lines.
     PastEnd(u64),
@@ -74,7 +74,7 @@ impl LineIndex {
         self.start + (self.feeds.len() as u64 - 1) * self.stride
     }
 
-    /// Counts to the end; `None` if the deadline was reached first.
+    /// Counts the lines up to the end of the text, and returns their number; `None` if the deadline was reached first.
     pub(crate) fn count(&mut self, reader: &mut dyn ReadSeek, stop: &StopCondition) -> io::Result<Option<u64>> {
         self.extend(reader, u64::MAX, stop)?;
         Ok(self.lines)

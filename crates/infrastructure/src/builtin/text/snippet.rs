@@ -23,7 +23,8 @@ pub(crate) fn push_cut(text: &mut String, line: &str, max_chars: usize) {
     }
 }
 
-/// Returns the lines of a range (from 0) of a text with line feeds, with `radius` lines before and after.
+/// Returns the lines of a range (from 0) with their numbers (from 1), and `radius` lines before and after it. Of more
+/// than 40 lines the others are only counted.
 pub(crate) fn surroundings(lines: &[&str], range: Range<usize>, radius: usize) -> String {
     const MAX_LINES: usize = 40;
     const MAX_CHARS: usize = 500;

@@ -83,7 +83,8 @@ impl<'a> TextEdit<'a> {
     /// Creates an edit of a whole file.
     ///
     /// # Errors
-    /// `invalid_input` when options exclude each other.
+    /// `invalid_input` when options exclude each other, both texts are the same, or the new text has a placeholder for
+    /// omitted lines.
     pub(crate) fn of(old: &'a str, new: &'a str, options: EditOptions) -> Result<Self, ToolFailure> {
         let wrong = |message: &str| Err(ToolFailure::new(ErrorKind::InvalidInput, message));
         let how_many = match (options.replace_all, options.count, options.expected_count) {
@@ -175,7 +176,7 @@ impl<'a> TextEdit<'a> {
         self.mode == PatternSyntax::Literal && self.old.replace("\r\n", "").contains('\r')
     }
 
-    /// Returns the help if the text in the file has other line endings than the old text.
+    /// Returns [`ToleratedDifference::LineEndings`] if the text in the file has other line endings than the old text.
     fn line_ending_tolerance(
         &self,
         view: &LineFeedView<'_>,
@@ -207,7 +208,8 @@ impl EditedFile {
         Self { bytes: text.into(), lines: vec![(0, after.lines().count())], after, tolerance: None }
     }
 
-    /// Returns the replaced places as they are now.
+    /// Returns the first replaced places as they are now, with numbered lines around them, and a count of the other
+    /// places.
     pub(crate) fn render_changes(&self) -> String {
         let lines: Vec<&str> = self.after.lines().collect();
         // Places with overlapping surroundings are one range, so that no line is shown twice.

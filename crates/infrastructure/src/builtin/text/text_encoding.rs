@@ -256,7 +256,7 @@ impl TextEncoding {
         Ok([mark, body].concat())
     }
 
-    /// Encodes a text.
+    /// Encodes a text, without a byte order mark.
     ///
     /// # Errors
     /// The first character that the encoding lacks.

@@ -32,11 +32,11 @@ pub(crate) struct LineRangeContent {
     pub(crate) first: i64,
     /// Number of lines.
     pub(crate) lines: u64,
-    /// Number of lines before the requested one.
+    /// Number of lines in `bytes` before the requested one.
     pub(crate) before: u64,
     /// Number of lines of the whole text; `None` if they were not counted.
     pub(crate) total_lines: Option<u64>,
-    /// `true` if the last line is longer than its part here.
+    /// `true` if `bytes` contains only the beginning of the last line.
     pub(crate) is_last_line_cut: bool,
     /// `true` if the deadline was reached before all lines were read.
     pub(crate) is_out_of_time: bool,

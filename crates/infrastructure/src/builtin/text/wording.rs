@@ -17,7 +17,8 @@ pub(crate) fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{plural}")
 }
 
-/// Returns a sentence about entries that a walk had to skip; `None` if there are none.
+/// Returns a sentence that a walk skipped `refused` entries because a rule denies reading them; `done` is the
+/// participle, such as `shown`. `None` if there are none.
 pub(crate) fn denied_entries_note(refused: usize, done: &str) -> Option<String> {
     match refused {
         0 => None,

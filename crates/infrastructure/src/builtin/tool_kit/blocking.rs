@@ -2,7 +2,7 @@
 
 use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 
-/// Runs blocking work on a thread for it.
+/// Runs blocking work on a thread for it. A panic of the work becomes an `internal` failure.
 pub(crate) async fn on_blocking_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ToolFailure> + Send + 'static,
 ) -> Result<T, ToolFailure> {

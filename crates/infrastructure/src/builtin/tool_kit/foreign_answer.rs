@@ -30,7 +30,8 @@ pub(in crate::builtin) fn foreign_output_schema<T: JsonSchema>() -> Value {
     schema
 }
 
-/// Cleans all text of a result, and reports the number of removed characters. `removed` were removed before.
+/// Removes invisible characters and the markup of tool calls from all text of a result. The number of removed
+/// characters, with the `removed` ones from before, is added as a note and as a member.
 pub(in crate::builtin) fn cleaned_result(result: ToolResult, removed: usize) -> ToolResult {
     let (mut in_text, mut in_structured) = (0, 0);
     let mut blocks = result.content().to_vec();

@@ -19,7 +19,7 @@ use toolstead_domain::{
     error_kind::ErrorKind, tool::BUILT_IN, tool_result::text_block,
 };
 
-/// Parameter of calls that change nothing.
+/// Name of the parameter with which a call changes nothing.
 const DRY_RUN: &str = "dry_run";
 /// Number of characters reserved for notifications of ended tasks.
 const NOTIFICATION_CHARACTERS: usize = 1_000;
@@ -141,8 +141,7 @@ impl InProcessTools {
         self
     }
 
-    /// Records file changes in this journal. The availability of tools may depend on it, so the definitions are built
-    /// again.
+    /// Records file changes in this journal. The availability of tools may depend on it, so it is determined again.
     #[must_use]
     pub fn with_journal(mut self, journal: Arc<dyn ChangeJournal>) -> Self {
         self.environment = self.environment.with_journal(journal);
@@ -167,21 +166,21 @@ impl InProcessTools {
         self
     }
 
-    /// Stores the read-state of sessions there, instead of in memory.
+    /// Stores the read-state of sessions in this store, instead of in memory.
     #[must_use]
     pub fn with_read_state(mut self, seen: Arc<dyn ReadState>) -> Self {
         self.environment = self.environment.with_read_state(seen);
         self
     }
 
-    /// Stores plans there, instead of in memory.
+    /// Stores plans in this store, instead of in memory.
     #[must_use]
     pub fn with_todos(mut self, todos: Arc<dyn TodoStore>) -> Self {
         self.environment = self.environment.with_todos(todos);
         self
     }
 
-    /// Stores questions there that cannot be answered during the call.
+    /// Stores questions that cannot be answered during the call in this store. Without a store such questions fail.
     #[must_use]
     pub fn with_questions(mut self, questions: Arc<dyn QuestionStore>) -> Self {
         self.environment = self.environment.with_questions(questions);
@@ -193,7 +192,8 @@ impl InProcessTools {
         &self.definitions
     }
 
-    /// Returns the arguments of a typical call of a tool, as JSON text; `None` if the tool is unknown.
+    /// Returns the arguments of a typical call of a tool, as JSON text; `None` if the tool is unknown or has no
+    /// example.
     pub fn example(&self, tool: &str) -> Option<&str> {
         self.indices.get(tool).and_then(|place| self.tools[*place].example())
     }

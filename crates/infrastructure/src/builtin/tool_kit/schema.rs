@@ -52,13 +52,14 @@ fn close(schema: &mut Value) {
     }
 }
 
-/// Closes the parts of a schema that describes only a part of an object.
+/// Rejects unknown members in the parts of a schema, but not beside the members of the schema itself, which describes
+/// only a part of an object.
 fn close_below(schema: &mut Value) {
     close_parts(schema, close_below);
 }
 
-/// Closes the schemas of members and items. Alternatives are closed by `close_alternative`, or as parts of the object
-/// that the schema itself describes.
+/// Rejects unknown members in the schemas of members and items. Alternatives are handled by `close_alternative`, or as
+/// parts of the object that the schema itself describes.
 fn close_parts(schema: &mut Value, close_alternative: fn(&mut Value)) {
     let Value::Object(members) = schema else { return };
     let close_alternative = if members.contains_key("properties") { close_below } else { close_alternative };

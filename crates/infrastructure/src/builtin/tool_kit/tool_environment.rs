@@ -78,7 +78,7 @@ impl ToolEnvironment {
         Self { events, ..self }
     }
 
-    /// Stores the read-state of each session there, instead of in memory.
+    /// Stores the read-state of each session in this store, instead of in memory.
     #[must_use]
     pub fn with_read_state(mut self, seen: Arc<dyn ReadState>) -> Self {
         self.files.read_state = seen;
@@ -120,14 +120,14 @@ impl ToolEnvironment {
         self
     }
 
-    /// Stores plans there, instead of in memory.
+    /// Stores plans in this store, instead of in memory.
     #[must_use]
     pub fn with_todos(mut self, todos: Arc<dyn TodoStore>) -> Self {
         self.agents.todos = todos;
         self
     }
 
-    /// Stores questions there that cannot be answered during the call. Without a store such questions fail.
+    /// Stores questions that cannot be answered during the call in this store. Without a store such questions fail.
     #[must_use]
     pub fn with_questions(mut self, questions: Arc<dyn QuestionStore>) -> Self {
         self.agents.questions = Some(questions);
@@ -237,7 +237,7 @@ impl ToolEnvironment {
         })
     }
 
-    /// Finds the tasks that other processes own.
+    /// Finds the background tasks that other processes own, and adds them to the registry of tasks.
     ///
     /// # Errors
     /// `io` when the search fails.

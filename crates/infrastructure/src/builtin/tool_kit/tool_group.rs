@@ -16,7 +16,8 @@ use toolstead_domain::{InvalidServerName, ServerName};
 #[derive(Debug, Clone)]
 pub struct ToolGroup {
     name: ServerName,
-    /// `None` for the tools of the application itself, which have their own names.
+    /// Version that lists of providers show; `None` for the tools of the application itself, which have their own
+    /// names.
     version: Option<String>,
     tools: Vec<Arc<dyn AnyTool>>,
 }

@@ -316,7 +316,8 @@ async fn start(
     Ok(StartedCommand { command, tools, deadline, is_reduced })
 }
 
-/// Returns the standard input of the command: empty, unless the caller provides one.
+/// Returns the standard input of the command: a terminal if the caller requests one, a pipe if it provides a text,
+/// otherwise nothing.
 fn standard_input(input: &Input) -> StandardInput {
     match &input.stdin {
         _ if input.tty => TERMINAL,

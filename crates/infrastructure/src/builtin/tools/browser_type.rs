@@ -141,7 +141,7 @@ impl BrowserTool for BrowserType {
     }
 }
 
-/// Parses the keys. The call must have text, keys or both, or else files.
+/// Parses the keys. Fails unless the call has text, keys or both, or else files.
 fn keys(input: &Input) -> Result<Vec<KeyPress>, ToolFailure> {
     let invalid = |message: String| ToolFailure::new(ErrorKind::InvalidInput, message);
     if input.text.is_some() && input.secret.is_some() {

@@ -100,7 +100,8 @@ impl BuiltInTool for CurrentTime {
     }
 }
 
-/// Returns the time in a zone, and the zone's own abbreviation for that time.
+/// Returns the time in a zone, and the zone's abbreviation for that time (`CET`), or its offset for `local` and for an
+/// offset.
 fn in_zone(now: DateTime<Utc>, zone: &str) -> Result<(DateTime<FixedOffset>, String), ToolFailure> {
     let unknown = || {
         ToolFailure::new(ErrorKind::InvalidInput, format!("`{zone}` is not a time zone that this machine knows"))

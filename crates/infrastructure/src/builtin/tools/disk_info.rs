@@ -115,7 +115,7 @@ impl BuiltInTool for DiskInfo {
     }
 }
 
-/// Returns a disk with its space; `None` if it is not measured in time.
+/// Returns a disk with its space; `None` if it cannot be measured, or not in time.
 async fn measured(mount: Mount) -> (Mount, Option<FileSystemSpace>) {
     let asked = mount.clone();
     // A thread that hangs is abandoned: the system offers no way to cancel it.

@@ -254,7 +254,8 @@ struct Repository<'a> {
 }
 
 impl Repository<'_> {
-    /// Runs git until it ends.
+    /// Runs git in the folder until it ends, with settings that keep the repository's configuration from running
+    /// programs.
     async fn git(&self, words: Vec<String>) -> Result<(Arc<CommandHandle>, ProgramRunSummary), ToolFailure> {
         let settings = HARMLESS_CONFIG.iter().copied().chain(self.settings.iter().map(String::as_str));
         let mut args: Vec<String> = settings.flat_map(|setting| ["-c", setting]).map(str::to_owned).collect();

@@ -31,8 +31,9 @@ use toolstead_domain::{Access, Category, Timestamp, ToolAnnotations, ToolFailure
 const MAX_ALTERNATIVES: usize = 1000;
 /// Depth of an unlimited search. Paths cannot be much deeper.
 const MAX_DEPTH: usize = 2048;
-/// Maximum number of names that are compared with a missing one, and the timeout, which only a slow disk reaches.
+/// Maximum number of names that are compared with a missing one.
 const NAMES_LOOKED_AT: usize = 10_000;
+/// Timeout of the search for similar names, which only a slow disk reaches.
 const LOOKING_TIME: Duration = Duration::from_secs(1);
 
 /// Patterns that match every path, so that they are not evaluated.

@@ -30,8 +30,9 @@ pub(crate) struct GmailRead;
 const PIECES: usize = 16;
 /// Maximum size of all text parts, in bytes.
 const TEXT_BYTES: usize = 8 << 20;
-/// Maximum number of attachments that one call stores, and maximum size of all of them, in bytes.
+/// Maximum number of attachments that one call stores.
 const KEPT: usize = 20;
+/// Maximum size of all attachments that one call stores, in bytes.
 const KEPT_BYTES: usize = 2 * ATTACHMENT_BYTES;
 /// Placeholder for the address of a message, which has none.
 const NO_ADDRESS: &str = "about:blank";

@@ -37,7 +37,7 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    /// Returns the requested job.
+    /// Returns the number of the requested job; fails unless exactly one of `url` and `job_id` is given and valid.
     fn job(&self) -> Result<JobId, ToolFailure> {
         let named = match (&self.url, self.job_id) {
             (Some(url), None) => Some(JobId::parse(url)?),

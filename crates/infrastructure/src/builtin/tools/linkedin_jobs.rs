@@ -23,7 +23,7 @@ use toolstead_domain::{
 /// Tool that searches the guest pages of LinkedIn for jobs.
 pub(crate) struct LinkedinJobs;
 
-/// Time per page, including the pause before it.
+/// Time allowed per page of results, including the pause before it.
 const TIME_OF_PAGE: Duration = Duration::from_secs(5);
 /// Additional time for pauses that LinkedIn requires.
 const TIME_TO_WAIT: Duration = Duration::from_secs(60);

@@ -65,7 +65,8 @@ fn default_true() -> bool {
 }
 
 impl Input {
-    /// Returns the arguments after `ffprobe`. They prevent it from opening other files and hosts that the file names.
+    /// Returns the arguments of `ffprobe`, which keep it from opening other files and hosts that the file names. Fails
+    /// if `select_streams` or `show_entries` has characters that are not allowed.
     fn words(&self, file: &Path) -> Result<Vec<String>, ToolFailure> {
         let format = match self.format {
             OutputFormat::Json => "json",

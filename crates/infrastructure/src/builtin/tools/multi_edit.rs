@@ -162,7 +162,7 @@ impl BuiltInTool for MultiEdit {
     }
 }
 
-/// Returns the path of each edit.
+/// Returns the path of each edit, its own or the common one. Fails if an edit has neither.
 fn paths(input: &Input) -> Result<Vec<&str>, ToolFailure> {
     let all = input.edits.len();
     let without = |index: usize| {
@@ -187,7 +187,7 @@ struct EditProgress<'a> {
     recording: &'a ChangeRecorder,
     text_bytes: u64,
     set: ChangeSet<'a>,
-    /// Changes in each file of the set.
+    /// Replacements in each file, by the index of the file in the set.
     tallies: Vec<Tally>,
     notes: Vec<String>,
 }
@@ -257,7 +257,7 @@ impl EditProgress<'_> {
     }
 }
 
-/// Formats the result. A change is planned for each file of the set, so that both lists have the same order.
+/// Formats the result of the call. `changed` and `tallies` have the order of the files in the change set.
 fn format_result(
     changed: Vec<ChangedFile>,
     tallies: &[Tally],

@@ -233,7 +233,7 @@ fn describe_change(edited: &EditedNotebook, path: &str, input: &Input, how_to_un
     text.trim_end_matches('\n').to_owned()
 }
 
-/// Adds a final line break. Sources have none, and the diff is not to mention it.
+/// Adds a final line break to a source that is not empty and has none, so that the diff does not mention its absence.
 fn ended(mut source: String) -> String {
     if !source.is_empty() && !source.ends_with('\n') {
         source.push('\n');

@@ -261,7 +261,7 @@ impl BuiltInTool for ReadFile {
     }
 }
 
-/// Content to be shown.
+/// Outcome of reading a source: a finished result, or content that needs further steps.
 enum ReadOutcome {
     Done(ToolResult),
     /// An image. If it was changed to be shown, its original is still to be stored.
@@ -270,7 +270,7 @@ enum ReadOutcome {
     Document(Box<documents::DocumentSource>, Box<Output>, DocumentRange),
 }
 
-/// Formats the result of reading a document.
+/// Adds a rendered document to the prepared `output`, and formats the result.
 fn document(mut output: Output, shown: documents::RenderedDocument) -> Result<ToolResult, ToolFailure> {
     let line = |number: u64| i64::try_from(number).ok();
     output.kind = shown.kind.into();
@@ -312,7 +312,7 @@ impl FileReader {
         }
     }
 
-    /// Waits for a permit to decode an image. Blocks.
+    /// Waits for a permit to decode an image; fails at the time limit. Blocks.
     fn seat(&self, stop: &StopCondition) -> Result<SemaphorePermit<'_>, ToolFailure> {
         let waiting = async { timeout(stop.left(), self.decoding.acquire()).await };
         self.runtime.block_on(waiting).ok().and_then(Result::ok).ok_or_else(|| {
@@ -363,8 +363,8 @@ impl FileReader {
         self.text(&mut content, sampled, encoding, files, input)
     }
 
-    /// Records that the session knows this content, if the file did not change. Without a digest, removes what the
-    /// session knew of the file.
+    /// Records that the session knows this content, and returns the digest. Returns `None` if the file changed
+    /// meanwhile. Without a digest, removes what the session knew of the file.
     fn record_version(&self, content: &OpenContent, digest: Option<ContentDigest>) -> Option<ContentDigest> {
         let Some(digest) = digest else {
             // The digest of an earlier, smaller version would make every later change appear as one by another process.
@@ -388,14 +388,15 @@ impl FileReader {
         Some(digest)
     }
 
-    /// Waits for the store. An error is only logged: at worst, a later change of the file is refused. Blocks.
+    /// Waits until the store has executed `remembering`. An error is only logged: at worst, a later change of the file
+    /// is refused. Blocks.
     fn wait_for_store(&self, remembering: impl Future<Output = Result<(), StoreError>>) {
         if let Err(error) = self.runtime.block_on(remembering) {
             tracing::warn!(%error, "could not record which file version the session has read");
         }
     }
 
-    /// Prepares a document for the process that reads it.
+    /// Rewinds a document for the process that will read it, and records its version for the session.
     fn document(
         &self,
         mut content: OpenContent,
@@ -416,8 +417,8 @@ impl FileReader {
         Ok(ReadOutcome::Document(Box::new(source), Box::new(output), wanted))
     }
 
-    /// Describes a file that is not text, and shows some of its bytes. `what` is its kind, and empty if the caller
-    /// requested the bytes.
+    /// Describes a file or stored output, and shows some of its bytes as a hex dump. `what` names the kind of a content
+    /// that is not text; it is empty if the caller requested the bytes.
     fn bytes(
         &self,
         content: &mut OpenContent,
@@ -462,7 +463,7 @@ impl FileReader {
     }
 }
 
-/// Rejects parameters that do not apply to this kind of file.
+/// Rejects `pages` for anything but a document, and `crop` for anything but an image.
 fn refuse_foreign(kind: &FileKindByContent, is_document: bool, name: &str, input: &Input) -> Result<(), ToolFailure> {
     let is = match kind {
         FileKindByContent::Text(_) => "a text",

@@ -35,7 +35,7 @@ use toolstead_domain::{
 
 /// Maximum size of the code, in bytes. Longer code belongs in a file.
 const MAX_CODE_BYTES: usize = 1 << 20;
-/// Tools of code that names none: they read files, and run no programs.
+/// Tools that the code gets if the call names none; they read files and run no programs.
 const READING: [&str; 5] = ["read_file", "file_info", "list_directory", "glob", "grep"];
 
 /// Tool that runs code that calls tools.
@@ -159,7 +159,7 @@ impl Input {
         self.working_dir.as_deref().unwrap_or(".")
     }
 
-    /// Returns the patterns of tool names that permission rules check.
+    /// Returns the requested patterns of tool names, or those of the default tools. Permission rules check them.
     fn tools(&self) -> Vec<String> {
         self.tools.clone().unwrap_or_else(|| READING.map(str::to_owned).into())
     }

@@ -12,9 +12,9 @@ use toolstead_domain::{
     error_kind::ErrorKind, tool_input_schema::nearest_name,
 };
 
-/// Maximum number of characters of names and descriptions in the list of tools.
+/// Maximum number of characters of all names and descriptions of skills in the description of this tool.
 const BUDGET: usize = 4_000;
-/// Maximum number of characters of one description.
+/// Maximum number of characters of one skill's description in the description of this tool.
 const LONGEST: usize = 250;
 /// Name of the file that contains the instructions.
 const FILE: &str = "SKILL.md";
@@ -104,7 +104,8 @@ fn names(skills: &[Arc<Written>]) -> String {
     skills.iter().map(|skill| format!("`{}`", skill.name)).collect::<Vec<_>>().join(", ")
 }
 
-/// Formats one line per skill, up to the budget, and the number of skills left out.
+/// Formats one line per skill, up to `budget` characters, with at most `longest` characters of each description. Ends
+/// with the number of skills left out, if any.
 fn list(skills: &[Arc<Written>], longest: usize, budget: usize) -> String {
     let (mut text, mut left) = (String::new(), budget);
     for (at, skill) in skills.iter().enumerate() {
@@ -128,7 +129,7 @@ fn is_in_workspace(folder: &Path, world: &ToolEnvironment) -> bool {
     world.workspace().contains(folder)
 }
 
-/// Describes the folder of a skill's files, and whether tools can read them.
+/// Returns a note that names the folder of a skill's files and says if tools can read them.
 fn describe_folder(folder: &Path, run: &ToolContext<'_>) -> String {
     let access = Access::ReadPath(AccessPath::plain(folder));
     let shown = json!(folder.to_string_lossy());

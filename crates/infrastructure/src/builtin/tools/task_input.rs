@@ -65,7 +65,8 @@ impl BuiltInTool for TaskInput {
         Some(output_schema::<Output>())
     }
 
-    /// A text can make a shell or an interpreter run anything, so it is checked like a command that cannot be parsed.
+    /// Returns an opaque command as the access for a text, because a text can make a shell or an interpreter run
+    /// anything. Without a text, returns no access.
     async fn accesses(&self, input: &Input, _: &ToolEnvironment) -> Result<Vec<Access>, ToolFailure> {
         let Some(text) = &input.text else { return Ok(Vec::new()) };
         let whole = format!("{}: {text}", input.task_id);

@@ -155,7 +155,7 @@ impl BuiltInTool for TaskOutput {
     }
 }
 
-/// Returns once the task has printed more, or has ended.
+/// Waits until the task has printed more than `from` bytes in total, or has ended.
 async fn something_after(task: &Task, from: u64) {
     let mut grows = task.command.capture.subscribe_total();
     tokio::select! {

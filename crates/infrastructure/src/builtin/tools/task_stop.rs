@@ -15,9 +15,10 @@ use std::time::Duration;
 use tokio::time::timeout;
 use toolstead_domain::{Category, ToolAnnotations, ToolFailure, ToolResult};
 
-/// Grace period after a signal that the process may ignore.
+/// Maximum time that the call waits for the task to end after a signal, which the process may ignore.
 const EFFECT: Duration = Duration::from_millis(500);
-/// Grace period after a kill. No process can ignore it, so that only an overloaded machine takes long.
+/// Maximum time that the call waits for the task to end after a kill. No process can ignore it, so that only an
+/// overloaded machine takes long.
 const KILL_EFFECT: Duration = Duration::from_secs(30);
 
 /// Tool that ends a task, or sends it a signal.

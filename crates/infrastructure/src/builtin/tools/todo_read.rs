@@ -79,7 +79,8 @@ impl BuiltInTool for TodoRead {
     }
 }
 
-/// Formats a heading and a table with tabs, in the order that kodelet uses.
+/// Formats a heading and a table with tabs, sorted by status (canceled, completed, in progress, pending) and then by
+/// priority (highest first), as in kodelet.
 fn table(plan: &TodoList) -> String {
     let mut sorted: Vec<&Todo> = plan.0.iter().collect();
     sorted.sort_by_key(|todo| (place(todo.status), urgency(todo.priority)));

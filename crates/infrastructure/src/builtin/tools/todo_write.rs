@@ -132,7 +132,8 @@ impl BuiltInTool for TodoWrite {
     }
 }
 
-/// Creates the plan from these items.
+/// Creates the plan from the items of a call. An item without an id gets the id of the item with the same content in
+/// `before`, or else an unused number.
 ///
 /// # Errors
 /// `invalid_input` for empty content, for a repeated id, and for more characters than a plan may have.

@@ -152,7 +152,8 @@ fn invalid(message: impl Into<String>) -> ToolFailure {
     ToolFailure::new(ErrorKind::InvalidInput, message)
 }
 
-/// Returns the query for the requested search.
+/// Checks the input and returns the query. Fails for text with too few characters or too many words, and for invalid
+/// domains.
 fn query(input: &Input) -> Result<WebQuery, ToolFailure> {
     let text = input.query.trim();
     if text.chars().count() < 2 {

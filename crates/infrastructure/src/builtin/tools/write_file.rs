@@ -172,7 +172,8 @@ fn write(files: &GrantedWorkspace, input: Input, recording: &ChangeRecorder) -> 
     format_result(only(set.commit(recording, input.dry_run)?)?, lines, input.dry_run, None, recording)
 }
 
-/// Refuses to replace a file whose content is not the one that the caller expects.
+/// Refuses to replace a file whose content is not what `if_match` or the last reading of this session makes the caller
+/// expect.
 fn check_freshness(set: &ChangeSet<'_>, if_match: Option<&str>, recording: &ChangeRecorder) -> Result<(), ToolFailure> {
     let path = set.shown(0);
     let Some(now) = set.digest(0, recording.limit())? else {
@@ -208,7 +209,8 @@ fn stands_for(etag: &str, digest: &ContentDigest) -> bool {
     digest.to_string().starts_with(etag)
 }
 
-/// Converts the content to the encoding and the line endings of the existing file.
+/// Converts the content to the encoding and the line endings of the existing file. Does not convert it if that is
+/// missing or empty.
 fn in_format_of(set: &ChangeSet<'_>, content: String, limit: u64) -> Result<Vec<u8>, ToolFailure> {
     let Some(before) = set.content(0, limit)? else { return Ok(content.into_bytes()) };
     if before.is_empty() {
@@ -228,7 +230,8 @@ fn in_format_of(set: &ChangeSet<'_>, content: String, limit: u64) -> Result<Vec<
     file.encoding.encode_whole(content).map_err(|_| lacking(file.encoding, content))
 }
 
-/// Formats the result.
+/// Formats the result of writing a file. `appended` has the notes on an appended text, and is `None` for a replaced
+/// content.
 fn format_result(
     changed: ChangedFile,
     lines: usize,

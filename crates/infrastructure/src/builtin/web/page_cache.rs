@@ -10,12 +10,12 @@ use toolstead_domain::{Principal, Timestamp};
 
 /// Age at which a response is fetched again.
 const KEPT_FOR: Duration = Duration::from_secs(15 * 60);
-/// Maximum number of responses. The oldest is discarded first.
+/// Maximum number of cached responses. The oldest is discarded first.
 const ANSWERS: usize = 200;
-/// Maximum size in bytes of their bodies and addresses.
+/// Maximum size in bytes of all cached responses together: their bodies, headers and addresses.
 const BYTES: usize = 32 << 20;
 
-/// A request, for one principal.
+/// Key of a cached response: the request of one principal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(in crate::builtin) struct PageRequest {
     pub(in crate::builtin) principal: Principal,
@@ -24,7 +24,7 @@ pub(in crate::builtin) struct PageRequest {
     pub(in crate::builtin) accept: &'static str,
 }
 
-/// Responses of this process.
+/// Cache of web responses in this process.
 #[derive(Debug, Default)]
 pub(in crate::builtin) struct PageCache(Mutex<Pages>);
 
@@ -32,7 +32,7 @@ pub(in crate::builtin) struct PageCache(Mutex<Pages>);
 struct Pages {
     entries: HashMap<PageRequest, CachedPage>,
     bytes: usize,
-    /// Number of responses stored so far.
+    /// Number of responses stored so far, including discarded ones.
     count: u64,
 }
 
@@ -45,7 +45,7 @@ struct CachedPage {
 }
 
 impl PageCache {
-    /// Returns the response, if it is still fresh at this time.
+    /// Returns the cached response; `None` if there is none, or it is too old at this time.
     pub(in crate::builtin) fn answer(&self, request: &PageRequest, now: Timestamp) -> Option<WebResponse> {
         let pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let page = pages.entries.get(request)?;
@@ -53,7 +53,8 @@ impl PageCache {
         (Duration::from_micros(age) < KEPT_FOR).then(|| page.answer.clone())
     }
 
-    /// Stores a response, if its headers allow that.
+    /// Caches a response if its status and headers allow that; otherwise does nothing. Discards the oldest responses
+    /// beyond the limits.
     pub(in crate::builtin) fn remember(&self, request: PageRequest, answer: WebResponse, now: Timestamp) {
         if !is_cacheable(&answer) {
             return;
@@ -78,7 +79,7 @@ impl PageCache {
     }
 }
 
-/// Returns `true` for a complete success whose server allows caching.
+/// Returns `true` for a response with the status 200 that is not a redirect, and whose server allows caching.
 fn is_cacheable(answer: &WebResponse) -> bool {
     let says = answer.headers.get_all("cache-control").iter().filter_map(|value| value.to_str().ok());
     let mut words = says.flat_map(|value| value.split(',')).map(|word| word.trim().to_ascii_lowercase());

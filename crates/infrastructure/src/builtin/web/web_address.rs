@@ -25,7 +25,7 @@ pub(in crate::builtin) fn access(url: &Url) -> Access {
     Access::ReachHost(host(url).into())
 }
 
-/// Returns the host in the form of rules and messages.
+/// Returns the host of an address as rules and messages name it; empty if there is none.
 pub(in crate::builtin) fn host(url: &Url) -> &str {
     url.host_str().unwrap_or_default()
 }

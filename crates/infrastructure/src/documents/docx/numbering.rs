@@ -54,7 +54,8 @@ impl Numbering {
         Ok(numbering)
     }
 
-    /// Returns the marker of the next item of a list; `None` if items have none.
+    /// Counts the next item of a list and returns its marker; `None` if the list is unknown or its items have no
+    /// marker. `level` begins at 0.
     pub(super) fn marker(&mut self, list: &str, level: usize) -> Option<String> {
         let levels = self.abstracts.get(self.lists.get(list)?)?;
         let level = level.min(LEVELS - 1);

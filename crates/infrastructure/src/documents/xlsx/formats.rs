@@ -50,7 +50,8 @@ impl CellFormats {
         Ok(Self { styles })
     }
 
-    /// Returns a number as its style requires: as written, or as a date in ISO 8601.
+    /// Formats a number by the cell style with the index `style`: as written, or as a date or time in ISO 8601. Returns
+    /// `raw` for a text that is not a number and for an impossible date.
     pub(super) fn number(&self, style: usize, raw: &str, dates: DateSystem) -> String {
         let meaning = self.styles.get(style).copied().unwrap_or(FormatKind::Number);
         let Ok(number) = raw.parse::<f64>() else { return raw.to_owned() };

@@ -13,7 +13,8 @@ use url::Url;
 
 /// Maximum number of hosts with their ports. The oldest are removed first: each request announces its host again.
 const MAX_HOSTS: usize = 4_096;
-/// Time that a connection waits for its announcement, because the two arrive on different connections.
+/// Maximum time that a connection waits until its host is announced, because connection and announcement arrive on
+/// different connections.
 const MAX_WAIT: Duration = Duration::from_secs(1);
 
 /// Hosts and ports that pages of one browser requested.
@@ -27,7 +28,7 @@ struct AnnouncedTargets {
 }
 
 impl PageRequestHosts {
-    /// Adds the host and port of this address. Ignores addresses that need no connection.
+    /// Adds the host and port of a URL. Ignores URLs that need no connection, and invalid ones.
     pub fn announce(&self, address: &str) {
         let needs_connection = ["http:", "https:", "ws:", "wss:"].iter().any(|scheme| address.starts_with(scheme));
         let Some(target) = needs_connection.then(|| target_of(address)).flatten() else { return };

@@ -17,7 +17,8 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-/// A stream whose traffic is recorded.
+/// Stream to a client of the proxy. Records the time of its traffic, counts its bytes, and fails beyond the maximum
+/// number of bytes.
 pub(super) struct TrafficMeterStream {
     stream: TcpStream,
     traffic: Arc<IdleTimer>,
@@ -27,7 +28,7 @@ pub(super) struct TrafficMeterStream {
 /// Time of the last traffic.
 pub(super) struct IdleTimer {
     start: Instant,
-    /// Milliseconds since the start.
+    /// Milliseconds from `start` to the last traffic.
     last: AtomicU64,
 }
 

@@ -57,7 +57,7 @@ impl Refusal {
         }
     }
 
-    /// Returns the range of a host that commands never reach.
+    /// Returns the range of a refused host that no list of hosts makes reachable; `None` for any other refusal.
     fn never_reached(&self) -> Option<NonPublicRange> {
         match self {
             Self::NotListed((host, _)) | Self::Port((host, _)) => not_public(host),
@@ -121,7 +121,7 @@ impl Refusal {
     }
 }
 
-/// Returns the range of the host if listing it would not permit it.
+/// Returns the range of an address that is not public, or of `localhost`: listing such a host does not permit it.
 fn not_public(host: &Host) -> Option<NonPublicRange> {
     match host {
         Host::Address(address) => address::check_public(*address).err().map(|error| error.range),

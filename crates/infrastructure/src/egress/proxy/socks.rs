@@ -65,7 +65,8 @@ pub(super) async fn serve(mut client: TrafficMeterStream, gate: &TargetConnector
     }
 }
 
-/// Reads from the client until it has named its target.
+/// Negotiates with the client and returns the target that it names, or the reply and the refusal for an invalid target
+/// or command. An error means that there is no reply.
 async fn read_target(client: &mut TrafficMeterStream) -> io::Result<Result<(Host, u16), (Reply, Refusal)>> {
     let nonsense = || io::Error::from(io::ErrorKind::InvalidData);
     let [VERSION, count] = read(client).await? else { return Err(nonsense()) };

@@ -71,7 +71,8 @@ impl PrincipalCredentials {
         self.is_open.load(Ordering::Relaxed)
     }
 
-    /// Returns the headers. They are empty if there are no credentials and the server may require none.
+    /// Returns the headers with the credentials. If there are none and the server may require none, returns no headers
+    /// and records that requests need no credentials.
     async fn headers(&self) -> Result<CredentialHeaders, CredentialsError> {
         let UpstreamCredentials { source, resource, is_optional, .. } = &self.source;
         match source.headers(&self.principal, resource).await {
@@ -83,7 +84,7 @@ impl PrincipalCredentials {
         }
     }
 
-    /// Returns other credentials after the server refused these.
+    /// Returns other credentials after the server refused `refused`.
     async fn challenged(
         &self,
         refused: &CredentialHeaders,
@@ -155,7 +156,8 @@ impl AuthorizedEndpoint {
     }
 }
 
-/// Returns the challenge of a response that refuses the credentials.
+/// Returns the challenge of a response that refuses the credentials: status 401, or 403 for an insufficient scope.
+/// `None` for any other response.
 fn challenge_of(response: &Response) -> Option<Challenge> {
     let status = response.status();
     // Nearly all responses end here.
@@ -172,8 +174,8 @@ fn challenge_of(response: &Response) -> Option<Challenge> {
     (status == StatusCode::UNAUTHORIZED || challenge.is_insufficient_scope()).then_some(challenge)
 }
 
-/// Handles the first refusal of a server that required no credentials before. The error makes the connection unusable;
-/// the next one has credentials if there are any.
+/// Handles the first refusal of a request without credentials. Always returns an error, which makes the connection
+/// unusable; the next connection has the principal's credentials, if there are any.
 async fn handle_refusal(credentials: &PrincipalCredentials, challenge: Challenge) -> Result<Response, SendError> {
     match credentials.challenged(&CredentialHeaders::new(), &challenge).await {
         // An open connection may be shared by principals, so it never begins to carry the credentials of one.

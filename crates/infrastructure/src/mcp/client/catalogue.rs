@@ -36,7 +36,7 @@ const MAX_CATALOGUE_BYTES: usize = 64 << 20;
 const MAX_CATALOGUE_MEMORY: usize = 128 << 20;
 /// Maximum number of definitions of one page to read.
 const MAX_PAGE: usize = 100_000;
-/// Maximum number of other members of a list to retain.
+/// Maximum number of members of one page to retain, beside the tools and the cursor.
 const MAX_REST: usize = 64;
 /// Members of a list that are valid for one connection only.
 const CONNECTION_MEMBERS: &[&str] = &["resultType", "ttlMs", "cacheScope"];
@@ -50,7 +50,7 @@ pub(super) struct ToolCatalogue {
     pub(super) tools: Vec<Tool>,
     /// Parameters that headers repeat, by the server's own tool name. Only tools with such parameters are included.
     pub(super) mirrored: HashMap<Arc<str>, ParamHeaders>,
-    /// Other members of the list's first page.
+    /// Members of the list's first page, except the tools, the cursor and those for one connection only.
     pub(super) rest: Map<String, Value>,
     /// Notes for the operator about what was omitted, with reasons.
     pub(super) notes: Vec<String>,
@@ -61,7 +61,7 @@ pub(super) struct ToolCatalogue {
 struct ToolListPage<'a> {
     tools: RawDefinitionPage<'a>,
     next_cursor: Option<&'a RawValue>,
-    /// Other members of the page.
+    /// Members of the page, except the tools, the cursor and those for one connection only.
     rest: Vec<(String, &'a RawValue)>,
 }
 
@@ -125,7 +125,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for RawDefinitionPage<'a> {
 }
 
 impl ToolCatalogue {
-    /// Lists the tools, page by page.
+    /// Lists the tools, page by page, within the limits, and logs the notes. A server that does not know `tools/list`
+    /// has no tools.
     ///
     /// # Errors
     /// Returns [`RequestError`] if the first page fails. A failure of a later page ends the list with a note.
@@ -167,7 +168,7 @@ impl ToolCatalogue {
 
 struct CatalogueDraft<'a> {
     config: &'a UpstreamConfig,
-    /// `true` if headers repeat parameters.
+    /// `true` if HTTP headers repeat parameters of calls.
     mirrors: bool,
     catalogue: ToolCatalogue,
     known: HashSet<ToolName>,
@@ -192,7 +193,8 @@ impl<'a> CatalogueDraft<'a> {
         }
     }
 
-    /// Returns the members that can be represented, except those that only Toolstead may set.
+    /// Parses members, up to the maximum size of a definition in all. Returns those that can be represented, except the
+    /// server's description and those that only Toolstead may set.
     fn rest(&self, members: Vec<(String, &RawValue)>) -> Map<String, Value> {
         let mut left = self.config.limits.definition_bytes;
         let mut rest = Map::new();

@@ -88,7 +88,7 @@ pub(super) struct Connection {
 /// First message of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HandshakeMethod {
-    /// `server/discover`, followed by `initialize` if it is not answered with a server card.
+    /// `server/discover`, followed by `initialize` if the server does not answer with its description.
     Probe,
     /// `initialize` with this protocol version.
     Initialize(ProtocolVersion),
@@ -100,7 +100,7 @@ pub(super) enum HandshakeMethod {
 enum FirstResponse {
     /// The server described itself.
     Card(HandshakeResult),
-    /// The server refused or ended.
+    /// The server refused the message, gave an invalid response or ended.
     Refused(RequestError),
     /// The server is of the modern generation but has also received `initialize`.
     Modern,
@@ -141,7 +141,8 @@ impl Connection {
         Ok(Self { transport, writer, card, lock: Arc::default() })
     }
 
-    /// Listens for changes. Returns when there is nothing to listen to.
+    /// Listens for messages that the server sends outside of requests, such as changes of lists and of the subscribed
+    /// resources, if they need a stream of their own. Returns when there is nothing to listen to.
     pub(super) async fn listen(&self, watched: &ResourceSubscriptions) {
         match self.writer.version.generation() {
             ProtocolGeneration::Legacy => self.transport.listen(&self.writer).await,
@@ -166,8 +167,9 @@ impl UpstreamConnector<'_> {
         self.check_or_fall_back(transport, version, card).await
     }
 
-    /// Tries the old transport if the server rejected the first message (MCP 2025-11-25, basic/transports, "Backwards
-    /// Compatibility"). Its stream announces it at once.
+    /// Completes a handshake. If the server rejected its first message with HTTP status 400, 404 or 405, tries the
+    /// older HTTP+SSE transport before the failure is returned (MCP 2025-11-25, basic/transports, "Backwards
+    /// Compatibility").
     async fn check_or_fall_back(
         &self,
         transport: Box<dyn Transport>,
@@ -209,7 +211,8 @@ impl UpstreamConnector<'_> {
         self.opened(transport, card).await
     }
 
-    /// Detects the protocol version of the server (MCP 2026-07-28, basic/versioning, "Backward Compatibility").
+    /// Connects to the server by `server/discover`, or by `initialize` if the server does not answer that request with
+    /// its description (MCP 2026-07-28, basic/versioning, "Backward Compatibility").
     async fn probe(&self) -> OpenResult {
         let transport = self.connect().await?;
         let refused = match first_response(&*transport, self.config.timeouts.probe).await {
@@ -326,7 +329,8 @@ async fn first_response(transport: &dyn Transport, patience: Duration) -> FirstR
     }
 }
 
-/// Returns a loss with the reason of the server's end added.
+/// Returns the loss with `last_words`, the reason of the server's end, appended to its text. A loss for lack of
+/// authorization is returned unchanged.
 pub(super) fn with_last_words(loss: ConnectionLoss, last_words: Option<String>) -> ConnectionLoss {
     match (loss, last_words) {
         (ConnectionLoss::Failed(reason), Some(words)) => ConnectionLoss::Failed(format!("{reason}; {words}")),

@@ -91,13 +91,13 @@ impl Upstream {
         CallTarget { tool: subject, server: &self.shared.config.name, promises_structure: false }
     }
 
-    /// Returns the connection for callers without capabilities, if it is not the catalogue connection. One that takes
-    /// long to open subscribes to the resources by itself.
+    /// Returns the pooled connection for callers without capabilities; `None` if there is none, or if it takes longer
+    /// than [`ACKNOWLEDGED_WITHIN`] to open. A connection that opens later subscribes to the resources by itself.
     async fn plain(&self) -> Option<Arc<Connection>> {
         timeout(ACKNOWLEDGED_WITHIN, self.shared.pool.plain()).await.ok().flatten()
     }
 
-    /// Sends a request about a subscribed resource.
+    /// Sends a request about a resource to the server, and waits for the response for at most [`ANSWERED_WITHIN`].
     async fn about(&self, connection: &Connection, method: &str, uri: &str) -> Result<(), RequestError> {
         let params = Map::from_iter([("uri".to_owned(), uri.into())]);
         let request = connection.transport.request(&connection.writer, method, &params);
@@ -265,7 +265,7 @@ impl ContextProvider for Upstream {
 }
 
 impl Upstream {
-    /// Returns `true` if the server declares the capability on the catalogue connection.
+    /// Returns `true` if the catalogue connection is open and the server declares the capability on it.
     fn declares(&self, capability: &str) -> bool {
         let current = self.shared.current();
         current.connection.as_ref().is_some_and(|listed| listed.card.capabilities.contains_key(capability))

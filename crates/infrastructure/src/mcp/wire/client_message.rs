@@ -16,7 +16,8 @@ use serde_json::{Map, Value};
 use std::{borrow::Cow, fmt};
 use toolstead_domain::json_memory::has_too_many_values;
 
-/// Maximum length of a string id that this pass accepts, in bytes. Escaped, it is still shorter than [`MAX_ID_BYTES`].
+/// Maximum length of a string id that is parsed in one pass, in bytes. Escaped, it is still shorter than
+/// [`MAX_ID_BYTES`].
 const MAX_PLAIN_ID_BYTES: usize = MAX_ID_BYTES / 8;
 /// Maximum length of [`ToolCallParams::rest`], because each member is compared with all others.
 const MAX_REST: usize = 16;
@@ -72,7 +73,8 @@ pub fn parse_message(bytes: &[u8]) -> Result<RpcMessage, MalformedMessage> {
     }
 }
 
-/// Parses a request or notification in one pass. Returns `None` for every text that needs [`RpcMessage::parse`].
+/// Parses a request or notification in one pass. Returns `None` for every text that needs [`RpcMessage::parse`]. Only
+/// with `takes_calls_apart`, a tool call becomes a [`ClientMessage::ToolCall`].
 fn read(text: &str, takes_calls_apart: bool) -> Option<ClientMessage> {
     if has_too_many_values(text.as_bytes()) {
         return None;

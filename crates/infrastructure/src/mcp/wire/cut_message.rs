@@ -12,13 +12,13 @@ use toolstead_domain::json_memory::hides_values;
 /// Kind of a truncated or invalid message, with its id if that could be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CutMessage {
-    /// Message with a method.
+    /// Message with a method, except that of a notification.
     Request(Option<RequestId>),
     /// Message with a result or an error.
     Answer(Option<RequestId>),
-    /// Message without a response.
+    /// Message whose method begins with `notifications/`.
     Notification,
-    /// Request or response.
+    /// Message in which neither a method nor a result or an error could be read.
     Unknown(Option<RequestId>),
 }
 

@@ -14,7 +14,7 @@ pub const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-v
 pub const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// Copy of `method`, since 2026-07-28.
 pub const METHOD: HeaderName = HeaderName::from_static("mcp-method");
-/// Copy of the tool's or prompt's name or the resource's URI, encoded, since 2026-07-28.
+/// Copy of the tool's or prompt's name, the resource's URI or the task's id, encoded, since 2026-07-28.
 pub const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
 /// Prefix of headers that repeat parameters of a tool, since 2026-07-28.
@@ -23,7 +23,8 @@ const ANNOTATION: &str = "x-mcp-header";
 const SENTINEL_START: &str = "=?base64?";
 const SENTINEL_END: &str = "?=";
 
-/// Returns the text for `Mcp-Name`, or `None` for methods without this header.
+/// Returns the unencoded text for the header `Mcp-Name`; `None` for methods without this header, and if the parameter
+/// that it repeats is absent or not a string.
 pub fn mirrored_name<'a>(method: &str, params: &'a Map<String, Value>) -> Option<&'a str> {
     let member = match method {
         "tools/call" | "prompts/get" => "name",
@@ -69,7 +70,7 @@ pub fn text_of<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<C
     decode_value(text).map(Some)
 }
 
-/// Error for a header that cannot be read or contradicts the body. Its code is -32020.
+/// Error for a header that cannot be read or contradicts the body, with the reason. Its JSON-RPC error code is -32020.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidHeader(pub String);

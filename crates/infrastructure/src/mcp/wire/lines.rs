@@ -180,7 +180,8 @@ impl LineSender {
         self.queue().write_or_push(&line, room)
     }
 
-    /// Queues one message unless the queue is full. For messages that may be lost, such as progress and logs.
+    /// Queues one message. Returns `false` if it is lost, because the queue is full or the writing task has ended. For
+    /// messages that may be lost, such as progress and logs.
     pub fn try_send(&self, line: Vec<u8>) -> bool {
         let room = room_of(&line);
         self.queue().take_room(room) && self.queue().push(&line, room).is_ok()
@@ -254,7 +255,7 @@ impl LineQueue {
         Ok(())
     }
 
-    /// Writes queued lines until all senders are dropped.
+    /// Writes queued lines until all senders are dropped, and then closes the writer.
     async fn write_lines(&self) -> io::Result<()> {
         let mut bytes = Vec::new();
         while poll_fn(|context| self.poll_lines(context)).await? {

@@ -68,7 +68,7 @@ pub struct RpcError {
 pub struct MalformedMessage {
     /// Id, if it could be read.
     pub id: Option<RequestId>,
-    /// `true` if the message was meant as a response to a request of ours.
+    /// `true` if the message was meant as a response to a request of its receiver.
     pub is_response: bool,
     /// Error to send or report.
     pub error: Box<RpcError>,
@@ -209,7 +209,7 @@ pub fn response(id: &RequestId, result: &impl serde::Serialize) -> Vec<u8> {
     sized_response(id, result, RESULT_BYTES)
 }
 
-/// Returns the same response, with an initial capacity of `bytes` for the result.
+/// Returns a response like [`response`], with an initial capacity of `bytes` for the result.
 pub fn sized_response(id: &RequestId, result: &impl serde::Serialize, bytes: usize) -> Vec<u8> {
     let mut line = Vec::with_capacity(64 + bytes);
     line.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
@@ -380,7 +380,8 @@ pub(in crate::mcp) fn parse_exact(text: &str) -> Result<Value, JsonRejection> {
     parse_light(text)
 }
 
-/// Parses part of a message that was already checked for hidden values. Otherwise like [`parse_exact`].
+/// Parses part of a message like [`parse_exact`]. The caller has already rejected messages with members whose names are
+/// reserved.
 pub(super) fn parse_visible(text: &str) -> Result<Value, JsonRejection> {
     if has_too_much_memory(text.as_bytes()) {
         return Err(JsonRejection::TooManyValues);
@@ -422,7 +423,7 @@ impl fmt::Display for RequestId {
 }
 
 impl RpcError {
-    /// Parses the `error` member of a response.
+    /// Parses the `error` member of a response. Drops its data if they cannot be represented exactly.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let object = serde_json::from_str::<ErrorObject>(text);
         let ErrorObject { code, message, data } =

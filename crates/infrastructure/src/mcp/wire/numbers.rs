@@ -27,7 +27,8 @@ pub fn first_inexact(json: &[u8]) -> Option<&str> {
     None
 }
 
-/// Returns the position after the closing quote.
+/// Returns the position after the closing quote of the string in which `at` is; without a closing quote, the length of
+/// the text.
 fn after_string(json: &[u8], mut at: usize) -> usize {
     while let Some(length) = json.get(at..).and_then(|rest| memchr::memchr2(b'\\', b'"', rest)) {
         at += length;

@@ -8,7 +8,7 @@ pub(super) struct ImageFacts {
 }
 
 impl ImageFacts {
-    /// Parses the header of a PNG, JPEG, GIF or WebP image.
+    /// Parses the header of a PNG, JPEG, GIF or WebP image; `None` for other and damaged images.
     pub(super) fn of(bytes: &[u8]) -> Option<Self> {
         let facts = |media_type, (width, height)| Self { media_type, width, height };
         if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
@@ -31,7 +31,7 @@ fn png(bytes: &[u8]) -> Option<(u32, u32)> {
     Some((big(bytes, 16, 4)?, big(bytes, 20, 4)?))
 }
 
-/// Skips segments until one contains the size of the frame.
+/// Returns the width and height of a JPEG image from the first segment that contains them.
 fn jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
     let mut at = 2;
     loop {

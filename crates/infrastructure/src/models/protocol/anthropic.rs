@@ -14,7 +14,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header::InvalidHeaderValue};
 use serde_json::Value;
 use toolstead_domain::{ModelError, ModelRequest, OfferedTool, Secret};
 
-/// Provider name of sealed blocks.
+/// Provider name that marks the sealed blocks of this protocol.
 const PROVIDER: &str = "anthropic";
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 const VERSION: HeaderName = HeaderName::from_static("anthropic-version");

@@ -25,7 +25,7 @@ use toolstead_domain::{
 #[derive(Debug)]
 pub(super) struct Gemini;
 
-/// Provider name of sealed blocks.
+/// Provider name that marks the sealed blocks of this protocol.
 const SEAL: &str = "gemini";
 
 /// Maximum length of a function name.
@@ -126,7 +126,8 @@ impl ModelProtocol for Gemini {
     }
 }
 
-/// Returns the thinking configuration. Older models have a token budget, newer ones a level.
+/// Returns the thinking configuration; `None` if the settings name neither a level nor a budget. Older models have a
+/// token budget, newer ones a level.
 fn thinking(settings: &ModelSettings) -> Option<Value> {
     // Gemini rejects a request for thoughts if thinking is disabled.
     let thinks = settings.reasoning_effort.is_some() || settings.thinking_tokens != Some(0);

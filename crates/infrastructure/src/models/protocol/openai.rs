@@ -25,7 +25,8 @@ pub(super) fn is_of_name(_: usize, letter: char) -> bool {
     letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-')
 }
 
-/// Returns `true` for OpenAI itself, whose rules are stricter and newer than those of compatible servers.
+/// Returns `true` if the base URL is that of OpenAI itself or of its models in Azure, whose rules are stricter and
+/// newer than those of compatible servers.
 pub(super) fn is_openai(settings: &ModelSettings) -> bool {
     let host = settings.base_url.split_once("://").map_or("", |(_, rest)| rest);
     let host = host.split(['/', ':', '?']).next().unwrap_or("");

@@ -26,7 +26,7 @@ use toolstead_domain::{
 #[derive(Debug)]
 pub(super) struct OpenAiChat;
 
-/// Provider name of sealed blocks.
+/// Provider name that marks the sealed blocks of this protocol.
 const SEAL: &str = "openai";
 
 /// Members in which servers stream thinking, the most common first.
@@ -35,7 +35,7 @@ const THINKING: [&str; 2] = ["reasoning_content", "reasoning"];
 /// Maximum length of a function description that OpenAI accepts, in characters.
 const MAX_DESCRIPTION: usize = 1024;
 
-/// Maximum number of calls of an answer.
+/// Maximum number of tool calls of an answer.
 const MAX_CALLS: usize = 256;
 
 fn offer(tools: &[OfferedTool]) -> ToolMapping {
@@ -384,8 +384,9 @@ impl ChatDecoder {
         Ok(())
     }
 
-    /// Returns the index of the call that a piece continues. Servers number and name calls differently: some send one
-    /// index for all calls, some none, some no ids, some repeat the name and id in every piece.
+    /// Returns the position in `calls` of the call that a piece continues; `None` if it begins a call. Servers number
+    /// and name calls differently: some send one index for all calls, some none, some no ids, some repeat the name and
+    /// id in every piece.
     fn continued(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
         let at = match index {
             Some(_) => self.calls.iter().rposition(|call| call.index == index),

@@ -30,7 +30,7 @@ use toolstead_domain::{
 #[derive(Debug)]
 pub(super) struct OpenAiResponses;
 
-/// Provider name of sealed blocks.
+/// Provider name that marks the sealed blocks of this protocol.
 const SEAL: &str = "openai_responses";
 
 /// Returns `true` if the model reasons. OpenAI's models that do not would reject a request for reasoning; all others
@@ -281,7 +281,8 @@ impl ResponsesDecoder {
         Ok(())
     }
 
-    /// Handles the whole answer at its end. If the server streams, its items were already received.
+    /// Handles the whole answer at its end: adds its items to `events`, unless the server has streamed them, and
+    /// [`ModelEvent::Finished`].
     fn response(&mut self, raw: &str, events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let unreadable = |_| unexpected("an answer that is not JSON");
         let response: Value = serde_json::from_str(raw).map_err(unreadable)?;
@@ -310,7 +311,8 @@ impl ResponsesDecoder {
     }
 }
 
-/// Joins the texts of a list's parts.
+/// Joins the texts of the parts in the member `list` of an item. The text of a part is the first of its members `names`
+/// that is a string.
 fn texts(item: &Value, list: &str, names: &[&str], joint: &str) -> String {
     let parts = item.get(list).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let texts: Vec<&str> =

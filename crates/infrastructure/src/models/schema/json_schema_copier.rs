@@ -74,7 +74,7 @@ const SHAPES: &[(&str, KeywordValueKind)] = &[
 
 const TYPES: &[&str] = &["array", "boolean", "integer", "null", "number", "object", "string"];
 
-/// Copy of a schema whose root is an object.
+/// Copier of a schema whose root is an object.
 pub(super) struct JsonSchemaCopier<'a> {
     pub(super) root: &'a Value,
     pub(super) names: &'a PropertyNames,

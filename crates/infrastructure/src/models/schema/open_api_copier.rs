@@ -42,7 +42,7 @@ const OF_TYPE: &[(&str, &[&str])] = &[
 const FORMATS: &[(&str, &[&str])] =
     &[("string", &["date-time", "enum"]), ("number", &["float", "double"]), ("integer", &["int32", "int64"])];
 
-/// Copy of a schema whose root is an object.
+/// Copier of a schema whose root is an object.
 pub(super) struct OpenApiCopier<'a> {
     pub(super) root: &'a Value,
     pub(super) names: &'a PropertyNames,
@@ -250,7 +250,8 @@ fn take_type<'a>(copy: &mut Map<String, Value>, types: &mut Vec<&'a str>, name: 
     }
 }
 
-/// Adds the values of an `enum`, which may contain only non-empty strings.
+/// Adds the values of an `enum` if all are non-empty strings or null, as Gemini requires; otherwise describes them in
+/// the description.
 fn choose(copy: &mut Map<String, Value>, values: &[Value], described: &Value) {
     let texts: Vec<&str> = values.iter().filter_map(Value::as_str).filter(|text| !text.is_empty()).collect();
     let nulls = values.iter().filter(|value| value.is_null()).count();
@@ -294,7 +295,8 @@ fn several(copy: &mut Map<String, Value>, types: &[&str]) {
     copy.insert("anyOf".into(), alternatives.into());
 }
 
-/// Merges alternatives that are all lists of strings into one list, with the description of each string.
+/// Returns one list of strings for alternatives that are all such lists, with the description of each string; `None`
+/// for other alternatives.
 fn one_choice(parts: &[Map<String, Value>]) -> Option<Map<String, Value>> {
     let mut texts: Vec<Value> = Vec::new();
     let mut choice = Map::new();
@@ -320,7 +322,7 @@ fn one_choice(parts: &[Map<String, Value>]) -> Option<Map<String, Value>> {
     })
 }
 
-/// Adds members that do not exist yet.
+/// Adds those of the properties that the schema `copy` does not have yet.
 fn offer(copy: &mut Map<String, Value>, properties: Map<String, Value>) {
     if let Value::Object(known) = copy.entry("properties").or_insert_with(|| json!({})) {
         for (name, property) in properties {
@@ -329,13 +331,13 @@ fn offer(copy: &mut Map<String, Value>, properties: Map<String, Value>) {
     }
 }
 
-/// Merges two finished schemas.
+/// Merges the finished schema `other` into `copy` and finishes the result.
 fn merge_finished(copy: &mut Map<String, Value>, other: Map<String, Value>) {
     merge(copy, other);
     *copy = finished(std::mem::take(copy));
 }
 
-/// Merges two schemas, so that both apply.
+/// Merges the schema `other` into `copy`, so that both apply.
 fn merge(copy: &mut Map<String, Value>, other: Map<String, Value>) {
     for (keyword, value) in other {
         let Some(known) = copy.get_mut(&keyword) else {
@@ -455,7 +457,8 @@ fn finished(mut copy: Map<String, Value>) -> Map<String, Value> {
     copy
 }
 
-/// Leaves only the alternatives. Moves the common description and title to the first one.
+/// Removes everything but the alternatives. Moves the common description and title to the first one, and `nullable` to
+/// each.
 fn alone(mut copy: Map<String, Value>) -> Map<String, Value> {
     let said = copy.shift_remove("description").and_then(|text| text.as_str().map(str::to_owned));
     let title = copy.shift_remove("title");
@@ -488,7 +491,8 @@ fn nullable(one: &mut Map<String, Value>) {
     }
 }
 
-/// Returns a schema for any value: one alternative for each type, because there is no keyword for all.
+/// Returns the alternatives (`anyOf`) of a schema for any value: one for each type, because there is no keyword for
+/// all.
 pub(super) fn any_value() -> Value {
     let plain = json!([{"type": "string"}, {"type": "number"}, {"type": "boolean"}, {"type": "object"}]);
     let mut all = plain.as_array().cloned().unwrap_or_default();

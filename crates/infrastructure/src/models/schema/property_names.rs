@@ -26,13 +26,13 @@ enum Direction {
     ToTool,
 }
 
-/// Returns `true` if the name consists of letters, digits, `_`, `.` and `-`.
+/// Returns `true` if the name consists of 1 to 64 ASCII letters, digits, `_`, `.` and `-`.
 pub(super) fn is_word(name: &str) -> bool {
     (1..=MAX_NAME).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
 }
 
-/// Returns `true` if the name also begins with a letter or `_`.
+/// Returns `true` if [`is_word`] accepts the name and it begins with a letter or `_`.
 pub(super) fn is_identifier(name: &str) -> bool {
     is_word(name) && !name.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '.' | '-'))
 }
@@ -43,7 +43,8 @@ pub(super) fn is_anything(_: &str) -> bool {
 }
 
 impl PropertyNames {
-    /// Collects the names in a schema for which `taken` returns `false`.
+    /// Collects the property names in a schema that the provider does not accept (`taken` returns `false`), and chooses
+    /// replacements.
     pub(super) fn of(schema: &Value, taken: fn(&str) -> bool) -> Self {
         let all = names_in(schema);
         let mut names = Self::default();
@@ -75,7 +76,7 @@ impl PropertyNames {
         self.provider_names.is_empty()
     }
 
-    /// Returns the provider's name.
+    /// Returns the provider's name of a property, which is unchanged if the provider accepts it.
     pub(super) fn provider_name<'a>(&'a self, name: &'a str) -> &'a str {
         self.provider_names.get(name).map_or(name, String::as_str)
     }
@@ -166,7 +167,8 @@ impl PropertyNames {
     }
 }
 
-/// Returns all schemas that may apply to a value, including referenced schemas and subschemas.
+/// Returns the schemas that may apply to a value: `schemas`, and those that they refer to or combine, at most
+/// [`MAX_SCHEMAS`].
 fn holding<'a>(root: &'a Value, schemas: &[&'a Value]) -> Vec<&'a Value> {
     let mut all: Vec<&Value> = Vec::new();
     let mut waiting: Vec<&Value> = schemas.iter().rev().copied().collect();

@@ -12,7 +12,7 @@ pub(super) fn name(reference: &str) -> &str {
     reference.rsplit(['/', '#']).find(|word| !word.is_empty()).unwrap_or("the whole")
 }
 
-/// Decodes the percent-encoding of a URI fragment.
+/// Decodes the percent-encoding of a URI fragment; `None` if the result is not UTF-8.
 fn decoded(fragment: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(fragment.len());
     let mut rest = fragment.as_bytes();

@@ -42,7 +42,8 @@ struct RootSchemaBuilder<'a> {
 }
 
 impl<'a> RootSchemaBuilder<'a> {
-    /// Handles a keyword that is not allowed at the root.
+    /// Replaces a keyword that is not allowed at the root: merges the schemas to which it leads into the root, or
+    /// describes it in the description.
     fn compose(&mut self, keyword: &str, value: &'a Value) {
         match (keyword, value) {
             ("$ref", Value::String(name)) => match reference::target(self.whole, name) {

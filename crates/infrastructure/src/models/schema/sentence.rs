@@ -137,7 +137,7 @@ pub(super) fn of(keyword: &str, value: &Value) -> Option<String> {
     })
 }
 
-/// Returns the sentence for `oneOf`, `anyOf` or `allOf`, such as `Fits exactly one of …`.
+/// Returns the sentence for `oneOf`, `anyOf` or `allOf`, such as `Fits exactly one of …`; `None` without schemas.
 pub(super) fn alternatives(keyword: &str, all: &[Value]) -> Option<String> {
     if all.is_empty() {
         return None;
@@ -154,7 +154,8 @@ pub(super) fn alternatives(keyword: &str, all: &[Value]) -> Option<String> {
     Some(format!("{how}: {}.", shown.join("; ")))
 }
 
-/// Adds a sentence to the description.
+/// Adds a sentence to the description of a schema, unless the description contains the sentence already. A description
+/// at its maximum length only gets a general sentence about more conditions.
 pub(super) fn add(schema: &mut Map<String, Value>, sentence: &str) {
     let before = schema.get("description").and_then(Value::as_str).unwrap_or("").trim_end();
     let sentence = if before.len() < MAX_DESCRIPTION { sentence } else { "More conditions apply." };

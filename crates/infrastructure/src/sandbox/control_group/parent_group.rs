@@ -8,27 +8,31 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// Files with the controllers that are available to the groups below a group, and those that are enabled for them.
+/// Name of the file with the controllers that are available to the groups below a group.
 const OFFERED: &str = "cgroup.controllers";
+/// Name of the file with the controllers that are enabled for the groups below a group.
 pub(super) const ENABLED: &str = "cgroup.subtree_control";
 /// Controllers that limit a run.
 const WANTED: [&str; 2] = ["memory", "pids"];
-/// Exists if systemd manages the hierarchy (sd_booted(3)).
+/// Folder that exists if systemd manages the hierarchy of control groups (sd_booted(3)).
 const OF_SYSTEMD: &str = "/run/systemd/system";
-/// Set to `1` by systemd on a group that it delegates to a service (`Delegate=yes`). Only root can read the second one.
+/// Extended attributes that systemd sets to `1` on a control group that it delegates to a service (`Delegate=yes`).
+/// Only root can read the second one.
 const MARKS_OF_DELEGATION: [&str; 2] = ["user.delegate", "trusted.delegate"];
 
-/// A group in which others could be created.
+/// Control group in which other groups could be created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ParentGroup {
     pub(super) path: PathBuf,
-    /// `true` if controllers may be enabled here. In groups that systemd manages itself they may not.
+    /// `true` if this process may enable controllers for the groups in this one; `false` for a group that systemd
+    /// manages itself.
     can_enable_controllers: bool,
 }
 
 impl ParentGroup {
-    /// Returns the places of this process: the group around its own, because a group with processes cannot limit groups
-    /// below it, and its own group, which can if it is the root of the hierarchy.
+    /// Returns the groups in which this process could create others, the better one first: the group around its own,
+    /// because a group with processes cannot limit groups below it, and its own group, which can if it is the root of
+    /// the hierarchy. The former is left out if controllers may not be enabled in it.
     pub(super) fn all() -> Result<Vec<Self>, String> {
         let read = |path| fs::read_to_string(path).map_err(|error| format!("`{path}` cannot be read: {error}"));
         let (own, mounts) = (read("/proc/self/cgroup")?, read("/proc/self/mountinfo")?);
@@ -55,7 +59,8 @@ impl ParentGroup {
         Ok(around.into_iter().chain([place(below(&rest))]).collect())
     }
 
-    /// Enables the controllers for groups created here, as far as possible. Returns the reason if one is missing.
+    /// Enables the controllers that limit a run for the groups in this one, as far as possible. `folder` is the open
+    /// folder of this group. Returns the reason if one is missing.
     pub(super) fn enable_controllers(&self, folder: &OwnedFd) -> Option<String> {
         if self.can_enable_controllers {
             return enable(folder).map(|reason| format!("in `{}` {reason}", self.path.display()));

@@ -83,7 +83,8 @@ impl RunListeners {
 }
 
 impl ConfinedRun {
-    /// Waits until the program runs.
+    /// Waits until the program of the run with these reports has started, and returns the run with its listeners. Fails
+    /// if that takes longer than [`TIME_TO_BEGIN`].
     pub(super) async fn begin(
         reports: OwnedFd,
         launcher: Launcher,
@@ -184,7 +185,8 @@ impl ConfinedRun {
         });
     }
 
-    /// Records that no further report will arrive.
+    /// Records that no further report will arrive. Unless the exit is known, the run counts as killed, and a warning is
+    /// logged and added to its aftermath.
     pub(super) fn mark_lost(&mut self) {
         if self.exit.is_none() {
             let message = match self.layers {

@@ -16,12 +16,12 @@ const TIME_TO_COUNT: Duration = Duration::from_secs(30);
 /// stays that way.
 const TIME_OF_TIER_2: Duration = Duration::from_secs(300);
 
-/// Prevents launches if the confinement does not hold.
+/// Gate before each launch of a confined program: tests that programs can be confined, and stores the result.
 pub(super) struct ConfinementProbeCache {
     probe: TierProbe,
     /// Last result and its time.
     found: Mutex<Option<(Instant, SandboxTier)>>,
-    /// Sessions that were warned. `None` represents runs without a session.
+    /// Sessions that were warned of missing layers. `None` represents runs without a session.
     warned: sync::Mutex<BTreeSet<Option<Arc<str>>>>,
 }
 
@@ -61,7 +61,7 @@ impl ConfinementProbeCache {
         }
     }
 
-    /// Forgets a session that has ended. A later session with the same name is a different one.
+    /// Forgets that a session was warned, because it has ended. A later session with the same name is a different one.
     pub(super) fn forget(&self, session: &Arc<str>) {
         self.warned.lock().unwrap_or_else(PoisonError::into_inner).remove(&Some(session.clone()));
     }

@@ -17,7 +17,7 @@ impl PathLookupLimiter {
         Self { places: Semaphore::const_new(places), time }
     }
 
-    /// Runs a lookup and waits for its result, including the wait for a permit.
+    /// Waits for a permit, runs a lookup and returns its result, all within the time limit.
     ///
     /// # Errors [`LaunchError::Confine`] if the time is exceeded.
     pub(super) async fn done<T: Send + 'static>(

@@ -17,22 +17,23 @@ use std::{
 
 /// Variable that makes this program run the test. Its value is the [`SelfTestInput`].
 pub(super) const MARKER: &str = "TOOLSTEAD_SANDBOX_SELF_TEST";
-/// A subfolder of a run's folder, and a file there that the run may not change.
+/// Name of a subfolder in each of the canaries' folders. In its own one, a run may create files.
 pub(super) const INNER: &str = "inner";
+/// Name of a file in the run's own folder that the run may not change.
 pub(super) const SETTINGS: &str = ".mcp.json";
 /// Last word in the output of a complete test.
 const DONE: &str = "tried";
-/// Longer than the timeout of any run, in seconds.
+/// Time after which the process that is left behind ends by itself, in seconds.
 const LONG: u32 = 60;
 
-/// Kinds of runs.
+/// Kind of a test run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum RunProfile {
     /// Like a reader of documents: only the system.
     Alone,
     /// Like a command: in a session, with one folder to change and one to read.
     WithFolders,
-    /// Like an MCP server: with such folders and the machine's network.
+    /// Like an MCP server: with one folder to change, one to read, and the machine's network.
     Guarded,
 }
 
@@ -47,7 +48,8 @@ pub(super) struct SelfTestInput {
     pub(super) udp: u16,
     /// `true` if abstract sockets must be unreachable whatever the network is.
     pub(super) is_scoped: bool,
-    /// Process id of the canaries, if it is valid in a run.
+    /// Id of the process that holds the canaries; `None` if it is not valid in the run, which has process ids of its
+    /// own.
     pub(super) neighbour: Option<u32>,
 }
 
@@ -94,7 +96,7 @@ pub(in crate::sandbox) fn enter() {
     process::exit(i32::from(!(written && left)));
 }
 
-/// Makes all attempts.
+/// Makes all attempts and returns their output for [`parse_output`].
 pub(super) fn all(task: &SelfTestInput) -> String {
     let (outside, own, read_only) = (task.folder.join(OUTSIDE), task.folder.join(OWN), task.folder.join(READ_ONLY));
     let (tcp, udp) =
@@ -194,7 +196,7 @@ fn done(result: libc::c_int) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Runs an attempt that changes the process in a child.
+/// Runs an attempt that changes its process in a forked child. Fails unless the attempt returns `true`.
 fn succeeds_in_a_child(work: impl FnOnce() -> bool) -> io::Result<()> {
     let mut status = 0;
     // SAFETY: the child only makes system calls and ends; the status is this function's own.
@@ -207,7 +209,7 @@ fn succeeds_in_a_child(work: impl FnOnce() -> bool) -> io::Result<()> {
     if ended > 0 && status == 0 { Ok(()) } else { Err(io::ErrorKind::PermissionDenied.into()) }
 }
 
-/// Leaves an orphaned process behind that keeps the output open.
+/// Leaves an orphaned process behind that keeps the output open. Returns `true` if that succeeded.
 fn leave_something() -> bool {
     let left = succeeds_in_a_child(|| {
         // SAFETY: the process has one thread; the child only makes system calls and ends.

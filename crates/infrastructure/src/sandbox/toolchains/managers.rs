@@ -253,10 +253,12 @@ impl InstallationFolder {
     }
 }
 
-/// Names in folders. Each folder is read once, because it may contain several parts.
+/// Names of the entries of folders, by the path of the folder. Each folder is read once, because it may contain several
+/// parts.
 type EntryNameCache = HashMap<PathBuf, Vec<String>>;
 
-/// Returns the entries of a folder that match a name with at most one wildcard.
+/// Returns the paths of the entries of a folder that match a name with at most one wildcard. Without a wildcard,
+/// returns the path with this name, which may not exist.
 fn matching_entries(folder: &Path, name: &str, listed: &mut EntryNameCache) -> Vec<PathBuf> {
     let Some((start, end)) = name.split_once('*') else { return vec![folder.join(name)] };
     let fits = |entry: &str| entry.len() >= start.len() + end.len() && entry.starts_with(start) && entry.ends_with(end);

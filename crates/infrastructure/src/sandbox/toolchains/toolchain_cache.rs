@@ -11,10 +11,11 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// Maximum number of entries of each kind. The cache is cleared when it is full.
+/// Maximum number of folders whose links are cached, and of scripts whose interpreter is cached. When one of the two is
+/// full, all its entries are removed.
 const MAX_REMEMBERED: usize = 1_000;
-/// Minimum age of a change before a result is cached. A second change within the resolution of the file system's clock
-/// would not be noticed.
+/// Minimum age of the last change of a file or folder before its content is cached. A second change within the
+/// resolution of the file system's clock would not be noticed.
 const MOMENT: Duration = Duration::from_secs(3);
 
 /// Cache that all runs of a process share.
@@ -33,8 +34,8 @@ pub(super) struct Link {
 
 type CacheEntries<T> = BTreeMap<PathBuf, (FileStamp, T)>;
 
-/// State of a file or folder. Any change to it, or to the names in it, sets another time, which a process cannot
-/// choose.
+/// State of a file or folder, by which a change is noticed. Any change to it, or to the names in it, sets another
+/// change time (ctime), which a process cannot choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct FileStamp {
     device: u64,
@@ -48,7 +49,7 @@ impl LinkAndInterpreterCache {
         Self { links: Mutex::new(BTreeMap::new()), interpreters: Mutex::new(BTreeMap::new()) }
     }
 
-    /// Returns the links in a folder. Reads them if the folder has changed.
+    /// Returns the links in a folder from the cache. Calls `read` if the folder is not cached or has changed.
     pub(super) fn links(&self, folder: &Path, read: impl FnOnce() -> Vec<Link>) -> Arc<[Link]> {
         match fs::metadata(folder) {
             Ok(found) => get_or_read(&self.links, folder, &found, || read().into()),
@@ -56,7 +57,8 @@ impl LinkAndInterpreterCache {
         }
     }
 
-    /// Returns the interpreter of a script. Reads it if the script has changed.
+    /// Returns the interpreter of a script from the cache. Calls `read` if the script is not cached or has changed
+    /// according to `found`, its metadata.
     pub(super) fn interpreter(
         &self,
         script: &Path,

@@ -37,9 +37,9 @@ const MAX_MADE_FOLDERS: usize = 32;
 pub struct FileChangeDraft<'t> {
     target: &'t WriteTarget<'t>,
     folder: TargetFolder<'t>,
-    /// Temporary name. It is unused when no file has it.
+    /// Temporary name beside the file: of the new file until it is put in place, then of the old file if that is kept.
     name: PathBuf,
-    /// The new file. `None` for a removal.
+    /// Metadata of the new file. `None` for a removal.
     file: Option<FileFacts>,
     rights: LostRights,
     state: DraftState,
@@ -55,12 +55,12 @@ enum DraftState {
     Over,
 }
 
-/// Folder of the file.
+/// Folder of a file that is changed, with the folders that were created for it.
 #[derive(Debug)]
 pub(super) struct TargetFolder<'t> {
-    /// Deepest folder that existed.
+    /// Deepest folder on the path of the file that existed before the change.
     above: BorrowedFd<'t>,
-    /// Folder of the file, if it is another one.
+    /// Folder of the file. `None` if it is `above`.
     own: Option<OwnedFd>,
     /// Folders that were created, by their paths relative to `above`.
     made: Vec<PathBuf>,
@@ -94,7 +94,8 @@ impl<'t> FileChangeDraft<'t> {
         Self { target, folder, name, file: None, rights: LostRights::default(), state: DraftState::Ready }
     }
 
-    /// Gives the new file the attributes of the old one, and syncs it to disk.
+    /// Gives the new file the attributes of the old one, and `mode` if it is given. Syncs the file to disk, and stores
+    /// its metadata.
     fn fit(&mut self, file: &File, mode: Option<u32>) -> rustix::io::Result<()> {
         let mut wanted = mode;
         if let Some(existing) = &self.target.existing {
@@ -155,9 +156,12 @@ impl<'t> FileChangeDraft<'t> {
         Ok(sync_folder(self.folder.own())?)
     }
 
-    /// Undoes the change: the old file gets its name again.
+    /// Undoes a change that was put in place: the old file gets its name again, or the new file is removed together
+    /// with the folders that were created for it. A change that is not in place is dropped.
     ///
-    /// # Errors [`PathError::Changed`] if another process changed the new file, or the old file no longer exists.
+    /// # Errors
+    /// [`PathError::Changed`] if another process changed the new file, or the old file no longer exists; or the error
+    /// of the system.
     pub fn put_back(mut self) -> Result<(), PathError> {
         let target = self.target;
         let DraftState::InPlace { old_is_kept } = self.state else { return Ok(()) };
@@ -235,7 +239,7 @@ impl<'t> FileChangeDraft<'t> {
         Err(self.changed())
     }
 
-    /// Gives the new file its name, which must not exist.
+    /// Gives the new file its name, which must not exist. Returns `false`, because there is no old file to keep.
     fn create_target(&mut self) -> Result<bool, PathError> {
         let target = self.target;
         if self.file.is_none() {
@@ -247,14 +251,15 @@ impl<'t> FileChangeDraft<'t> {
         }
     }
 
-    /// Returns `true` if the file with this name is the new file.
+    /// Returns `true` if the file that has the target's name now is the new file, unchanged.
     fn is_new_file_in_place(&self) -> bool {
         let Some(ours) = self.file else { return false };
         let named = statat(self.folder.own(), &self.target.name, AtFlags::SYMLINK_NOFOLLOW);
         named.is_ok_and(|named| FileFacts::of(&named).identity.is_same_content(&ours.identity))
     }
 
-    /// Removes the file with the temporary name.
+    /// Removes the file with the temporary name, if there is one. Before the change is in place, removes the created
+    /// folders as well. Ends the draft.
     fn remove_temporary_file(&mut self) {
         // A failure here cannot be handled any better, and its cause was reported already.
         match self.state {
@@ -327,7 +332,8 @@ impl<'t> TargetFolder<'t> {
         Ok(folder)
     }
 
-    /// Creates the subfolder with this name in the deepest folder so far, and opens it.
+    /// Creates the subfolder `name` of the deepest folder so far, unless it exists, and opens it. `path` is its path
+    /// relative to `above`.
     fn descend(&mut self, name: &OsStr, path: &Path) -> rustix::io::Result<()> {
         match mkdirat(self.own(), name, Mode::from_raw_mode(0o777)) {
             Ok(()) => {
@@ -364,7 +370,8 @@ pub(super) fn remove_folder(above: BorrowedFd<'_>, path: &Path) -> rustix::io::R
     unlinkat(parent, name, AtFlags::REMOVEDIR)
 }
 
-/// Syncs the names in a folder to disk.
+/// Syncs the names in a folder to disk. Succeeds without doing so if the folder cannot be read or its file system does
+/// not support syncing.
 fn sync_folder(folder: BorrowedFd<'_>) -> rustix::io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     match openat(folder, ".", flags, Mode::empty()).and_then(fsync) {

@@ -65,7 +65,7 @@ pub struct FileFacts {
     pub bytes: u64,
     /// Time of the last change of the content.
     pub modified: Timestamp,
-    /// Permission bits.
+    /// Permission bits, including set-user-id, set-group-id and the sticky bit.
     pub mode: u32,
     /// Number of names (hard links).
     pub links: u64,
@@ -84,7 +84,7 @@ pub struct FileStamp {
 }
 
 impl FileStamp {
-    /// Compares identities without the time that a rename changes as well.
+    /// Returns `true` if the identities are equal except for the time (ctime) that a rename changes as well.
     pub(super) fn is_same_content(&self, other: &Self) -> bool {
         Self { changed: other.changed, ..*self } == *other
     }

@@ -52,7 +52,7 @@ impl FileHandle {
         Ok(Some(Self { path, handle, facts }))
     }
 
-    /// Returns both forms of the path.
+    /// Returns the path as requested, and the real path.
     pub fn path(&self) -> &AccessPath {
         &self.path
     }
@@ -91,9 +91,10 @@ impl FileHandle {
         if content.len() as u64 > limit { Err(too_large(content.len() as u64)) } else { Ok(content) }
     }
 
-    /// Checks that it is a regular file.
+    /// Checks that the handle represents a regular file.
     ///
-    /// # Errors [`PathError::NotAFile`].
+    /// # Errors
+    /// [`PathError::NotAFile`].
     pub(super) fn expect_file(&self) -> Result<(), PathError> {
         match self.facts.kind {
             FileKind::File => Ok(()),
@@ -101,9 +102,10 @@ impl FileHandle {
         }
     }
 
-    /// Checks that it is a folder.
+    /// Checks that the handle represents a folder.
     ///
-    /// # Errors [`PathError::NotAFolder`].
+    /// # Errors
+    /// [`PathError::NotAFolder`].
     pub(super) fn expect_folder(&self) -> Result<(), PathError> {
         match self.facts.kind {
             FileKind::Folder => Ok(()),
@@ -111,7 +113,7 @@ impl FileHandle {
         }
     }
 
-    /// Returns `true` if it is on a file system whose files the kernel generates.
+    /// Returns `true` if the file is on a file system whose files the kernel generates.
     pub(super) fn is_on_kernel_file_system(&self) -> bool {
         is_kernel_file(&self.handle)
     }

@@ -39,7 +39,7 @@ impl GrantedWorkspace {
         Self { workspace, grant, stop }
     }
 
-    /// Returns the workspace with an earlier deadline.
+    /// Returns the workspace with this deadline instead of its own.
     #[must_use]
     pub fn with_stop(&self, stop: StopCondition) -> Self {
         Self { stop, ..self.clone() }
@@ -55,7 +55,7 @@ impl GrantedWorkspace {
         &self.grant
     }
 
-    /// Returns the workspace.
+    /// Returns the workspace without the permissions and the deadline of the call.
     pub fn workspace(&self) -> &Workspace {
         &self.workspace
     }
@@ -127,7 +127,8 @@ impl GrantedWorkspace {
     }
 
     /// Walks a folder. Symbolic links are visited but not followed, other file systems are skipped, and entries that
-    /// the grant does not permit to read are skipped and counted. Returns the results of all workers of the visitor.
+    /// the grant does not permit to read are skipped and counted. Returns the summary, and the results of each thread.
+    /// The visitor gets `above` as the context above the folder.
     ///
     /// # Errors [`PathError::NotAFolder`], or the error of the system if the folder itself cannot be read.
     pub fn walk<V: Visitor>(
@@ -172,7 +173,7 @@ impl GrantedWorkspace {
     }
 }
 
-/// Returns the names that are most similar to a missing one, best first.
+/// Returns the names that are most similar to a missing one, at most three, best first.
 pub fn similar_names(missing: &str, mut names: Vec<String>) -> Vec<String> {
     let mut similar = Vec::new();
     while similar.len() < SIMILAR_NAMES

@@ -26,7 +26,7 @@ use std::{
     time::Duration,
 };
 
-/// Interval at which a waiting call checks whether its caller still waits.
+/// Interval at which a waiting call checks that its caller still waits.
 const LOOK_UP: Duration = Duration::from_millis(250);
 /// First and longest pause between two attempts to take the lock of another process.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
@@ -39,7 +39,7 @@ const MAX_LOCK_FILES: usize = 10_000;
 /// Maximum number of times that the folder of the lock files is reopened because another process removed it.
 const ATTEMPTS: usize = 8;
 
-/// Real paths of the files that are being changed.
+/// Locks of the files that are being changed, by their real paths.
 #[derive(Debug)]
 pub(super) struct PathLocks {
     held: Mutex<HashSet<PathBuf>>,
@@ -70,7 +70,8 @@ impl PathLocks {
         }
     }
 
-    /// Waits for the lock of a file. Returns `None` if the deadline passes first. Blocks.
+    /// Waits for the lock of a file. Returns `None` if the deadline passes first. If no lock file can be created, logs
+    /// a warning once, and locks the file only within this process. Blocks.
     pub(super) fn lock(&self, path: &Path, stop: &StopCondition) -> Option<PathLock<'_>> {
         let mut held = self.held();
         while !held.insert(path.to_path_buf()) {
@@ -95,8 +96,8 @@ impl PathLocks {
         Some(lock)
     }
 
-    /// Calls `remove` with each path that a process recorded before it ended with a lock. If `remove` returns `true`,
-    /// the lock file is removed as well.
+    /// Calls `remove` with the path that is recorded in each lock file whose process ended before it released the lock.
+    /// Removes these lock files, except those for which `remove` returns `false`.
     pub(super) fn clear_abandoned(&self, remove: impl Fn(&Path) -> bool) {
         let exists = |place: &&PathBuf| statat(CWD, *place, AtFlags::SYMLINK_NOFOLLOW).is_ok();
         for folder in self.places.iter().filter(exists).filter_map(|place| LockFolder::open(place).ok()) {
@@ -146,7 +147,8 @@ impl PathLocks {
         Err(why)
     }
 
-    /// The set is consistent at any time, so a panic of another thread that held the lock does no harm.
+    /// Locks the set of the held paths. The set is consistent at any time, so a panic of another thread that held the
+    /// lock does no harm.
     fn held(&self) -> MutexGuard<'_, HashSet<PathBuf>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -170,7 +172,8 @@ impl PathLock<'_> {
         }
     }
 
-    /// Returns the path that a process recorded before it ended with this lock.
+    /// Returns the path that is recorded in the lock file: by this process, or by one that ended while it held the
+    /// lock. `None` without a record.
     pub(super) fn noted(&self) -> Option<PathBuf> {
         self.file.as_ref()?.noted()
     }
@@ -196,7 +199,8 @@ struct LockFile {
 }
 
 impl LockFile {
-    /// Takes the lock file with this name, unless another process holds it.
+    /// Takes an existing lock file without waiting. Returns `None` if another process holds it, if it does not exist,
+    /// and if `name` is not the name of a lock file.
     fn take_abandoned(folder: &Arc<LockFolder>, name: &str) -> Option<Self> {
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = name.ends_with(".lock").then(|| openat(folder.as_fd(), name, flags, Mode::empty()).ok())??;

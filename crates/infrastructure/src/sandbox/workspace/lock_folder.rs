@@ -17,7 +17,7 @@ pub fn lock_folders() -> Vec<PathBuf> {
     vec![format!("/run/user/{user}/toolstead").into(), format!("/tmp/toolstead-{user}").into()]
 }
 
-/// The opened folder.
+/// The opened folder of the lock files.
 #[derive(Debug)]
 pub(super) struct LockFolder {
     path: PathBuf,

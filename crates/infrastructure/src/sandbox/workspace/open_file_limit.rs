@@ -11,9 +11,9 @@ use std::{
 /// Maximum number of descriptors for one changed file: its folder, the file itself, its lock, and either a folder that
 /// is created for it or the new file while it is written.
 const OF_A_FILE: u64 = 4;
-/// Interval at which a waiting call checks whether its caller still waits.
+/// Interval at which a waiting call checks that its caller still waits.
 const LOOK_UP: Duration = Duration::from_millis(250);
-/// Assumed limit if the system sets none.
+/// Assumed limit of open descriptors if the system sets none.
 const NO_LIMIT: u64 = 1 << 20;
 
 /// Descriptors that file changes hold in this process, in all workspaces.
@@ -47,7 +47,8 @@ impl OpenFileLimiter {
         Some(OpenFilePermit { of: self, taken: wanted })
     }
 
-    /// The number is consistent at any time, so a panic of another thread that held the lock does no harm.
+    /// Locks the number of descriptors in use. It is consistent at any time, so a panic of another thread that held the
+    /// lock does no harm.
     fn lock_in_use(&self) -> MutexGuard<'_, u64> {
         self.in_use.lock().unwrap_or_else(PoisonError::into_inner)
     }

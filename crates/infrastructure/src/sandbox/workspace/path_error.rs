@@ -45,7 +45,7 @@ pub enum PathError {
         path: PathBuf,
         /// Deepest existing folder of the path, unless that is the direct parent.
         nearest_folder: Option<PathBuf>,
-        /// Names in that folder that are similar to the missing one, best first.
+        /// Names in the deepest existing folder of the path that are similar to the missing one, best first.
         similar: Vec<String>,
     },
     /// A file was expected, and there is something else.
@@ -53,7 +53,7 @@ pub enum PathError {
     NotAFile {
         /// Path as requested.
         path: PathBuf,
-        /// Type of the file.
+        /// Type of what is at the path.
         kind: FileKind,
     },
     /// A folder was expected, and there is something else.
@@ -61,7 +61,7 @@ pub enum PathError {
     NotAFolder {
         /// Path as requested.
         path: PathBuf,
-        /// Type of the file.
+        /// Type of what is at the path.
         kind: FileKind,
     },
     /// A file was to be removed, and the path is a link.
@@ -160,7 +160,7 @@ pub enum PathError {
 }
 
 impl PathError {
-    /// Creates an error of the system.
+    /// Creates the error for an operation that the system refused.
     pub fn io(operation: &'static str, path: &Path, source: impl Into<io::Error>) -> Self {
         Self::Io { operation, path: path.to_path_buf(), source: source.into() }
     }

@@ -16,8 +16,8 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// Maximum number of attempts. The kernel returns `EAGAIN` if a rename raced with the lookup, and sandboxed commands
-/// may rename often.
+/// Maximum number of attempts to look up a path. The kernel returns `EAGAIN` if a rename raced with the lookup, and
+/// sandboxed commands may rename often.
 pub(super) const ATTEMPTS: usize = 64;
 /// Maximum number of links that are followed, which is also the limit of the kernel.
 const MAX_LINKS: usize = 40;
@@ -82,7 +82,7 @@ impl Root {
 }
 
 impl Workspace {
-    /// Returns the target of an absolute path without dots.
+    /// Returns the target of an absolute path without `.` and `..`.
     pub(super) fn resolve(&self, lexical: &Path) -> Result<PathLocation, PathError> {
         let Some(root) = self.root_of(lexical) else { return self.resolve_by_hand(lexical) };
         let handle = open_beneath(root.handle.as_fd(), root.relative_path(lexical), OFlags::PATH, BENEATH);
@@ -107,7 +107,8 @@ impl Workspace {
         Ok(real)
     }
 
-    /// Opens an absolute path without dots, without access to the content (`O_PATH`).
+    /// Opens an absolute path without `.` and `..`, without access to the content (`O_PATH`). Links are followed, but
+    /// only to targets in a root.
     pub(super) fn open_path(&self, lexical: &Path) -> Result<OwnedFd, PathError> {
         let failed = |errno: Errno| match errno {
             Errno::NOENT | Errno::NOTDIR => PathError::not_found(lexical),
@@ -156,7 +157,7 @@ impl Workspace {
         Err(PathError::io("follow", lexical, Errno::AGAIN))
     }
 
-    /// Makes one attempt. Returns `None` if a folder on the way became a link after it was checked.
+    /// Makes one attempt to follow the path. Returns `None` if a folder on the way became a link after it was checked.
     fn follow(&self, lexical: &Path) -> Result<Option<PathLocation>, PathError> {
         let mut real = PathBuf::from("/");
         let mut rest: VecDeque<OsString> = names(lexical).collect();

@@ -7,8 +7,8 @@ use rustix::{
 };
 use std::fs::File;
 
-/// Extended attributes that grant rights to the file itself. The kernel removes them when the content changes, and so
-/// does this module.
+/// Extended attribute with the capabilities that a program gets when it is executed. The kernel removes it when the
+/// content changes, so the new file does not get it either.
 const RIGHTS_OF_THE_CONTENT: &[u8] = b"security.capability";
 /// Access list (POSIX ACL). A new file inherits one from its folder.
 const ACCESS_LIST: &str = "system.posix_acl_access";
@@ -44,7 +44,8 @@ pub(super) fn keep(file: &File, existing: &FileHandle) -> rustix::io::Result<Los
     Ok(LostRights { owner_changed, group_changed: group_changed || !keeps_list })
 }
 
-/// Returns whether the owner and the group differ from those of the old file.
+/// Gives the new file the owner and the group of the old one, as far as the system permits. Returns `true` for the
+/// owner, and `true` for the group, if it is still a different one.
 fn keep_owner(file: &File, existing: &FileHandle) -> rustix::io::Result<(bool, bool)> {
     let (ours, theirs) = (fstat(file)?, fstat(existing.handle())?);
     let (other_owner, other_group) = (ours.st_uid != theirs.st_uid, ours.st_gid != theirs.st_gid);
@@ -55,7 +56,8 @@ fn keep_owner(file: &File, existing: &FileHandle) -> rustix::io::Result<(bool, b
     Ok((other_owner, other_group && fchown(file, None, group).is_err()))
 }
 
-/// Copies extended attributes, including the access list. Returns `false` if the access list could not be preserved.
+/// Copies extended attributes, including the access list, and removes a list that only the new file has. Returns
+/// `false` if the access list could not be preserved.
 fn keep_attributes(file: &File, existing: &FileHandle) -> rustix::io::Result<bool> {
     let source = proc_link(existing.handle());
     let mut names = vec![0; MAX_ATTRIBUTE_BYTES];

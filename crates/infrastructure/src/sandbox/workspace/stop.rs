@@ -33,7 +33,7 @@ impl StopCondition {
         self.abandoned.load(Ordering::Relaxed) || Instant::now() >= self.deadline
     }
 
-    /// Returns the remaining time, or zero if there is none.
+    /// Returns the remaining time: zero after the deadline, and if the caller no longer waits.
     pub fn left(&self) -> Duration {
         if self.abandoned.load(Ordering::Relaxed) {
             return Duration::ZERO;

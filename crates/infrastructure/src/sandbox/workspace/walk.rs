@@ -72,7 +72,8 @@ pub trait Visitor: Sync {
     /// Creates the data of another thread.
     fn worker(&self) -> Self::Worker;
 
-    /// Called before the entries of a folder are visited. `above` is the context of its parent.
+    /// Returns the context of a folder. Called before its entries are visited. `above` is the context of its parent,
+    /// which is also the default.
     fn enter(&self, folder: &WalkFolder<'_>, above: &Self::Context) -> Self::Context {
         let _ = folder;
         above.clone()
@@ -123,7 +124,7 @@ pub enum WalkEnd {
     Entries,
     /// The deadline passed.
     Time,
-    /// The visitor ended it.
+    /// The visitor ended the walk.
     Visitor,
 }
 
@@ -147,7 +148,7 @@ pub struct WalkEntry<'a> {
 }
 
 impl WalkFolder<'_> {
-    /// Returns both forms of the path.
+    /// Returns the path of the folder as requested, and its real path.
     pub fn path(&self) -> &AccessPath {
         self.path
     }
@@ -182,7 +183,7 @@ impl WalkEntry<'_> {
         Path::new(OsStr::from_bytes(&self.path.lexical.as_os_str().as_bytes()[self.start..]))
     }
 
-    /// Returns both forms of the path.
+    /// Returns the path of the entry as requested, and its real path.
     pub fn path(&self) -> &AccessPath {
         self.path
     }
@@ -206,7 +207,7 @@ impl WalkEntry<'_> {
         if self.kind == FileKind::File { open_entry(self.folder, self.name) } else { Err(Errno::INVAL.into()) }
     }
 
-    /// Returns the target of a link as it is written.
+    /// Returns the target of a link as it is written, or `None` if the entry is not a readable link.
     pub fn link_target(&self) -> Option<PathBuf> {
         let target = readlinkat(self.folder, self.name, Vec::new()).ok()?;
         Some(OsString::from_vec(target.into_bytes()).into())
@@ -232,7 +233,8 @@ struct Walk<'a, V: Visitor> {
     start: &'a FileHandle,
     reading: FolderReadGrant<'a>,
     limits: WalkLimits,
-    /// `true` if the kernel generates all files below. A walk does not leave the file system where it began.
+    /// `true` if the kernel generates all files that the walk visits. A walk does not leave the file system where it
+    /// began.
     is_kernels: bool,
     pool: WorkQueue<V::Context>,
 }
@@ -363,7 +365,7 @@ impl<V: Visitor> Walk<'_, V> {
         if entries::is_at(&handle, &path.real)? { Ok(handle) } else { Err(Errno::STALE.into()) }
     }
 
-    /// Visits some entries of a folder.
+    /// Visits some entries of a folder. Queues the subfolders to enter, and counts the entries that may not be read.
     fn visit_part(&self, part: &pool::UnvisitedEntryRange<V::Context>, worker: &mut V::Worker) {
         let folder = &*part.folder;
         let mut path = entries::ChildPathBuffer::of(&folder.path);

@@ -145,9 +145,10 @@ impl<'a> WriteTarget<'a> {
         self.check_protection()
     }
 
-    /// Writes the content to a new file beside the old one, under a temporary name. It is on disk when this returns. It
-    /// has the permission bits of the old file (without set-user-id and similar bits), and its owner and extended
-    /// attributes if the system permits.
+    /// Creates the missing folders, and writes the content to a new file beside the old one, under a temporary name.
+    /// The file is on disk when this returns. Its permission bits are those of `options`, or else of the old file
+    /// (without set-user-id and similar bits); it has the owner and the extended attributes of the old file if the
+    /// system permits.
     ///
     /// # Errors As for [`check`](Self::check), and the errors of the system.
     pub fn prepare(&self, content: &[u8], options: WriteOptions) -> Result<FileChangeDraft<'_>, PathError> {

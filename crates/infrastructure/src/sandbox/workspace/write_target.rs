@@ -10,8 +10,8 @@ use std::{
 };
 use toolstead_domain::AccessPath;
 
-/// A target for writing, held by the handle of its folder. Meanwhile no other call writes to it, in any process of this
-/// user.
+/// A file to write, which may not exist yet, held by the handle of its folder and locked. While this value exists, no
+/// other call writes to the file, in any process of this user.
 #[derive(Debug)]
 pub struct WriteTarget<'a> {
     pub(super) granted: &'a GrantedWorkspace,
@@ -41,7 +41,7 @@ pub struct WriteOptions {
 pub struct WriteResult {
     /// `true` if there was no file before.
     pub created: bool,
-    /// Size in bytes.
+    /// Size of the new file in bytes; 0 for a removal.
     pub bytes: u64,
     /// Number of other names (hard links) of the replaced file, which keep the old content.
     pub other_links: u64,
@@ -50,12 +50,12 @@ pub struct WriteResult {
 }
 
 impl WriteTarget<'_> {
-    /// Returns both forms of the path.
+    /// Returns the path as requested, and the real path.
     pub fn path(&self) -> &AccessPath {
         &self.path
     }
 
-    /// Returns `true` if there is a file.
+    /// Returns `true` if the file existed when it was locked.
     pub fn exists(&self) -> bool {
         self.existing.is_some()
     }

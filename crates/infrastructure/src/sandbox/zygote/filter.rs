@@ -104,7 +104,8 @@ const ON_PROCESSES: &[libc::c_long] = &[
     libc::SYS_migrate_pages,
     libc::SYS_move_pages,
 ];
-/// Calls whose first argument selects the kind of the second: the values for a process and for all processes of a user.
+/// Calls whose first argument decides what the second one names, with its values for a process and for all processes of
+/// a user.
 const ON_GROUPS: &[(libc::c_long, u64, u64)] = &[
     (libc::SYS_setpriority, 0 /* PRIO_PROCESS */, 2 /* PRIO_USER */),
     (libc::SYS_ioprio_set, 1 /* IOPRIO_WHO_PROCESS */, 3 /* IOPRIO_WHO_USER */),
@@ -112,7 +113,7 @@ const ON_GROUPS: &[(libc::c_long, u64, u64)] = &[
 /// Process id of the init in its run. The init has the payload's user, cleans up at the end, and is in none of the
 /// groups that a payload can name.
 const INIT: u64 = 1;
-/// Process id that means the calling process, in the calls of both lists.
+/// Process id that means the calling process, in the calls of [`ON_PROCESSES`] and [`ON_GROUPS`].
 const ITSELF: u64 = 0;
 /// Calls that reach resources shared with all programs in the same IPC namespace. These resources have no paths.
 const SHARED: &[libc::c_long] = &[
@@ -185,8 +186,8 @@ fn build_program(layers: ConfinementLayers) -> Result<BpfProgram, Error> {
 }
 
 /// Rejects clone3 and openat2, whose flags a filter cannot read; the C library and programs fall back to clone and
-/// openat. Kills a process that uses the second numbering of x86-64 (x32), which no other rule here would match. All
-/// other calls continue with the next instruction.
+/// openat. Kills a process that uses the second numbering of x86-64 (x32), which no other rule of the filter would
+/// match. All other calls continue with the next instruction.
 fn numbers() -> BpfProgram {
     const FIRST_X32: u32 = 0x4000_0000;
     let refusal = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs();

@@ -27,7 +27,7 @@ pub(super) struct PayloadUser {
 }
 
 impl PayloadUser {
-    /// Selects the identity for the user of this process.
+    /// Selects the user of the payloads: the user of this process, or a dedicated one if that is root.
     pub(super) fn choose() -> Result<Self, StepFailure> {
         let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
         if uid != 0 {

@@ -42,7 +42,7 @@ use std::{
 /// Flag of clone(2). In the C library's headers its value does not fit its type.
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
-/// A typical order.
+/// A typical order to launch a run, as JSON. It is parsed as a rehearsal before a run is requested.
 const REHEARSED: &str = r#"{"Launch":{"program":{"At":"/usr/bin/true"},"args":["-c","true"],"environment":{"HOME":"/root",
     "PATH":"/usr/bin"},"working_dir":"/work","home":"/root","temporary":null,"own_home":"/root","settings":[{"path":".gitconfig",
     "text":[91,117,115,101,114,93]}],"folders":[{"source":"/work","target":"/work","is_writable":true,"owner":[0,0],
@@ -57,7 +57,8 @@ const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 const REAPED_AT_ONCE: usize = 64;
 /// Maximum time that a run continues after its payload while processes of it are left.
 const TIME_FOR_LEFTOVERS: Duration = Duration::from_millis(500);
-/// Maximum time if these processes can print nothing more. A process that ends closes its files before it is gone.
+/// Maximum time that a run continues after its payload if the processes that are left can print nothing more. A process
+/// that ends closes its files before it is gone.
 const TIME_TO_BE_GONE: Duration = Duration::from_millis(200);
 
 /// Inputs of a run.
@@ -82,11 +83,11 @@ pub(super) struct NamespaceInitInputs<'a> {
     pub(super) group: Option<&'a ControlGroupHandle>,
 }
 
-/// Parts that are the same for all runs, made before a run is requested.
+/// Parts of an init that are the same for all runs, made before a run is requested.
 struct InitParts<'a> {
     view: RootBuilder<'a>,
     payload: WaitingPayload,
-    /// Socket on which the payload is sent its run.
+    /// Socket on which the init sends the run to the payload.
     payload_socket: OwnedFd,
 }
 
@@ -94,7 +95,7 @@ struct InitParts<'a> {
 pub(super) struct PreparedRun<'a> {
     /// Listening sockets that are passed to the runtime.
     pub(super) listeners: Vec<OwnedFd>,
-    /// Guard of protected names, if the run may change some of them.
+    /// Guard of protected names. `None` in a run without namespaces, where Landlock protects them.
     pub(super) protected: Option<RunNameProtection>,
     /// Control group of the payload.
     pub(super) group: Option<&'a ControlGroupHandle>,
@@ -117,8 +118,8 @@ struct PayloadEnd {
     out_of_memory: Option<OutOfMemoryCause>,
 }
 
-/// Runs an init, which `prepare` confines and fills with the files of the run. Returns the exit code. The outcome of
-/// the run is reported on the socket.
+/// Runs an init, which `prepare` confines and fills with the files of the run. Reports the outcome of the run on the
+/// socket. Returns the exit code of the init.
 pub(super) fn run<'a>(
     birth: RunInputs<'a>,
     socket: &OwnedFd,
@@ -241,7 +242,8 @@ impl<'a> NamespaceInitInputs<'a> {
             .chain(self.group.into_iter().flat_map(ControlGroupHandle::descriptors))
     }
 
-    /// Runs an init in namespaces of its own, which is forked before its run is requested.
+    /// Waits on `orders` for a run, and serves it as its init, in namespaces of its own. The init is forked before its
+    /// run is requested. Returns the exit code of the init.
     pub(super) fn run(&self, orders: OwnedFd) -> i32 {
         // Called before there are any children.
         let signals = signals(false);
@@ -278,7 +280,8 @@ impl<'a> NamespaceInitInputs<'a> {
         Ok(InitParts { view: RootBuilder::begin(self.identity)?, payload, payload_socket: word })
     }
 
-    /// Confines a payload while the init builds the root that both share, and starts its program.
+    /// Confines a payload while the init builds the root that both share, and starts its program. Returns only on
+    /// failure.
     fn payload(&self, begun: &OwnedFd, word: &OwnedFd) -> StepFailure {
         let birth = match self.receive_run(word) {
             Ok(birth) => birth,
@@ -297,7 +300,7 @@ impl<'a> NamespaceInitInputs<'a> {
         payload(&birth, begun, ready, places)
     }
 
-    /// Receives the run of the payload.
+    /// Receives the run of the payload from the init, enters its network, and sets its proxy variables.
     fn receive_run(&self, word: &OwnedFd) -> Result<RunInputs<'a>, StepFailure> {
         unshare(libc::CLONE_NEWCGROUP).step(|| "hide the control groups".into())?;
         rehearse();
@@ -384,7 +387,7 @@ fn own_scratch(identity: &PayloadUser) -> Result<PathBuf, StepFailure> {
     Ok(place)
 }
 
-/// Enters the network of the run, and listens in it if the run has a proxy.
+/// Enters the network of the run. If the run has a proxy, returns a socket that listens in it, and its address.
 fn own_network(kind: Network, own: Option<&OwnedFd>) -> Result<Option<(OwnedFd, SocketAddrV4)>, StepFailure> {
     enter_network(kind, own)?;
     if kind != Network::Listener {
@@ -573,8 +576,8 @@ struct InitEvents<'a> {
 }
 
 impl InitEvents<'_> {
-    /// Waits for input from the runtime, from a child or in `also`, and forwards signals to the payload. Returns `true`
-    /// if `also` can be read, or `None` if the run is to end.
+    /// Waits for input from the runtime, from a child or in `also`, at most for `longest`, and forwards signals to the
+    /// payload. Returns `true` if `also` can be read, `false` if not, and `None` if the run is to end.
     fn listen(&self, also: Option<&OwnedFd>, longest: Option<&Timespec>) -> Option<bool> {
         let all = [self.socket, self.signals].into_iter().chain(also);
         let mut events: Vec<_> = all.map(|one| PollFd::new(one, PollFlags::IN)).collect();

@@ -92,7 +92,7 @@ impl LandlockZygote {
     }
 }
 
-/// Releases a session once its runs have ended, without waiting for that.
+/// Removes the temporary files of a session once its runs have ended, in a separate process that is not waited for.
 fn close_session(SandboxSession { shared, runs, .. }: SandboxSession<ScratchFolder>) {
     let kept: Vec<_> = runs.iter().map(AsRawFd::as_raw_fd).chain([shared.descriptor()]).collect();
     // If no child process can be started, the files remain, because this process must not wait for the runs.
@@ -198,7 +198,8 @@ fn clone(birth: RunInputs<'_>, socket: OwnedFd, own: Option<&ScratchFolder>) -> 
     }
 }
 
-/// Runs a keeper. Returns its exit code.
+/// Runs the keeper of one run: forks the init, ends what the init leaves, and removes `own`. Returns in the keeper and
+/// in the init, with the exit code of each.
 fn run_keeper(birth: RunInputs<'_>, socket: OwnedFd, own: Option<&ScratchFolder>, zygote: Pid) -> i32 {
     let keeper = getpid();
     let fork = || {

@@ -84,7 +84,7 @@ pub(super) fn bar_alone(mount: impl AsFd, bars: MountRestrictions) -> io::Result
     set_attributes(mount.as_fd(), false, &attributes)
 }
 
-/// Shows the files of a mount with the ids of the namespace. Mounts below it are unchanged.
+/// Shows the files of a mount with the ids to which a user namespace maps their owners. Mounts below it are unchanged.
 pub(super) fn map_ids(tree: impl AsFd, namespace: BorrowedFd<'_>) -> io::Result<()> {
     let user_namespace = u64::try_from(namespace.as_raw_fd()).map_err(io::Error::other)?;
     set_attributes(tree.as_fd(), false, &MountAttr { set: ATTRIBUTE_ID_MAP, clear: 0, propagation: 0, user_namespace })

@@ -36,7 +36,8 @@ pub(super) struct PayloadForkInputs<'a> {
     pub(super) streams: &'a [OwnedFd; 3],
 }
 
-/// Drops all rights that the program must not have.
+/// Prepares this process for its program: sets the session, the streams and the limits, restricts it with Landlock,
+/// marks all other descriptors to be closed, and resets the signals.
 pub(super) fn confine(request: &RunRequest, tools: &PayloadForkInputs<'_>) -> Result<(), StepFailure> {
     umask(tools.settled.usual_mask);
     setsid().step(|| "make a session".into())?;
@@ -102,13 +103,14 @@ pub(super) struct AccessiblePath {
 }
 
 impl AccessiblePath {
-    /// Creates a place with those of the rights that apply to this type of file.
+    /// Creates an accessible path with those of the rights that apply to its type of file.
     pub(super) fn new(handle: OwnedFd, rights: BitFlags<AccessFs>, abi: ABI) -> io::Result<Self> {
         let is_folder = FileType::from_raw_mode(fstat(&handle)?.st_mode) == FileType::Directory;
         Ok(Self { handle, rights: if is_folder { rights } else { rights & AccessFs::from_file(abi) } })
     }
 
-    /// Returns the accessible places of a run whose mounts show it nothing else.
+    /// Returns the accessible paths of a run with mounts: everything that it sees is readable, and its writable
+    /// folders, home, temporary folders, `/dev` and `/proc` are writable.
     pub(super) fn within_mounts(request: &RunRequest, abi: ABI) -> Result<Vec<Self>, StepFailure> {
         let writable = request.folders.iter().filter(|folder| folder.is_writable).map(|folder| folder.target.as_path());
         let open = writable.chain(request.home.as_deref()).chain(["/tmp", "/var/tmp", "/dev", "/proc"].map(Path::new));

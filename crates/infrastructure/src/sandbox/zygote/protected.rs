@@ -27,7 +27,7 @@ use std::{
     time::Duration,
 };
 
-/// Settings of this runtime and of agents.
+/// Files and folders with the settings of Toolstead, of agents and of an editor, relative to a root.
 pub(super) const SETTINGS: [&str; 16] = [
     "toolstead.toml",
     "toolstead.json",
@@ -97,7 +97,7 @@ struct ProtectedRoot {
     top: FolderHandle,
     known: KnownEntries,
     closed: Vec<ReadOnlyName>,
-    /// Names that did not exist.
+    /// Protected names that did not exist before the run.
     missing: Vec<&'static str>,
     git: GitState,
     bare: RootRepository,
@@ -121,7 +121,8 @@ enum GitState {
     Repository(RepositorySnapshot),
 }
 
-/// A repository that a file points to. `None` if it did not exist.
+/// Repository that the file `.git` of a root points to: its path, and its state before the run, or `None` if it did not
+/// exist.
 #[derive(Debug)]
 struct LinkedRepository(PathBuf, Option<RepositorySnapshot>);
 
@@ -309,8 +310,8 @@ impl ProtectedRoot {
     }
 }
 
-/// Returns `true` if no entry has this name, which is the usual case. One system call decides it, without opening a
-/// handle.
+/// Returns `true` if no entry has the first component of this name, which is the usual case, so that the name does not
+/// exist. One system call decides it, without opening a handle.
 fn is_absent(top: &FolderHandle, name: &str) -> bool {
     matches!(top.kind(first_of(name)), Ok(None))
 }

@@ -33,12 +33,12 @@ pub(super) struct ReadyInit {
     origin: InitSourceStamp,
 }
 
-/// State of the sources that an init was copied from.
+/// State of the mounts, the root and the id maps of the zygote when an init was forked with a copy of them.
 #[derive(Debug)]
 struct InitSourceStamp {
     /// Mount table, which has a priority event once anything is mounted or unmounted.
     mounts: File,
-    /// Time of the last change to the entries of the root.
+    /// Time of the last change to the entries of `/`.
     top: (i64, i64),
     /// Number of id maps.
     maps: usize,
@@ -64,7 +64,7 @@ impl ReadyInit {
         !matches!(poll(&mut [PollFd::new(&self.orders, PollFlags::IN)], Some(&AT_ONCE)), Ok(0))
     }
 
-    /// Returns `true` if a new init would be the same.
+    /// Returns `true` if the init can serve a run and a new init would be the same.
     pub(super) fn is_current(&self, maps: usize) -> bool {
         !self.is_spoilt() && lives(&self.process) && self.origin.maps == maps && self.origin.is_unchanged()
     }

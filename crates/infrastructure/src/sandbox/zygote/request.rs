@@ -106,7 +106,7 @@ pub(super) struct RunDescriptors {
     pub(super) streams: [OwnedFd; 3],
     /// Network of the run or of its session. `None` for the machine's network.
     pub(super) network: Option<OwnedFd>,
-    /// Path on the stage of the session's `/tmp` and home.
+    /// Path of the folder with the session's `/tmp` and home, as the zygote sees it. `None` without a session.
     pub(super) scratch: Option<PathBuf>,
 }
 
@@ -238,7 +238,7 @@ impl From<StepFailure> for LaunchError {
 }
 
 pub(super) trait StepResultExt<T> {
-    /// Names the action that was tried.
+    /// Converts the error to a failure of the step that `step` names.
     fn step(self, step: impl FnOnce() -> String) -> Result<T, StepFailure>;
 }
 
@@ -280,7 +280,7 @@ pub(super) fn packed(value: &impl Serialize) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-/// Reads the value in such a file. Other processes may read it at the same time.
+/// Reads the value in a memory file that [`packed`] created. Other processes may read it at the same time.
 pub(super) fn unpacked<T: DeserializeOwned>(file: &OwnedFd) -> io::Result<T> {
     let mut text = vec![0; usize::try_from(fstat(file)?.st_size).map_err(io::Error::other)?];
     let mut read = 0;
@@ -310,7 +310,8 @@ pub(super) fn send(socket: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_
     }
 }
 
-/// Receives one report, if one is available.
+/// Receives one report, as JSON, and its descriptors. The report is empty if the other end is closed. On a non-blocking
+/// socket without a report, fails with `WouldBlock`.
 pub(in crate::sandbox) fn receive_now(socket: impl AsFd) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
     receive(socket, MAX_REPORT_BYTES)
 }

@@ -54,7 +54,8 @@ struct NamespaceSpawner {
     spare: Option<OwnedFd>,
     /// `true` if the previous network was used.
     is_spent: bool,
-    /// The last run. The resources of the next one are created once it has ended and no order is pending.
+    /// Process of the last run's init. The resources of the next run are created once it has ended and no order is
+    /// pending.
     parted: Option<OwnedFd>,
 }
 
@@ -193,7 +194,8 @@ impl NamespaceSpawner {
         Ok(ready)
     }
 
-    /// Passes this run to the waiting init. Creates an init if there is none or it is outdated.
+    /// Passes this run to the waiting init, with its limits, and returns that init. Creates an init if there is none or
+    /// it is outdated.
     fn begin(&mut self, run: &RunDescriptors, limits: ControlGroupLimits) -> Result<ReadyInit, StepFailure> {
         let maps = self.maps.len();
         if let Some(ready) = self.ready.take().filter(|ready| ready.is_current(maps)) {
@@ -216,7 +218,7 @@ impl NamespaceSpawner {
         }
     }
 
-    /// Returns an unused network.
+    /// Returns an unused network: the spare one, or else a new one.
     fn network(&mut self) -> io::Result<OwnedFd> {
         self.spare.take().map_or_else(new_network, Ok)
     }
@@ -339,7 +341,7 @@ impl Spawner for NamespaceSpawner {
         self.ready = None;
     }
 
-    /// The mounts of this process end with it.
+    /// Does nothing, because the mounts of this process end with it.
     fn end(&mut self) {}
 }
 

@@ -50,7 +50,8 @@ impl<T> SandboxSessions<T> {
         Some(self.list.len() - 1)
     }
 
-    /// Makes room for a new session. The caller must release the returned one.
+    /// Makes room for a new session. Returns `None` if there is room; otherwise removes and returns the least recently
+    /// used session without a run, which the caller must release. Fails if all sessions have runs.
     pub(super) fn make_room(&mut self) -> Result<Option<SandboxSession<T>>, StepFailure> {
         if self.list.len() < MAX_SESSIONS {
             return Ok(None);

@@ -52,7 +52,8 @@ pub(super) struct ZygoteStartState {
     pub(super) usual_mask: Mode,
 }
 
-/// Does the setup that every zygote begins with.
+/// Prepares this process as a zygote: its signals, its process group, its limit of descriptors and its file mode mask.
+/// Returns the state that its payloads need.
 pub(super) fn set_up_zygote() -> io::Result<ZygoteStartState> {
     // A program would inherit the ignored signals of the runtime or its parent. A broken pipe must not end this
     // process. The kernel reaps inits, whose sockets report their end.

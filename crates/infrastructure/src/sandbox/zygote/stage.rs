@@ -13,7 +13,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Folder that the stage hides.
+/// Folder of the host over which the stage is mounted: a file system in memory that only the zygote and its runs see.
 const STAGE: &str = "/sys";
 /// Name of this program on the stage.
 pub(super) const PROGRAM: &str = "program";
@@ -22,7 +22,8 @@ pub(super) const SYSTEM_FOLDERS: [&str; 9] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/libo32", "/libexec"];
 /// Maximum size of the `/tmp` and home of a session, or of one run without a session, in bytes.
 pub(super) const SCRATCH_BYTES: u64 = 512 << 20;
-/// Maximum number of files and folders there. Each takes about 1 KiB of kernel memory, which no other limit counts.
+/// Maximum number of files and folders in the `/tmp` and home of a session. Each takes about 1 KiB of kernel memory,
+/// which no other limit counts.
 const SCRATCH_ENTRIES: u64 = 1 << 17;
 /// Devices that programs require. The terminal is the run's own, if it has one.
 pub(super) const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
@@ -116,7 +117,7 @@ pub(super) fn at(name: &str) -> PathBuf {
     Path::new(STAGE).join(name)
 }
 
-/// Builds the stage. Called once, in the zygote.
+/// Mounts the stage: a file system in memory with the sources of the roots of all runs. Called once, in the zygote.
 pub(super) fn build(identity: &PayloadUser) -> Result<(), StepFailure> {
     let stage = mount::memory(16 << 20, 1 << 14, "755").step(|| "make a file system in memory".into())?;
     let place = mount::open_exactly(Path::new(STAGE)).step(|| format!("open `{STAGE}`"))?;

@@ -31,7 +31,7 @@ use std::{
 
 /// Files and folders of `/proc` that change the machine.
 const MACHINE_FILES: [&str; 4] = ["sys", "sysrq-trigger", "irq", "bus"];
-/// The root only contains mount points.
+/// Maximum size of a run's root, in bytes and in entries. The root only contains mount points.
 const ROOT_BYTES: u64 = 8 << 20;
 const ROOT_ENTRIES: u64 = 1 << 14;
 
@@ -44,7 +44,7 @@ pub(super) struct RootBuilder<'a> {
     /// Device number of the root's file system, which belongs to this run alone.
     own: u64,
     /// Device number of the file system of `/tmp` and the home, which other runs of the session share. Mount points can
-    /// be created on both.
+    /// be created on it and on the root's file system.
     scratch: Option<u64>,
     /// Folders that were created in the root around mount points, without a leading slash. Nothing is mounted on them.
     made: RefCell<BTreeSet<PathBuf>>,
@@ -271,7 +271,7 @@ impl<'a> RootBuilder<'a> {
         Ok(())
     }
 
-    /// Records the new topmost mount of a path.
+    /// Records the new topmost mount of a path, if the path is a folder of the machine that the run sees.
     fn covered(&mut self, path: &Path, mount: OwnedFd) {
         if let Some(shown) = self.shown.iter_mut().rev().find(|shown| shown.target == path) {
             shown.top = mount;
@@ -330,7 +330,7 @@ impl<'a> RootBuilder<'a> {
     }
 
     /// Returns the innermost folder around a path that is on the root itself, where no other process creates or moves
-    /// anything, and the rest of the path from there.
+    /// anything, and the rest of the path from there. Creates missing folders.
     fn made_around<'b>(&self, path: &'b Path) -> io::Result<(PathBuf, &'b Path)> {
         let mut made = self.made.borrow_mut();
         let mut within = PathBuf::new();

@@ -6,10 +6,10 @@ use serde_json::Value;
 /// The reason why an amount is invalid, or cannot be added exactly.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidAmount {
-    /// It is not a decimal number.
+    /// The amount is not a decimal number.
     #[error("`{0}` is not an amount of money")]
     Number(String),
-    /// It has more digits than can be added exactly.
+    /// The amount or the sum has more digits than can be represented exactly.
     #[error("the sum has more digits than can be added exactly")]
     Digits,
 }
@@ -57,8 +57,8 @@ pub fn dollars(cents: Decimal) -> Result<String, InvalidAmount> {
     Ok(shortest.to_string())
 }
 
-/// Rounds an amount in dollars to two digits after the decimal point; halves are rounded away from zero. Only for
-/// display, never for addition.
+/// Rounds an amount in dollars to at most two digits after the decimal point, without trailing zeros; halves are
+/// rounded away from zero. Only for display, never for addition.
 ///
 /// # Errors
 /// [`InvalidAmount::Number`].

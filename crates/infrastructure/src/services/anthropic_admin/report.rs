@@ -3,7 +3,7 @@
 use chrono::{DateTime, NaiveDate};
 use std::collections::BTreeMap;
 
-/// A report.
+/// A report of Anthropic's Admin API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportKind {
     /// Usage in tokens.
@@ -29,7 +29,7 @@ pub struct ReportRequest {
     pub filters: BTreeMap<String, Vec<String>>,
     /// Maximum number of buckets or records per page.
     pub limit: Option<u32>,
-    /// Page that an earlier answer named.
+    /// Token of the page to read, from an earlier answer.
     pub page: Option<String>,
 }
 
@@ -38,9 +38,9 @@ pub struct ReportRequest {
 pub struct ReportQuery {
     /// The report.
     pub action: ReportKind,
-    /// Its parameters, in their order.
+    /// Parameters of the request, as names and values, in their order.
     pub parameters: Vec<(String, String)>,
-    /// The first page to read.
+    /// Token of the first page to read; `None` for the beginning of the report.
     pub page: Option<String>,
     /// `true` if it requires the header for reports by speed.
     pub needs_speed_header: bool,
@@ -115,7 +115,7 @@ impl ReportKind {
         }
     }
 
-    /// Returns its path below the address of the API.
+    /// Returns the path of the report below the address of the API.
     pub(super) fn path(self) -> &'static str {
         match self {
             Self::Usage => "v1/organizations/usage_report/messages",
@@ -165,7 +165,7 @@ impl ReportKind {
         }
     }
 
-    /// Parses a time in the form that the report accepts.
+    /// Parses a time in a form that the report accepts. Returns it in the form of the API, and as a point in time.
     fn time(
         self,
         parameter: &str,
@@ -195,7 +195,7 @@ impl ReportKind {
         InvalidReportRequest::Parameter { parameter, action: self.word(), takes: self.accepted_parameters() }
     }
 
-    /// Checks a query.
+    /// Checks a query, and converts it to the parameters of the API.
     ///
     /// # Errors
     /// [`InvalidReportRequest`], with the accepted values.

@@ -24,7 +24,7 @@ const CLAUDE_CODE: [&str; 5] = [
     "core_metrics/commits_by_claude_code",
     "core_metrics/pull_requests_by_claude_code",
 ];
-/// Members of one of its models that are added.
+/// Members of each model in a Claude Code record that are added.
 const MODEL: [&str; 4] = ["tokens/input", "tokens/output", "tokens/cache_read", "tokens/cache_creation"];
 
 /// Returns the sums of these buckets or records. Inserts `amount_usd` after the `amount` of each cost item.
@@ -72,7 +72,8 @@ struct DollarTotal {
 }
 
 impl DollarTotal {
-    /// Adds an amount. Returns it in dollars, if that is its currency.
+    /// Adds the amount of an item, and returns it in dollars. An item in another currency is only counted, and `None`
+    /// is returned.
     fn add(&mut self, item: &Value) -> Result<Option<String>, InvalidAmount> {
         if item.get("currency").and_then(Value::as_str).is_some_and(|currency| currency != "USD") {
             self.others += 1;
@@ -110,7 +111,8 @@ fn list<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> + u
     value.get(name).and_then(Value::as_array).into_iter().flatten()
 }
 
-/// Adds the numbers at these paths to the totals, under the last segment of each path.
+/// Adds the numbers at these paths to the totals, under the last segment of each path; numbers of lines of code are
+/// named `lines_added` and `lines_removed`.
 fn add(totals: &mut Map<String, Value>, item: &Value, paths: &[&str]) {
     for path in paths {
         let name = match *path {

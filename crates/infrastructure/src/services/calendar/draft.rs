@@ -43,9 +43,9 @@ impl SendUpdates {
 pub struct UncheckedEvent<'a> {
     /// Title.
     pub summary: &'a str,
-    /// Start.
+    /// Start: a day or a time.
     pub start: &'a str,
-    /// End; for whole days, the day after the last one.
+    /// End: a time, or the day after the last whole day.
     pub end: &'a str,
     /// Description.
     pub description: &'a str,
@@ -80,7 +80,7 @@ pub enum UnfitEvent {
     /// One bound is a day, the other one a time.
     #[error("`start` and `end` differ in kind: use days for whole days (\"2026-01-05\"), or times for both")]
     Kinds,
-    /// It does not end after it begins.
+    /// The event does not end after it begins.
     #[error("`end` must be after `start`: `start` is {start}, `end` {end}")]
     Order {
         /// The start.

@@ -39,15 +39,15 @@ pub enum Moment {
 /// The reason why a time is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidTime {
-    /// It cannot be parsed.
+    /// The text cannot be parsed.
     #[error(
         "{0:?} is not a time: write \"2026-01-05\" for a day, \"2026-01-05T14:00\" for a time in the time zone, or \"2026-01-05T14:00:00+01:00\""
     )]
     Unreadable(String),
-    /// It does not exist, because the clocks skip it.
+    /// The time does not exist, because the clocks skip it.
     #[error("{0:?} does not exist in the time zone: the clocks skip it")]
     Skipped(String),
-    /// It exists twice, because the clocks are set back.
+    /// The time exists twice, because the clocks are set back.
     #[error(
         "{text:?} occurs twice in the time zone, because the clocks are set back: write \"{first}\" or \"{second}\""
     )]
@@ -101,7 +101,8 @@ impl Zone {
         Ok(Self { name: Some(text.to_owned()), rules: ZoneRules::Named(named) })
     }
 
-    /// Returns its name, which is known to other systems, too; `None` for an offset.
+    /// Returns the name of the zone, which is known to other systems, too; `None` for an offset, and for a system clock
+    /// without a known name.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
@@ -193,7 +194,7 @@ impl Moment {
         }
     }
 
-    /// Returns its first moment in the zone.
+    /// Returns the first moment of a day in the zone; a point in time is returned unchanged.
     pub fn start(self, zone: &Zone) -> DateTime<FixedOffset> {
         match self {
             Self::Day(day) => zone.start_of(day),
@@ -201,7 +202,7 @@ impl Moment {
         }
     }
 
-    /// Returns the first moment after it in the zone.
+    /// Returns the first moment after a day in the zone; a point in time is returned unchanged.
     pub fn end(self, zone: &Zone) -> DateTime<FixedOffset> {
         match self {
             Self::Day(day) => zone.end_of(day),

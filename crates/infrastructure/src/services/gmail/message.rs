@@ -127,14 +127,14 @@ pub struct Attachment {
 }
 
 impl PartContentSource {
-    /// Decodes the bytes of this content.
+    /// Decodes bytes of this content to text with line feeds, in its character set, which is UTF-8 if none is known.
     pub fn text(&self, bytes: &[u8]) -> String {
         let (Self::Here { charset, .. } | Self::Elsewhere { charset, .. }) = self;
         let encoding = charset.as_deref().and_then(|label| Encoding::for_label(label.as_bytes())).unwrap_or(UTF_8);
         with_line_feeds(&encoding.decode(bytes).0)
     }
 
-    /// Returns the id by which it must be requested.
+    /// Returns the id by which the content must be requested; `None` if it is included.
     pub fn id(&self) -> Option<&str> {
         match self {
             Self::Here { .. } => None,
@@ -296,7 +296,8 @@ fn best(parts: &[Part<'_>], within: Vec<(usize, Vec<BodyPiece>)>) -> Vec<BodyPie
     found.and_then(|at| within.into_iter().nth(at)).map(|(_, pieces)| pieces).unwrap_or_default()
 }
 
-/// Returns the text and the attachments of a message that is included as bytes, and of the messages in it.
+/// Returns the text and the attachments of a message that is included as bytes, and of the messages in it; `None` if
+/// there are no bytes, too many or invalid ones.
 fn nested(content: &PartContentSource) -> Option<(Vec<BodyPiece>, Vec<Attachment>)> {
     let PartContentSource::Here { bytes, .. } = content else { return None };
     if bytes.len() > NESTED_BYTES || types_in(bytes) > NESTED_TYPES {

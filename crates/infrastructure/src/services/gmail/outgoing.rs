@@ -115,7 +115,8 @@ impl OutgoingMessage {
         }
     }
 
-    /// Returns the message for Gmail, which adds the sender.
+    /// Returns the message in the format of RFC 5322, without the sender, which Gmail adds. It is a reply if `original`
+    /// is given.
     pub fn raw(&self, original: Option<&OriginalMessage>, now: DateTime<Utc>) -> Vec<u8> {
         let list = |all: &[Recipient]| {
             let one = |one: &Recipient| Address::new_address(one.name.clone(), one.address.clone());
@@ -158,7 +159,7 @@ impl fmt::Display for OutgoingMessage {
 }
 
 impl OriginalMessage {
-    /// Parses its headers, which are untrusted: anything but plain ids is omitted.
+    /// Parses the headers of the message to reply to, which are untrusted: anything but plain ids is omitted.
     pub fn of(thread_id: Option<&str>, message_id: &str, references: &str) -> Self {
         let mut references = ids(references);
         let before = references.len().saturating_sub(REFERENCES);

@@ -38,7 +38,7 @@ const USER_AGENT: &str = concat!("Mozilla/5.0 (compatible; toolstead/", env!("CA
 /// Language of the labels and relative times in the pages.
 const LANGUAGE: &str = "en-US,en;q=0.9";
 
-/// The guest pages, for one call.
+/// Client of LinkedIn's guest pages, for one call.
 pub struct GuestPageClient<'a> {
     /// HTTP client.
     pub reach: &'a WebClient,
@@ -48,7 +48,7 @@ pub struct GuestPageClient<'a> {
     pub settings: &'a LinkedinSettings,
     /// Limiter of the request rate.
     pub pace: &'a RateLimiter,
-    /// Decides before each request whether the host may be reached.
+    /// Check, made before each request, that the host may be reached.
     pub judge: HostCheck<'a>,
     /// Deadline of the call.
     pub deadline: Instant,
@@ -78,7 +78,8 @@ impl GuestPageClient<'_> {
         Ok(search.found())
     }
 
-    /// Returns the cards of the page that begins at `start`; `None` if there is no such page.
+    /// Returns the cards of the page that begins with the job of index `start`; `None` if there is no such page. A card
+    /// without a title is `None` at its position.
     async fn cards(&self, query: &JobQuery, start: usize) -> Result<Option<Vec<Option<JobCard>>>, ToolFailure> {
         let url = query.url(&self.settings.base_url, start)?;
         let answer = self.asked(&url).await?;
@@ -126,8 +127,8 @@ impl GuestPageClient<'_> {
         }
     }
 
-    /// Requests a page when its turn has come. While LinkedIn refuses, the turn is not released, so that no other
-    /// request is made either.
+    /// Requests a page when its turn has come, again if LinkedIn refuses or fails, at most three times. The turn is not
+    /// released before, so that no other request is made while LinkedIn refuses.
     async fn asked(&self, url: &Url) -> Result<WebResponse, ToolFailure> {
         let too_late = |_| {
             let message = "the call timed out while it waited for other requests to LinkedIn";

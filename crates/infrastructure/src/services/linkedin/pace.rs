@@ -6,7 +6,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-/// Gives turns to requests, in the order of their arrival.
+/// Limiter that gives turns to requests, in the order of their arrival.
 #[derive(Debug)]
 pub struct RateLimiter {
     pause: Duration,

@@ -91,7 +91,7 @@ pub(super) struct PageParseRequest {
     pub(super) url: Url,
 }
 
-/// The actual kind of a page.
+/// Contents of a page, or its actual kind if it does not have the requested contents.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ParsedPage {
@@ -109,7 +109,8 @@ pub(super) enum ParsedPage {
     Other,
 }
 
-/// Parses a guest page: the work of the helper [`HELPER`](super::HELPER). Call it only in a confined process.
+/// Parses the guest page in `input` for a request in JSON, and returns the parsed page in JSON; `null` for an invalid
+/// request. This is the work of the helper [`HELPER`](super::HELPER): call it only in a confined process.
 pub fn answer(order: &str, input: &mut dyn Read) -> Vec<u8> {
     let mut html = Vec::new();
     let found = serde_json::from_str::<PageParseRequest>(order).ok().map(|order| {
@@ -154,7 +155,7 @@ impl PageDocument<'_> {
         nodes.into_iter().find_map(|node| self.text(node))
     }
 
-    /// Returns the LinkedIn address of a link, without tracking parameters.
+    /// Returns the LinkedIn address of a link, without tracking parameters; `None` if the link leads elsewhere.
     fn address(&self, node: NodeId) -> Option<Url> {
         // A fragment of this page leads nowhere else.
         let href = self.tree.attribute(node, "href").map(str::trim).filter(|href| !href.starts_with('#'))?;

@@ -37,7 +37,7 @@ pub(super) async fn read(
     found.ok_or_else(|| ToolFailure::new(ErrorKind::Internal, "the answer of the page reader is invalid"))
 }
 
-/// Converts the end of the child process to a failure for the model.
+/// Converts the end of the child process to a failure for the model. Logs a crash.
 fn failed(error: HelperError) -> ToolFailure {
     let used_up: String;
     let (kind, reason) = match &error {

@@ -70,7 +70,8 @@ impl<'a> SearchProgress<'a> {
         self.jobs.is_empty()
     }
 
-    /// Adds the cards of the next page, if it exists. A card without a title is `None`.
+    /// Adds the cards of the next page; `None` if there is no such page. Ends the search there, at the limit of jobs or
+    /// pages, and at a page without new jobs. A card without a title is `None`.
     pub(super) fn add(&mut self, page: Option<Vec<Option<JobCard>>>) {
         let Some(cards) = page else { return self.end(None) };
         self.pages += 1;
@@ -104,7 +105,7 @@ impl<'a> SearchProgress<'a> {
         (self.is_over, self.next_start) = (true, next_start.filter(|start| *start < LAST));
     }
 
-    /// Adds a job if it matches. Returns `false` for a duplicate.
+    /// Adds a job, or counts it if it states another workplace than requested. Returns `false` for a duplicate.
     fn take(&mut self, card: JobCard) -> bool {
         // A card without a number is identified by its whole contents.
         let name = card.id.clone().unwrap_or_else(|| format!("{card:?}"));
@@ -121,7 +122,7 @@ impl<'a> SearchProgress<'a> {
         true
     }
 
-    /// Returns the result.
+    /// Returns the jobs, with notes on omitted ones.
     pub(super) fn found(mut self) -> FoundJobs {
         if !self.query.workplace.is_empty() {
             let silent = self.jobs.iter().filter(|job| stated_workplace(job).is_none()).count();

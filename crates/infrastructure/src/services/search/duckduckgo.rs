@@ -17,7 +17,7 @@ use std::{
 use toolstead_domain::{Freshness, WebHit, WebQuery, WebSearchError};
 use url::Url;
 
-/// Name of the helper that parses its pages.
+/// Name of the helper that parses the pages of DuckDuckGo.
 pub(super) const HELPER: &str = "duckduckgo";
 
 /// Maximum length of a query, in characters and in words.
@@ -118,7 +118,8 @@ fn shown(page: &Url, hit: Hit) -> WebHit {
     WebHit { title: hit.title, url, description: hit.description, age: None }
 }
 
-/// Returns the target of a link in a hit: links redirect by `/l/?uddg=`. Links to DuckDuckGo itself are advertisements.
+/// Returns the target of a link in a hit: links redirect by `/l/?uddg=`. Returns `None` for links to DuckDuckGo itself,
+/// which are advertisements.
 fn target(page: &Url, link: &str) -> Option<Url> {
     let url = page.join(link).ok()?;
     let own = |host: &str| host == "duckduckgo.com" || host.ends_with(".duckduckgo.com");

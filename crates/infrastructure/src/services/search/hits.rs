@@ -10,7 +10,7 @@ const DESCRIPTION: usize = 1_000;
 const AGE: usize = 60;
 const URL_BYTES: usize = 2_000;
 
-/// Returns the hits that match the query, without duplicate addresses.
+/// Cleans hits, and returns those in the requested domains, at most the requested number, without duplicate addresses.
 pub(super) fn of_query(hits: impl Iterator<Item = WebHit>, query: &WebQuery) -> Vec<WebHit> {
     let mut known = HashSet::new();
     let wanted = hits.filter_map(|hit| {

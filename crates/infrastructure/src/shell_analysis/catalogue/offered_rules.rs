@@ -5,7 +5,8 @@
 //! publish, and programs that print the contents of any file. It also excludes `wc` and `du`, which print the contents
 //! of the file given with `--files0-from`.
 
-/// Beginnings, with words separated by one space.
+/// Beginnings of commands for which a rule with a wildcard may be offered, with words separated by one space. `@`
+/// matches one word.
 pub(crate) const OFFERED_RULES: &[&str] = &[
     "cargo bench",
     "cargo build",

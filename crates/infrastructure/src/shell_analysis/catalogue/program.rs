@@ -58,8 +58,8 @@ pub(crate) enum NoShellCondition {
 /// Arguments with which a program remains a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadOnlyArguments {
-    /// Any argument, even one that is known only at run time: the program is not a builtin that may evaluate a word, and
-    /// it has no option that writes. A pattern covers such arguments.
+    /// Any argument, even one that is known only at run time: the program is not a builtin that may evaluate a word,
+    /// and it has no option that writes. A rule with a pattern covers a command with such arguments.
     Any,
     /// Any literal argument.
     Literal,

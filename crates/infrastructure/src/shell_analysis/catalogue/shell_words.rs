@@ -5,7 +5,7 @@ pub(crate) fn declares(name: &str) -> bool {
     matches!(name, "declare" | "export" | "local" | "readonly" | "typeset")
 }
 
-/// Reserved words. If the tree takes one for a program, it has misread the text.
+/// Reserved words of bash. If the syntax tree has one as the name of a program, the parser has misread the text.
 pub(crate) const RESERVED: &[&str] = &[
     "!", "[[", "]]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in",
     "select", "then", "until", "while", "{", "}",

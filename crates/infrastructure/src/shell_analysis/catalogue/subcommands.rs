@@ -25,7 +25,7 @@ enum UnknownSubcommandMeaning {
     Tools,
 }
 
-/// Options of all programs in this file.
+/// Options without a value that may precede the subcommand of any program.
 const FLAGS: &[&str] = &["-h", "--help", "-V", "--version", "-v", "--verbose", "-q", "--quiet"];
 
 pub(super) static CARGO: Subcommands = Subcommands {

@@ -50,8 +50,8 @@ fn is_plain_format(format: &Word) -> bool {
     format.literal().is_some_and(|format| !format.starts_with('-') && !writes_a_variable(format))
 }
 
-/// Returns `true` if a text reads any variable that is not on the list. Its value may be assigned to a variable that
-/// is.
+/// Returns `true` if a text reads any variable whose value must not be printed. That value may be assigned to a
+/// variable whose value may be printed.
 fn names_secret_variable(text: &str) -> bool {
     text.split('$').skip(1).any(|behind| {
         let behind = behind.trim_start_matches(['{', '#', '!']);
@@ -142,7 +142,8 @@ fn only_filters(filter: &FilterProgram, arguments: &[Word]) -> bool {
     filter.operands == 0 || operands > 0
 }
 
-/// Returns `true` if a long option, given without its dashes, is written in full and on the list.
+/// Returns `true` if a long option, given without its dashes, is written in full and known to the filter, with a valid
+/// value. A value that is not in the same word is taken from `rest`.
 fn is_proven_long<'w>(filter: &FilterProgram, long: &str, rest: &mut impl Iterator<Item = &'w str>) -> bool {
     match long.split_once('=') {
         Some((name, value)) => filter.value_of_long(name).is_some_and(|form| form.accepts(value)),
@@ -151,7 +152,8 @@ fn is_proven_long<'w>(filter: &FilterProgram, long: &str, rest: &mut impl Iterat
     }
 }
 
-/// Returns `true` if all letters after one dash are on the list.
+/// Returns `true` if all letters after one dash are options of the filter, and the value of the last one is valid. A
+/// value that is not in the same word is taken from `rest`.
 fn is_proven_group<'w>(filter: &FilterProgram, group: &str, rest: &mut impl Iterator<Item = &'w str>) -> bool {
     if filter.counts_by_dash && !group.is_empty() && group.bytes().all(|byte| byte.is_ascii_digit()) {
         return true;

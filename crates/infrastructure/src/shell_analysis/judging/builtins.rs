@@ -82,7 +82,8 @@ fn sets_plainly(word: &Word) -> bool {
     })
 }
 
-/// Accepts only names of plain variables as arguments.
+/// Classifies a builtin whose arguments name variables. It is plain only if all of them are literal names of variables
+/// that the shell does not interpret.
 fn names(words: Option<&[Word]>) -> BuiltinKind {
     let plain = words.unwrap_or_default().iter().all(|word| {
         word.literal().is_some_and(|name| is_name(name) && variable(name) != VariableEffect::ChangesTheShell)

@@ -24,7 +24,7 @@ pub(crate) struct ClassifiedCommand {
     pub(crate) clarity: ParseConfidence,
     /// Target if the command changes the working folder.
     pub(crate) moves: Option<FolderChange>,
-    /// Files that the command names, if it is known to change them.
+    /// Files and folders that the command names and that it is known to read or change.
     pub(crate) operands: Vec<FileOperand>,
     /// Analyses of texts among the arguments.
     pub(crate) inner: Vec<Analysis>,
@@ -93,7 +93,7 @@ impl ClassifiedCommand {
         }
     }
 
-    /// Adds the commands of a text among the arguments as readings.
+    /// Stores the analysis of a text among the arguments, and adds its commands as readings.
     pub(crate) fn add_nested(&mut self, inner: Analysis) {
         for command in &inner.commands {
             self.add_reading(command.words.to_vec());

@@ -30,8 +30,8 @@ pub(super) fn is_plain_git(words: &[Word]) -> bool {
     git_objection(&arguments).is_none()
 }
 
-/// Adds a reading without the options before git's subcommand, for deny rules. The folder of `-C` becomes an operand
-/// that is read.
+/// Lowers the confidence for options and subcommands that make git run or write something else. Adds a reading without
+/// the options before the subcommand, for deny rules; the folder of `-C` becomes an operand that is read.
 pub(super) fn judge(words: &[Word], result: &mut ClassifiedCommand) {
     let place = subcommand_place(words);
     let general = &words[1..place];

@@ -17,8 +17,8 @@ fn options_name_files(program: &str) -> bool {
     matches!(program, "cp" | "mv")
 }
 
-/// Adds the operands of a command. If one of them is unknown, the command is no longer plain, because its rule is about
-/// files.
+/// Adds to `result` the files that a `cp`, `mkdir`, `mv`, `rm`, `rmdir` or `touch` reads or changes; does nothing for
+/// other programs. If one of the files is unknown, the command is no longer plain, because its rule is about files.
 pub(super) fn of(words: &[Word], result: &mut ClassifiedCommand) {
     let Some((name, letters)) = PROGRAMS.iter().find(|(name, _)| *name == words[0].text) else { return };
     let mut options = String::new();

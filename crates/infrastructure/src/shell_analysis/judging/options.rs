@@ -23,7 +23,7 @@ pub(super) struct InterpreterArguments {
     /// `true` if an option is unknown or a value may become several words, so that the arguments after it are
     /// uncertain.
     pub(super) unsure: bool,
-    /// Other arguments, up to the script.
+    /// Operands, including the script, unknown options, and option values that do not decide what runs.
     pub(super) others: Vec<Word>,
 }
 

@@ -8,7 +8,8 @@ use crate::shell_analysis::{
 };
 use toolstead_domain::ParseConfidence;
 
-/// Returns the confidence in a program that runs a text: one of its arguments, or a file that it reads.
+/// Returns the confidence in a command whose program may run a text: one of its arguments, or a file that it reads.
+/// Other programs are plain.
 pub(super) fn judge_text(words: &[Word], folders: &WorkingFolders) -> ParseConfidence {
     let (name, arguments) = (known_as(&words[0].text), &words[1..]);
     if let Some(input) = named(name).input {

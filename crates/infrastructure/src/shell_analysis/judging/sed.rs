@@ -8,7 +8,7 @@ use crate::shell_analysis::{
 };
 use toolstead_domain::ParseConfidence;
 
-/// Strongest effect of a script.
+/// Strongest effect of a sed script. Later variants are stronger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum ScriptEffect {
     /// Prints, deletes, quits and substitutes only.
@@ -181,7 +181,8 @@ fn read(script: &str, sets: bool) -> Option<ScriptEffect> {
     }
 }
 
-/// Returns the text after the addresses of a command: `1,$!`, `/a/,/b/`, `2~3`, `\,a,I`.
+/// Returns the text after the addresses of a command: `1,$!`, `/a/,/b/`, `2~3`, `\,a,I`. Returns `None` if an address
+/// does not end.
 fn behind_addresses(script: &str, sets: bool) -> Option<&str> {
     let mut rest = script;
     loop {
@@ -197,7 +198,8 @@ fn behind_addresses(script: &str, sets: bool) -> Option<&str> {
     }
 }
 
-/// Returns the text after the next delimiter.
+/// Returns the text after the next delimiter without a backslash before it, or `None` if the line ends before. With
+/// `sets`, a delimiter within `[...]` is an ordinary character.
 fn behind_part(script: &str, delimiter: char, sets: bool) -> Option<&str> {
     let mut rest = script;
     loop {
@@ -213,8 +215,8 @@ fn behind_part(script: &str, delimiter: char, sets: bool) -> Option<&str> {
     }
 }
 
-/// Returns the text after a bracket expression. A `]` at its beginning and every backslash are ordinary characters in
-/// it.
+/// Returns the text after a bracket expression, whose `[` is not part of `set`. Returns `None` if it does not end on
+/// its line. A `]` at its beginning and every backslash are ordinary characters in it.
 fn behind_set(set: &str) -> Option<&str> {
     let set = set.strip_prefix('^').unwrap_or(set);
     let mut rest = set.strip_prefix(']').unwrap_or(set);
@@ -234,7 +236,8 @@ fn behind_set(set: &str) -> Option<&str> {
     }
 }
 
-/// Returns the text after an inserted text, which continues on the next line if its line ends with a backslash.
+/// Returns the rest from the end of the last line of an inserted text on. The text continues on the next line if its
+/// line ends with a backslash.
 fn behind_text(text: &str) -> &str {
     let ends = |at: &usize| {
         let line = &text[..*at];

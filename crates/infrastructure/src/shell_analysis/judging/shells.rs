@@ -10,7 +10,8 @@ use crate::shell_analysis::{
     word::{DynamicReason, Word},
 };
 
-/// Classifies a shell with its arguments. The text after `-c` is analysed.
+/// Classifies a shell with its arguments. The text after `-c` is analysed. `surely` is `false` if the words may not be
+/// a command, so that only this text counts.
 pub(super) fn shell_behind(
     words: &[Word],
     scope: &ClassificationContext<'_>,
@@ -73,7 +74,8 @@ pub(super) fn may_parse_differently(shell: &str, text: &str) -> bool {
     }
 }
 
-/// Marks programs as opaque that start a shell, which reads its input, because they are given no command.
+/// Marks the command as opaque if one of its words is a program that starts a shell, which reads its input, because it
+/// is given no command (`sudo -i`).
 pub(super) fn mark_implicit_shells(words: &[Word], result: &mut ClassifiedCommand) {
     let starts_with = |word: &Word, list: &[char]| word.text.starts_with(list);
     for at in 0..words.len() {

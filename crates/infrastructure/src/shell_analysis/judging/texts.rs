@@ -23,8 +23,8 @@ pub(super) enum AttachedValuePosition {
     Anywhere,
 }
 
-/// Adds every suffix of the argument list as a reading, with the bare name of its program. Returns `false` if there are
-/// too many.
+/// Adds every suffix of the argument list as a reading, as written and with the bare name of its program. If there are
+/// too many, it marks the command as opaque instead and returns `false`.
 pub(super) fn read_every_suffix(words: &[Word], result: &mut ClassifiedCommand) -> bool {
     if words.len() > MAX_SUFFIX_WORDS {
         result.mark_opaque("it has too many arguments to determine which of them it starts");
@@ -57,7 +57,8 @@ pub(super) fn read_texts(words: &[Word], scope: &ClassificationContext<'_>, resu
     }
 }
 
-/// Analyses values within arguments as shell texts: `--to-command=rm`, `alias.x=!rm`, `EXEC:rm`, `rm,x`, `-Irm`.
+/// Analyses values within arguments as shell texts: `--to-command=rm`, `alias.x=!rm`, `EXEC:rm`, `rm,x`, `-Irm`. A word
+/// with more than [`MAX_VALUES`] places where a value may begin makes the command opaque.
 pub(super) fn read_values(
     words: &[Word],
     scope: &ClassificationContext<'_>,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use toolstead_domain::RulePrefixLengths;
 
 /// Returns how far a rule may go beyond a plain command with these words. Returns `None` for shells, interpreters, and
-/// programs that start others or run code of the project.
+/// programs that start others or run code of the project, unless an offered rule covers the command.
 pub(crate) fn widening(words: &[Arc<str>]) -> Option<RulePrefixLengths> {
     let offered = OFFERED_RULES.iter().filter_map(|beginning| matched(beginning, words)).max();
     let program = named(known_as(words.first()?));
@@ -21,7 +21,7 @@ pub(crate) fn widening(words: &[Arc<str>]) -> Option<RulePrefixLengths> {
     }
 }
 
-/// Returns the number of words in a beginning if the command starts with it.
+/// Returns the number of words of `beginning` if the command starts with them. A word `@` stands for any script name.
 fn matched(beginning: &str, words: &[Arc<str>]) -> Option<u8> {
     let beginning: Vec<&str> = beginning.split(' ').collect();
     let fits = |(expected, word): (&&str, &Arc<str>)| match *expected {

@@ -9,8 +9,8 @@ use crate::shell_analysis::{
     word::Word,
 };
 
-/// Marks a command as opaque if a wrapper splits one of its words or moves it to a folder that makes its input the
-/// script.
+/// Marks a command as opaque if `env` makes several words of one, or if a wrapper changes to a folder in which the path
+/// of the started script may be its standard input.
 pub(super) fn moves_what_it_starts(words: &[Word], scope: &ClassificationContext<'_>, result: &mut ClassifiedCommand) {
     const TO_FOLDERS: &[&str] = &["-C", "-D", "-w", "--c", "--wd", "--work"];
     if splits_a_word(words) {

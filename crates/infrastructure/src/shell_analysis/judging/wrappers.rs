@@ -20,7 +20,8 @@ use crate::shell_analysis::{
     word::Word,
 };
 
-/// Returns the index of the command after a wrapper that does not change it.
+/// Returns the index of the command that a wrapper such as `timeout 5` or `nohup` starts unchanged. Returns `None` if
+/// the words do not begin with such a wrapper in a known form.
 pub(super) fn looked_through(words: &[Word]) -> Option<usize> {
     let text = |at: usize| words.get(at).and_then(Word::literal).unwrap_or_default();
     let name = words.first().filter(|name| !name.quoted && LOOKED_THROUGH.contains(&name.text.as_str()))?;
@@ -40,8 +41,8 @@ fn is_duration(text: &str) -> bool {
     number.starts_with(|c: char| c.is_ascii_digit()) && number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
 }
 
-/// Adds the readings of commands that the arguments may start. `risky` is `true` if one argument is known to start
-/// something.
+/// Adds the readings of commands that the arguments may start, and lowers the confidence in the command accordingly.
+/// `risky` is `true` if one argument is known to start something.
 pub(super) fn forwarded(
     words: &[Word],
     scope: &ClassificationContext<'_>,

@@ -9,14 +9,15 @@ use crate::shell_analysis::{
     word::{DynamicReason, Word},
 };
 
-/// Short options that take a value.
+/// Short options of `xargs` that take a value.
 const VALUED: &str = "adEIJLnPRsS";
 
-/// Long options that take a value.
+/// Long options of `xargs` that take a value.
 const LONG_VALUED: &[&str] =
     &["--arg-file", "--delimiter", "--max-args", "--max-chars", "--max-procs", "--process-slot-var"];
 
-/// Marks the command as opaque if its input may decide what runs.
+/// Marks an `xargs` command as opaque if its input may decide what runs. Otherwise it classifies the command that
+/// `xargs` starts.
 pub(super) fn judge(words: &[Word], scope: &ClassificationContext<'_>, result: &mut ClassifiedCommand) {
     let (mut at, mut from_file, mut appends) = (1, false, false);
     // Placeholder that is replaced by input lines.

@@ -14,14 +14,14 @@ use tree_sitter::Node;
 /// `name=value` before a command, or on its own.
 pub(super) struct Assignment {
     pub(super) name: String,
-    /// Text as it was written.
+    /// Whole assignment as it was written.
     pub(super) text: String,
     /// Value, if it is known before the command runs.
     pub(super) value: Option<String>,
 }
 
 impl Assignment {
-    /// Converts the assignment to a word of a declaration.
+    /// Converts the assignment to an argument of a declaration (`export a=b`).
     pub(super) fn into_word(self) -> Word {
         match self.value {
             Some(value) => Word { text: format!("{}={value}", self.name), ..Word::default() },
@@ -35,7 +35,8 @@ impl Assignment {
     }
 }
 
-/// Parses an assignment, and schedules the expansions in its value.
+/// Parses an assignment, and schedules the expansions in its value. An assignment to an array element is opaque and
+/// returns `None`.
 pub(super) fn assignment<'t>(
     found: &mut Findings<'t>,
     node: Node<'t>,

@@ -91,7 +91,7 @@ impl<'t> Findings<'t> {
         self.opaque(node, reason);
     }
 
-    /// Adds an opaque command for this node.
+    /// Adds an opaque command for this node, unless [`MAX_OPAQUE`] of them exist.
     pub(super) fn opaque(&mut self, node: Node<'t>, reason: &str) {
         self.opaque += 1;
         if self.opaque <= MAX_OPAQUE {
@@ -118,7 +118,8 @@ impl<'t> Findings<'t> {
         children.into_iter().filter(Node::is_named).collect()
     }
 
-    /// Parses a node as one word, and schedules its expansions.
+    /// Parses a node as one word, and schedules its expansions. If bash may read the node differently, it adds an
+    /// opaque command and returns `None`.
     pub(super) fn word(&mut self, node: Node<'t>, place: NodePosition, steps: &mut Vec<WalkStep<'t>>) -> Option<Word> {
         let expansions = self.enter_expansions(node, place, steps);
         match Word::read(self.text, node.byte_range(), &expansions) {
@@ -158,7 +159,7 @@ impl<'t> Findings<'t> {
         expansions
     }
 
-    /// Adds a file access for each possible folder.
+    /// Adds a file access: for a relative path, one for each possible folder.
     pub(super) fn add_file_access(
         &mut self,
         (path, writes, tree): (&str, bool, bool),
@@ -179,7 +180,7 @@ impl<'t> Findings<'t> {
         Ok(())
     }
 
-    /// Adds a file access. Returns `false` if the maximum number is reached.
+    /// Adds a file access, unless it is listed already. Returns `false` if the maximum number is reached.
     fn add_access(&mut self, file_access: FileAccess) -> bool {
         let is_known = |known: &FileAccess| {
             let redirections = matches!(
@@ -204,7 +205,7 @@ impl<'t> Findings<'t> {
         fits
     }
 
-    /// Adds a classified command and the files that it names.
+    /// Adds a classified command and the files that it names, and applies its change of the working folder.
     pub(super) fn add(&mut self, mut understood: ClassifiedCommand, text: Arc<str>) {
         let folders = self.folders.clone();
         let command = self.result.commands.len();

@@ -1,6 +1,6 @@
 //! Here-documents, analysed by their text alone.
 
-/// Returns the delimiter of a here-document and whether it is quoted. Returns `None` unless bash certainly reads the
+/// Returns the delimiter of a here-document, and `true` if it is quoted. Returns `None` unless bash certainly reads the
 /// written text as that delimiter.
 pub(super) fn end_word(written: &str) -> Option<(&str, bool)> {
     let unquoted = ['\'', '"'].iter().find_map(|quote| written.strip_prefix(*quote)?.strip_suffix(*quote));
@@ -9,7 +9,8 @@ pub(super) fn end_word(written: &str) -> Option<(&str, bool)> {
     (!word.is_empty() && word.bytes().all(is_plain)).then_some((word, unquoted.is_some()))
 }
 
-/// Returns the value of a command substitution that contains only `cat` and a here-document without expansions.
+/// Returns the value of a command substitution that contains only `cat` and a here-document without expansions. Returns
+/// `None` for any other.
 pub(super) fn literal_text(substitution: &str) -> Option<String> {
     const BLANKS: [char; 2] = [' ', '\t'];
     let inside = substitution.strip_prefix("$(")?.strip_suffix(')')?;

@@ -192,8 +192,8 @@ pub(super) fn assignments<'t>(
     found.folders.record_unchanged();
 }
 
-/// Adds an assignment without a command. It affects the shell itself, and programs started later if the variable was
-/// already in the environment.
+/// Adds an assignment without a command, unless it is harmless or its variable stays in the shell. It affects the shell
+/// itself, and programs started later if the variable was already in the environment.
 pub(super) fn lone_assignment<'t>(found: &mut Findings<'t>, assignment: &Assignment) {
     if assignment.is_harmless() || variables::stays_in_the_shell(&assignment.name) {
         return;
@@ -204,7 +204,7 @@ pub(super) fn lone_assignment<'t>(found: &mut Findings<'t>, assignment: &Assignm
     found.add(understood, assignment.text.as_str().into());
 }
 
-/// Adds the variable of a loop.
+/// Adds the variable of a loop as an assignment of an unknown value, unless it stays in the shell.
 pub(super) fn loop_variable<'t>(found: &mut Findings<'t>, node: Node<'t>) {
     let name = found.slice(node).to_owned();
     if !variables::stays_in_the_shell(&name) {
@@ -253,8 +253,8 @@ fn tests_files(written: &str) -> bool {
     })
 }
 
-/// Returns the reason why `[[ ... ]]` may evaluate something: operands of numeric comparisons, and tests of variable
-/// names.
+/// Returns the reason why `[[ ... ]]` may evaluate something: operands of numeric comparisons, tests of variable names,
+/// and hidden commands. Returns `None` if it cannot.
 fn double_brackets(written: &str) -> Option<&'static str> {
     let words: Vec<&str> = written.split_ascii_whitespace().collect();
     let number = |word: Option<&&str>| {

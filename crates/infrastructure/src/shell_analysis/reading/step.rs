@@ -3,10 +3,10 @@
 use crate::shell_analysis::folders::WorkingFolders;
 use tree_sitter::Node;
 
-/// Pending step. The step that was added last runs first.
+/// Pending step of the walk over the syntax tree. The step that was added last runs first.
 pub(super) enum WalkStep<'t> {
     Enter(Node<'t>, NodePosition),
-    /// Restores the folders after a subshell.
+    /// Restores the working folders after a subshell, a substitution or a part of a pipeline.
     Restore(WorkingFolders),
     /// Between the two sides of `&&` (`true`) or `||` (`false`).
     RightSide(bool),
@@ -22,7 +22,7 @@ pub(super) enum WalkStep<'t> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NodePosition {
     pub(super) depth: usize,
-    /// Within `$(...)` or backticks.
+    /// `true` within a command or process substitution, except one that only prints a literal here-document.
     pub(super) substituted: bool,
     /// Within backticks.
     pub(super) backticks: bool,

@@ -23,7 +23,7 @@ const MAX_DEPTH: usize = 300;
 
 pub(crate) struct Walk<'t> {
     found: Findings<'t>,
-    /// Folders at the start of each `&&` or `||` that is not finished.
+    /// Working folders after the left side of each `&&` or `||` that is not finished.
     saved: Vec<WorkingFolders>,
     /// Offsets of words that may change the working folder.
     moves: Vec<usize>,
@@ -279,8 +279,8 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// Records the simple command of a pipeline part that follows a `|`. `is_redirected`: the redirections around the
-    /// pipeline belong to this part.
+    /// Records that a pipeline part reads a pipe, if it is a simple command that follows a `|`. `is_redirected`: the
+    /// redirections around the pipeline belong to this part.
     fn reads_pipe(&mut self, part: Node<'t>, is_redirected: bool) {
         let before = self.found.text[..part.start_byte()].trim_end_matches([' ', '\t', '\n']);
         let before = before.strip_suffix('&').unwrap_or(before);
@@ -389,7 +389,7 @@ impl<'t> Walk<'t> {
     }
 }
 
-/// Returns the offsets of words that may change the working folder.
+/// Returns the offsets of words that may change the working folder, in ascending order and in bytes.
 fn moving_words(text: &str) -> Vec<usize> {
     let inside = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
     let whole = |(at, word): (usize, &str)| {

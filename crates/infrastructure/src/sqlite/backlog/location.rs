@@ -20,7 +20,7 @@ const READ_BYTES: u64 = 64 << 10;
 /// Maximum number of times that the files of a process are read while it renames them.
 const MAX_READS: usize = 100;
 
-/// Location of the files of one database: the folder of the lock files, which several databases may share.
+/// Location of the backlog files of one database: the folder of the lock files, which several databases may share.
 #[derive(Debug, Clone)]
 pub(in crate::sqlite) struct BacklogLocation {
     folder: PathBuf,
@@ -29,13 +29,14 @@ pub(in crate::sqlite) struct BacklogLocation {
 }
 
 impl BacklogLocation {
-    /// Returns the location of the database's files in this folder.
+    /// Returns the location of the database's backlog files in this folder.
     pub(in crate::sqlite) fn new(folder: &Path, database: &Path) -> Self {
         let name = database.file_name().map(OsString::from).unwrap_or_default();
         Self { folder: folder.to_owned(), ending: format!(".{}.rows", name.to_string_lossy()) }
     }
 
-    /// Returns the existing files with their processes, in the order in which each process wrote them.
+    /// Returns the existing backlog files, each after the id of the process that wrote it. Those of one process are in
+    /// the order in which it wrote them.
     pub(in crate::sqlite) fn files(&self) -> io::Result<Vec<(Uuid, PathBuf)>> {
         let mut found = Vec::new();
         for entry in fs::read_dir(&self.folder)? {
@@ -52,8 +53,9 @@ impl BacklogLocation {
         Ok(found.into_iter().map(|(instance, _, path)| (instance, path)).collect())
     }
 
-    /// Returns the records of these calls from all processes; some of them may be in the database already. The records
-    /// of one process are in their order, and none is older than the state in the database at the time of the call.
+    /// Returns the pending audit records of the wanted calls from all processes; some of them may be in the database
+    /// already. The records of one process are in their order, and none is older than the state in the database when
+    /// this function is called.
     pub(in crate::sqlite) fn records(&self, is_wanted: impl Fn(CallId) -> bool) -> Result<Vec<DecodedRecord>, Fault> {
         let texts = self.texts().map_err(Fault::Files)?;
         let read = texts.iter().flat_map(|(path, text)| parse(text, path, &is_wanted).records);
@@ -116,7 +118,7 @@ pub(in crate::sqlite) struct BacklogRecords {
     pub(in crate::sqlite) is_damaged: bool,
 }
 
-/// Reads a file. A missing file was committed and deleted.
+/// Reads the records of a backlog file. A missing file has none, because it was committed and deleted.
 pub(in crate::sqlite) fn records_in(path: &Path) -> io::Result<BacklogRecords> {
     match File::open(path).and_then(read_text) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(BacklogRecords::default()),
@@ -140,7 +142,8 @@ fn read_text(mut file: File) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Parses the records of a file. A partial record at its end was never acknowledged and is skipped.
+/// Parses the records of wanted calls. A partial record at the end of the file was never acknowledged and is skipped.
+/// An invalid record is logged and marks the contents as damaged.
 fn parse(text: &[u8], path: &Path, is_wanted: &dyn Fn(CallId) -> bool) -> BacklogRecords {
     let mut read = BacklogRecords::default();
     let lines = text.split_inclusive(|byte| *byte == b'\n').filter_map(|line| line.strip_suffix(b"\n"));

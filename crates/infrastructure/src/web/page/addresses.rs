@@ -3,7 +3,7 @@
 use super::tree::PageTree;
 use url::Url;
 
-/// Maximum number of characters of an address; longer ones are useless to a reader.
+/// Maximum length of an address in bytes. Longer ones are omitted, because they are useless to a reader.
 const MAX_ADDRESS: usize = 2_000;
 
 /// Base of the relative addresses of a page.
@@ -32,7 +32,8 @@ impl LinkResolver {
         &self.page
     }
 
-    /// Returns the absolute address of a link to another page.
+    /// Returns the absolute address of a link. Returns `None` for a link within the page, for a scheme that opens no
+    /// page or contact (`javascript:`), and for an invalid or too long address.
     pub(super) fn of_link(&self, href: &str) -> Option<String> {
         let href = href.trim();
         if href.is_empty() || href.starts_with('#') {
@@ -45,7 +46,8 @@ impl LinkResolver {
         (is_link && !is_in_page).then(|| url.into())
     }
 
-    /// Returns the absolute address of a picture or another embedded part.
+    /// Returns the absolute address of a picture or another embedded part. Returns `None` unless it is a valid HTTP or
+    /// HTTPS address.
     pub(super) fn of_part(&self, src: &str) -> Option<String> {
         let url = self.joined(src.trim()).filter(|_| !src.trim().is_empty())?;
         matches!(url.scheme(), "http" | "https").then(|| url.into())

@@ -14,7 +14,7 @@ const MAX_ELEMENTS: usize = 60_000;
 const LEAST: usize = 250;
 /// Minimum share of the page's text in percent: less is one post of a forum, or a teaser.
 const LEAST_PERCENT: usize = 20;
-/// Maximum number of bytes of HTML.
+/// Maximum length of the HTML in which an article is searched for, in bytes.
 const MAX_HTML: usize = 32 << 20;
 /// Maximum number of bytes of a copied attribute: pictures as `data:` are larger.
 const MAX_ATTRIBUTE: usize = 4_096;
@@ -22,9 +22,9 @@ const MAX_ATTRIBUTE: usize = 4_096;
 /// An article.
 #[derive(Debug)]
 pub(super) struct Article {
-    /// Its own tree, with absolute addresses.
+    /// Tree of the article alone, with absolute addresses.
     pub(super) tree: PageTree,
-    /// A note on its share of the page.
+    /// Note for the reader: author and date of the article, and its share of the page's text.
     pub(super) note: String,
 }
 

@@ -23,7 +23,8 @@ use table::Table;
 /// Maximum number of shown options of a list of choices.
 const MAX_OPTIONS: usize = 20;
 
-/// Returns the whole page as Markdown of at most `most` bytes.
+/// Returns the whole tree as Markdown of at most `most` bytes. If that has little text, the contents of `noscript` are
+/// included.
 pub(super) fn page(tree: &PageTree, addresses: &LinkResolver, most: usize) -> Page {
     let page = written(tree, addresses, most, false);
     if has_text(&page.text, LITTLE_TEXT) {
@@ -577,7 +578,7 @@ fn plain(markdown: &str) -> String {
     plain.trim().to_owned()
 }
 
-/// Returns the text after its leading parentheses.
+/// Returns the text after the pair of parentheses at its start, with nested ones; empty if the pair does not end.
 fn behind_parentheses(text: &str) -> &str {
     let mut depth = 0_usize;
     for (at, char) in text.char_indices() {

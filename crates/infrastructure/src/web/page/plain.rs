@@ -33,7 +33,8 @@ pub fn text_below(tree: &PageTree, node: NodeId, page: &Url, links: LinkStyle) -
         .text
 }
 
-/// Returns the whole page as text of at most `most` bytes.
+/// Returns the whole page as text of at most `most` bytes. If that has little text, the contents of `noscript` are
+/// included.
 pub(super) fn page(tree: &PageTree, addresses: &LinkResolver, most: usize) -> Page {
     let options = RenderOptions { links: LinkStyle::Parentheses, most, shows_noscript: false };
     let page = render_page(tree, tree.root(), addresses, options);

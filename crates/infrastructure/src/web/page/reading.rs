@@ -26,7 +26,10 @@ pub struct HtmlPageInput {
 
 impl fmt::Debug for HtmlPageInput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HtmlPageInput").field("url", &self.url.as_str()).field("form", &self.form).finish_non_exhaustive()
+        f.debug_struct("HtmlPageInput")
+            .field("url", &self.url.as_str())
+            .field("form", &self.form)
+            .finish_non_exhaustive()
     }
 }
 
@@ -99,7 +102,7 @@ async fn asked(
     helpers.call(call).await
 }
 
-/// Returns the failure of the call, by the way in which the child ended.
+/// Converts the error of the helper process into the failure of the tool call, and logs a crash.
 fn failed(url: &Url, error: HelperError) -> ToolFailure {
     const RAW: &str = "Request it raw, or fetch another page on the same subject.";
     let used_up: String;

@@ -94,7 +94,7 @@ fn clean(text: &mut StrTendril, removed: &mut usize) {
 pub enum WalkEvent {
     /// A node begins; its children follow, unless they are skipped.
     Enter(NodeId),
-    /// An element ends.
+    /// A node ends, after its children.
     Leave(NodeId),
 }
 

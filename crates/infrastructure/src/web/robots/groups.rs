@@ -70,7 +70,7 @@ fn lines(file: &[u8]) -> impl Iterator<Item = (DirectiveKey, &[u8])> {
     })
 }
 
-/// Compares a product token: a version may follow it.
+/// Returns `true` if the value of `User-agent` names this program. A version may follow the name.
 fn is_named(value: &[u8], agent: &str) -> bool {
     let is_of_token = |byte: &u8| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'-');
     let end = value.iter().position(|byte| !is_of_token(byte)).unwrap_or(value.len());

@@ -20,7 +20,7 @@ struct Rule {
     path: PathPattern,
 }
 
-/// The rules of a site require too much work to compare.
+/// Error: the rules of a site are too many, or require too much work to compare.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`robots.txt` has too many rules")]
 pub(super) struct TooManyRules;

@@ -94,7 +94,7 @@ impl PageSignIn for UpstreamSignIn {
     }
 }
 
-/// Asks the user to open the page, and waits for the sign-in to complete.
+/// Asks the user to open the page or opens it in the browser, waits for the sign-in to complete, and returns its grant.
 pub(super) async fn signed_in<S: PageSignIn>(
     sign_in: S,
     about: &str,
@@ -137,7 +137,7 @@ pub(super) async fn signed_in<S: PageSignIn>(
     sign_in.finish(came).await
 }
 
-/// Returns the lines that the user pastes with this method.
+/// Returns the lines that the user pastes with this method; none with a browser if standard input is not a terminal.
 pub(super) fn pasted_lines_for(method: &SignInMethod) -> mpsc::Receiver<String> {
     match method {
         SignInMethod::Pasting => pasted_lines(),

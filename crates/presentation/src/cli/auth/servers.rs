@@ -23,7 +23,8 @@ pub(super) struct SignInServer {
     accounts: UpstreamPrincipalAccounts,
 }
 
-/// Returns the servers that `target` names; all servers over HTTP if it is absent, and none for a service.
+/// Returns the servers that `target` names; all servers over HTTP without an `Authorization` header if it is absent,
+/// and none for a service.
 pub(super) fn servers_for(target: Option<&str>, config: &Config) -> Result<Vec<SignInServer>, CommandError> {
     match target {
         Some(super::GOOGLE) => Ok(Vec::new()),

@@ -37,7 +37,7 @@ impl InputHistory {
         &self.known
     }
 
-    /// Adds an input, unless it repeats the last one.
+    /// Adds an input and stores it in the file, unless it repeats the last one or is too long.
     pub(super) fn add(&mut self, text: &str) {
         if text.len() > MOST_BYTES || self.known.last().is_some_and(|last| last == text) {
             return;

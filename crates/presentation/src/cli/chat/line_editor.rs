@@ -21,7 +21,7 @@ use toolstead_domain::invisible_characters::displaces_text;
 
 const PROMPT: &str = "> ";
 const CONTINUATION_PROMPT: &str = "… ";
-/// Ends bracketed paste mode. The editor sends it, too, unless it is interrupted.
+/// Control sequence that ends bracketed paste mode. The editor sends it, too, unless it is interrupted.
 const NO_MARKED_PASTE: &[u8] = b"\x1b[?2004l";
 
 /// Result of reading an input.
@@ -101,7 +101,7 @@ fn text(known: &[String], commands: Vec<String>, draft: &str) -> io::Result<Chat
     }
 }
 
-/// Tracks whether the line is empty, and completes commands for the Tab key.
+/// Helper of the editor, which records if the line is empty and completes commands for the Tab key.
 #[derive(Debug, Default)]
 struct EditorHelper {
     is_empty: Cell<bool>,

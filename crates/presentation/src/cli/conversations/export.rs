@@ -7,8 +7,8 @@ use toolstead_domain::{
 };
 use uuid::{Builder, Uuid};
 
-/// Returns one line per text, call and result of the events that were not undone. The same conversation always gives
-/// the same lines.
+/// Returns one line per message, model text, call, result, summary and unfinished turn of the events that were not
+/// undone. The same conversation always gives the same lines.
 pub(super) fn chorus(id: ConversationId, events: &[ConversationEvent]) -> Vec<Value> {
     let mut lines = Vec::new();
     for event in counted(events) {
@@ -28,7 +28,7 @@ pub(super) fn chorus(id: ConversationId, events: &[ConversationEvent]) -> Vec<Va
     lines
 }
 
-/// Returns the lines of an event: the type, and its specific members.
+/// Returns the lines of an event, each as its type and its specific members; none if Chorus has no line for the event.
 fn parts(kind: &ConversationEventKind) -> Vec<(&'static str, Value)> {
     match kind {
         ConversationEventKind::UserSaid { blocks } => vec![("user", json!({"content": text(blocks)}))],

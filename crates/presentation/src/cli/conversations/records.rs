@@ -44,7 +44,8 @@ pub(super) fn of_calls(events: &[ConversationEvent]) -> Vec<Value> {
     records
 }
 
-/// Converts one record. `given` are the arguments of the call.
+/// Converts the metadata of one record to kodelet's type; returns the record unchanged if kodelet has no type for it.
+/// `given` are the arguments of the call.
 fn in_kodelets_words(mut record: Value, given: &Map<String, Value>) -> Value {
     let shaped = match (record["metadataType"].as_str(), record["metadata"].as_object()) {
         (Some(tool), Some(ours)) => shaped(tool, ours, given),

@@ -9,8 +9,8 @@ use toolstead_domain::{
 /// Maximum number of lines shown of the text of a failure.
 const FAILURE_LINES: usize = 30;
 
-/// Returns the lines: messages with the numbers of their events, calls summarised, and failures with their text. Undone
-/// events are omitted.
+/// Returns the lines of a transcript: messages with the numbers of their events, calls summarised, and failures with
+/// their text. Undone events are only counted, in the last line.
 pub(super) fn lines(conversation: &Conversation, events: &[ConversationEvent]) -> Vec<String> {
     let mut transcript = TranscriptBuilder::default();
     transcript.line(&format!("{}  {}", conversation.id, conversation.title));
@@ -38,7 +38,7 @@ pub(super) fn lines(conversation: &Conversation, events: &[ConversationEvent]) -
 #[derive(Default)]
 struct TranscriptBuilder {
     lines: Vec<String>,
-    /// Calls since the last text, with the number of calls of each tool, in the order of the first calls.
+    /// Names of the tools called since the last text, each with its number of calls, in the order of the first calls.
     calls: Vec<(String, usize)>,
     failures: Vec<String>,
     /// Names of the calls in the last answer, by id.

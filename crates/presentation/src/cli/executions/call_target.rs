@@ -3,7 +3,8 @@
 use serde_json::Value;
 use toolstead_domain::{RequestKind, ToolExecution};
 
-/// Returns the subject of a call on one line: the command line, or else the first access, or else the arguments.
+/// Returns the subject of a call on one line: the URI or name of a request that is no tool call, the command line, the
+/// first access with the number of further ones, or else the arguments.
 pub(super) fn call_target(execution: &ToolExecution) -> String {
     // The URI or name is more specific than the accesses.
     if execution.kind != RequestKind::Tool {
@@ -26,7 +27,7 @@ pub(super) fn call_target(execution: &ToolExecution) -> String {
     }
 }
 
-/// Returns the object of an access; `None` if the name of the tool implies it.
+/// Returns what an access such as `read /etc/hosts` names after its kind; `None` for other kinds of access.
 fn object_of(access: &str) -> Option<&str> {
     ["run ", "read ", "write ", "reach ", "send to "].iter().find_map(|kind| access.strip_prefix(kind))
 }

@@ -5,7 +5,8 @@ use crate::cli::output::visible;
 use chrono::DateTime;
 use toolstead_domain::ToolExecution;
 
-/// Number of digits of an id that contain its time stamp in milliseconds. Two calls rarely share them.
+/// Minimum number of digits of an id in the list. They contain its time stamp in milliseconds, which two calls rarely
+/// share.
 const ID_DIGITS: usize = 12;
 /// Minimum width of the terminal for showing all columns.
 const WIDE: usize = 120;
@@ -61,7 +62,7 @@ pub(super) fn lines(executions: &[ToolExecution], width: Option<usize>) -> Vec<S
     rows.into_iter().map(line).collect()
 }
 
-/// Returns the number of digits that distinguish the ids of the list.
+/// Returns the number of leading digits that distinguish the ids of the list, at least [`ID_DIGITS`].
 fn digits_needed(executions: &[ToolExecution]) -> usize {
     let mut ids: Vec<String> = executions.iter().map(|one| one.id.0.simple().to_string()).collect();
     ids.sort();

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use toolstead_domain::{ExecutionOutcome, RequestKind, ToolExecution};
 
-/// Returns a record as JSON, with the names of the audit log.
+/// Returns a record as JSON; the members have the names of the fields of the audit log.
 pub(super) fn to_json(execution: &ToolExecution) -> Value {
     json!({
         "id": execution.id.to_string(),

@@ -20,7 +20,7 @@ pub(super) struct CallTree {
 }
 
 impl CallTree {
-    /// Loads the calls nested in this call.
+    /// Loads the calls nested in this call at any depth, at most [`MAX_CALLS`].
     pub(super) async fn below(root: CallId, executions: &ListExecutionsHandler) -> Result<Self, StoreError> {
         let mut tree = Self { root, calls: Vec::new(), is_whole: true };
         let mut open = VecDeque::from([root]);
@@ -43,7 +43,7 @@ impl CallTree {
         self.calls.iter().filter(move |call| call.parent == Some(parent))
     }
 
-    /// Returns one line per call, each below its parent.
+    /// Returns one line per nested call, indented below its parent, and a note if not all calls were loaded.
     pub(super) fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         self.add_lines(self.root, 0, &mut lines);
@@ -78,7 +78,7 @@ impl CallTree {
     }
 }
 
-/// Returns a short description of the outcome of a call, or of the answer to a question.
+/// Returns the outcome of a call with the kind of its error, or the user's answer if the call is a question.
 fn outcome(call: &ToolExecution) -> String {
     let outcome = call.outcome.kind().as_str();
     match call.metadata.get("answer").and_then(Value::as_str) {

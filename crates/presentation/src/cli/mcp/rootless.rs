@@ -13,17 +13,17 @@ use std::{path::PathBuf, time::Duration};
 use tokio::{sync::Mutex, task::spawn_blocking, time::timeout};
 use tokio_util::task::TaskTracker;
 
-/// Time for cancelled calls to be recorded at the end.
+/// Maximum time to wait at the end until the calls of replaced applications are recorded.
 const LAST_CALLS: Duration = Duration::from_millis(300);
 
-/// The successive applications of one client.
+/// Launcher of the successive applications of one MCP client, one for each set of root folders of that client.
 pub(super) struct ClientRootsAppLauncher {
     global: GlobalFlags,
     roots: ClientRootChecker,
     /// Capabilities of the client.
     client: Map<String, Value>,
     state: Mutex<ClientAppSuccession>,
-    /// Shutdown of replaced applications.
+    /// Tasks that close replaced applications once their calls have ended.
     retiring: TaskTracker,
 }
 
@@ -31,21 +31,21 @@ pub(super) struct ClientRootsAppLauncher {
 struct ClientAppSuccession {
     newest: Option<RunningApp>,
     older: Vec<RunningApp>,
-    /// Reason why there is no newest application.
+    /// Error of the last application that could not be built.
     failed: Option<CommandError>,
 }
 
 impl ClientRootsAppLauncher {
-    /// Creates the state without an application.
+    /// Creates the launcher. It has no application until the first call of [`open`](AppLauncher::open).
     pub(super) fn new(global: GlobalFlags, config: Config, client: Map<String, Value>) -> Self {
         let roots = ClientRootChecker::new(config.folders);
         Self { global, roots, client, state: Mutex::default(), retiring: TaskTracker::new() }
     }
 
-    /// Closes every application.
+    /// Closes every application. Waits at most [`LAST_CALLS`] for replaced ones whose calls are still running.
     ///
     /// # Errors
-    /// The reason why the last application could not be built.
+    /// The reason why an application could not be built before.
     pub(super) async fn close(&self) -> Result<(), CommandError> {
         self.close_all().await;
         self.retiring.close();

@@ -26,12 +26,14 @@ const SUBJECTS: [&str; 14] = [
     "name",
 ];
 
-/// Returns a tool's name, as a model wrote it, on one line without control characters.
+/// Returns the name that a model wrote for a tool, on one line, with visible control characters, cut to
+/// [`NAME_CHARACTERS`] characters.
 pub(super) fn name(tool: &str) -> String {
     one_line(tool, NAME_CHARACTERS)
 }
 
-/// Returns the call on one line: `bash make test`. Without a known argument the subject is the JSON of all arguments.
+/// Returns the tool and the subject of a call on one line: `bash make test`. If no argument is in [`SUBJECTS`], the
+/// subject is the JSON of all arguments; a call without arguments has no subject.
 pub(super) fn call_line(tool: &str, arguments: &Value) -> String {
     let known = SUBJECTS.iter().find_map(|name| match arguments.get(name)? {
         Value::String(text) if !text.trim().is_empty() => Some(text.clone()),
@@ -71,7 +73,8 @@ pub(super) fn diffs(structured: Option<&Value>) -> Vec<&str> {
     diffs.map(str::trim_end).filter(|diff| !diff.is_empty()).collect()
 }
 
-/// Returns the number of added and removed lines of a result that reports its changes, as `+3 -1`.
+/// Returns the number of added and removed lines, as `+3 -1`, of a result with diffs or with a created file; `None` for
+/// any other result.
 pub(super) fn changed_lines(structured: Option<&Value>) -> Option<String> {
     let diffs = diffs(structured);
     if diffs.is_empty() {

@@ -93,7 +93,8 @@ fn definitions(composition: &RunningApp, name: &str) -> Result<(Arc<DefinitionPi
     Ok((pins.clone(), key))
 }
 
-/// Waits until the started server has listed what it offers now.
+/// Waits until the started server has listed what it offers now. Prints a note if it is not ready; does nothing if no
+/// server was started.
 async fn reach(composition: &RunningApp) {
     if composition.servers.is_empty() {
         return;
@@ -133,7 +134,8 @@ async fn show_diff(
     Ok(Exit::Done)
 }
 
-/// Returns an item with its findings and its difference as lines. Those of the difference begin with a mark.
+/// Returns an unapproved item as lines: its name after `heading` with the kinds of its change, its findings, and its
+/// difference from the approved definition. Lines of the difference begin with a mark.
 fn lines_of(heading: &str, item: &UnapprovedItem) -> String {
     let mut lines = vec![on_one_line(&format!("{heading}{}: {}", item.key, classes(item).join(", ")))];
     lines.extend(item.latest.findings.iter().map(|finding| on_one_line(&format!("  {finding}"))));
@@ -142,7 +144,8 @@ fn lines_of(heading: &str, item: &UnapprovedItem) -> String {
 }
 
 impl ApproveCommand {
-    /// Approves the versions that it read, and none that is recorded meanwhile.
+    /// Approves the versions that it read, and none that is recorded meanwhile. At a terminal it asks before, unless a
+    /// digest is given or JSON is printed. Fails if the digest is not that of the newest definitions.
     async fn approve(
         &self,
         pins: &DefinitionPins,

@@ -10,7 +10,7 @@ use crate::approval_question::{ApprovalQuestion, common_scopes};
 use std::{fs::File, io, sync::atomic::AtomicBool};
 use toolstead_domain::{Approval, ApprovalScope};
 
-/// Scope of each part, with the rules that the user edited.
+/// Approved scope of each part, with the rules that the user edited.
 #[derive(Debug, PartialEq)]
 pub(super) struct PartApprovals {
     scopes: Vec<ApprovalScope>,
@@ -66,7 +66,7 @@ pub(super) fn read(
     Ok(Some(ApprovalKeysAnswer::Granted(PartApprovals { scopes, rules })))
 }
 
-/// Returns the answer of a key that approves nothing.
+/// Returns the answer of a key that approves nothing; `None` if the user wants to read the full text first.
 fn ended_by(choice: KeyAction) -> Option<ApprovalKeysAnswer> {
     match choice {
         KeyAction::Deny => Some(ApprovalKeysAnswer::DeniedWithMessage),

@@ -44,7 +44,7 @@ impl QuestionFormSchema {
     /// Parses the form that a schema describes.
     ///
     /// # Errors
-    /// The reason why the form is not supported here.
+    /// The reason why the form cannot be shown at the terminal.
     pub(super) fn read(schema: &Value) -> Result<Self, &'static str> {
         let none = Map::new();
         let properties = match schema.get("properties") {
@@ -159,7 +159,8 @@ impl FieldKind {
         }
     }
 
-    /// Converts typed text to a value of this kind.
+    /// Converts typed text to a value of this kind, without checking its limits. Text that cannot be converted becomes
+    /// `null`.
     fn parsed(&self, typed: &str) -> Value {
         match self {
             Self::Text { .. } => typed.into(),
@@ -287,7 +288,8 @@ fn picked<'a>(of: &'a [Choice], typed: &str) -> Option<&'a str> {
     by_value.or_else(by_number).map(|choice| choice.value.as_str())
 }
 
-/// Returns the choices of a field: `Some(None)` if it has none, `None` if they are invalid.
+/// Returns the choices of a field: `Some(None)` if it has none, `None` if they are invalid. `titled` is the name of the
+/// member for choices with titles.
 fn choices(field: &Value, titled: &str) -> Option<Option<Vec<Choice>>> {
     let choices: Option<Vec<Choice>> = if let Some(values) = field.get("enum") {
         let names = field.get("enumNames").and_then(Value::as_array);

@@ -87,7 +87,7 @@ fn is_field(word: &str) -> bool {
 }
 
 /// Splits an action into words, each with a flag that is `true` if the word was quoted. Returns `None` if a quote is
-/// not closed.
+/// not closed, or if a quoted word contains a backslash.
 fn words(text: &str) -> Option<Vec<(String, bool)>> {
     let mut all = Vec::new();
     let mut rest = text.trim();

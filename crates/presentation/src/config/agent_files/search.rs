@@ -36,7 +36,8 @@ pub(super) struct FoundFile {
     /// Index of the [`SearchFolder`] in which the file was found.
     pub(super) place: usize,
     pub(super) path: PathBuf,
-    /// Name derived from the path, with `:` between folders.
+    /// Name derived from the path: the file name of an agent, the folder name of a skill, and for a command all names
+    /// below the search folder with `:` between them.
     pub(super) name: String,
     pub(super) stamp: FileStamp,
 }

@@ -6,7 +6,7 @@ use crate::config::{
 };
 use std::path::{Path, PathBuf};
 
-/// Kind of a file.
+/// Kind of a Markdown file with a definition for agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AgentFileKind {
     /// An agent to which work can be delegated.

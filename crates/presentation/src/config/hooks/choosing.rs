@@ -102,7 +102,8 @@ pub fn notes(config: &Config, known: &[&str]) -> Vec<Problem> {
     notes
 }
 
-/// Applies a check of rules to the `if`s of hooks, which are parsed as ask rules.
+/// Applies a check of rules to the `if`s of those hooks that `is_checked` selects, parsed as ask rules, and returns the
+/// problems.
 fn of_filters(
     config: &Config,
     is_checked: impl Fn(&HookFilterRule) -> bool,

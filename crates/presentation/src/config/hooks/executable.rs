@@ -13,7 +13,7 @@ use toolstead_infrastructure::{
     shell_analysis::catalogue::{OperandKind, is_shell_word, known_as, program},
 };
 
-/// Subcommands with which a runner runs something.
+/// Subcommands of package runners (`pnpm dlx`) that are followed by what is run.
 const RUNNING: &[&str] = &["run", "exec", "dlx", "x", "tool"];
 
 /// Options of runners without a value: the program to run may follow directly.
@@ -33,10 +33,11 @@ const BEFORE_A_COMMAND: &[&str] =
 /// Maximum number of nested command lines that are examined.
 const MAX_LINES: usize = 64;
 
-/// Returns the files that decide what runs, as far as the line shows.
+/// Returns the files that decide what a hook runs, as far as its command line shows, as written and with symbolic links
+/// resolved.
 ///
 /// # Errors
-/// Description of a file that is certainly missing.
+/// Description of a file that is certainly missing or not executable.
 pub(super) fn look(
     program: &HookProgram,
     start: &Path,
@@ -67,7 +68,8 @@ pub(in crate::config) fn run_by(
     programs_of(&[command], start, environment)
 }
 
-/// Returns the simple commands of the command lines that are passed to shells among these words.
+/// Returns the simple commands of each command line that these words pass to a shell (`sh -c LINE`). A word that is not
+/// certain is empty.
 pub(in crate::config) fn lines_within(
     words: &[&str],
     start: &Path,
@@ -80,7 +82,7 @@ pub(in crate::config) fn lines_within(
     all.map(|command| command.into_iter().map(Option::unwrap_or_default).collect()).collect()
 }
 
-/// Checks that the program of a command exists, if the program is certain.
+/// Checks that the program of a command exists, and the script of an interpreter, as far as they are certain.
 fn check(
     words: &[Option<String>],
     is_shell: bool,

@@ -35,8 +35,8 @@ impl GateFiles {
         self.imported.insert(path.to_path_buf());
     }
 
-    /// Records files in Toolstead's own form. Includes files that import hooks, because their gates may be in the
-    /// imported file.
+    /// Records the files in Toolstead's own form that define gates. Includes files that import hooks, because their
+    /// gates may be in the imported file.
     pub(super) fn of_own_form(&mut self, resolved: &ResolvedSettings) {
         let named = resolved.named("hooks");
         let gates = named.values().filter_map(|keys| keys.get("gate")).flat_map(|setting| &setting.contributions);
@@ -59,7 +59,7 @@ impl ConfiguredHooks {
     }
 
     /// Records required gates that do not run: those in files from which a trusted layer imports hooks, and those in
-    /// files that contained a gate when the user trusted them, whether or not the file still exists.
+    /// files that contained a gate when the user trusted them, even if the file no longer exists.
     pub(in crate::config) fn look_for_waiting_gates(
         &mut self,
         files: &[ConfigFile],
@@ -89,8 +89,8 @@ impl ConfiguredHooks {
     }
 }
 
-/// Returns `true` if the path belongs to this project and no longer is this file. A symbolic link at the path leads to
-/// another file.
+/// Returns `true` if a file is expected at this path in the project, but none is there or a symbolic link leads
+/// elsewhere.
 fn is_missing(path: &Path, folders: &StandardFolders) -> bool {
     source_file::is_looked_for(folders, path) && path.canonicalize().ok().as_deref() != Some(path)
 }

@@ -18,7 +18,7 @@ use std::{
 };
 use toolstead_infrastructure::hooks::definition::{FailurePolicy, HookEvent};
 
-/// A settings file that was read.
+/// A settings file of Claude Code that was read.
 pub(super) struct SettingsFile {
     pub(super) file: ConfigFile,
     root: Node,
@@ -26,7 +26,7 @@ pub(super) struct SettingsFile {
     folder: Option<PathBuf>,
 }
 
-/// Layer kind of these files.
+/// Layer kind of imported settings files.
 const FOREIGN: LayerKind = LayerKind::Foreign(u8::MAX);
 
 /// Reads a file that a layer of this kind imports; `project` is the project of that layer. Returns `None` if the file
@@ -63,8 +63,8 @@ pub(super) fn read(
 }
 
 impl SettingsFile {
-    /// Adds the hooks of the file. A problem that would keep a hook from running is an error; an event that never
-    /// occurs here is a note.
+    /// Adds the hooks of the file. A problem that would keep a hook from running is an error; an event that Toolstead
+    /// does not have is a note.
     pub(super) fn add_to(
         &self,
         hooks: &mut ConfiguredHooks,
@@ -131,7 +131,7 @@ impl SettingsFile {
         }
     }
 
-    /// Returns the name `FILE:LINE`.
+    /// Returns the name of a hook, `FILE:LINE`.
     fn name(&self, origin: &Origin) -> String {
         let file = self.file.path.file_name().unwrap_or_default().to_string_lossy();
         match origin {
@@ -141,7 +141,7 @@ impl SettingsFile {
     }
 }
 
-/// Returns each group of handlers with its event.
+/// Returns each group of handlers with its event. Adds a problem for each part of `hooks` that has another form.
 fn groups<'n>(root: &'n Node, problems: &mut Vec<Problem>) -> Vec<(&'n str, &'n Node)> {
     let mut groups = Vec::new();
     let mut wrong = |node: &Node, what: &str| problems.push(Problem::new(node.origin.clone(), what.to_owned()));

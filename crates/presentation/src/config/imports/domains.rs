@@ -12,7 +12,8 @@ use crate::config::{
 };
 use std::path::Path;
 
-/// Reads a file. A missing file is an error: without it either everything would be refused or, as in kodelet, allowed.
+/// Reads a file of allowed hosts. A missing file is an error: without it either everything would be refused or, as in
+/// kodelet, allowed.
 ///
 /// # Errors
 /// A [`Problem`] with the reason why it cannot be read.
@@ -26,7 +27,7 @@ pub(super) fn read(kind: LayerKind, path: &Path, named_at: &Origin) -> Result<So
     Err(Problem::new(named_at.clone(), message))
 }
 
-/// Translates the file to Toolstead's own keys.
+/// Translates each host of the file to an allow rule for `WebFetch`. Adds a note for each invalid entry.
 pub(super) fn translate(file: &SourceFile, notes: &mut Vec<Problem>) -> Node {
     let lines = LineIndex::of(&file.text, &file.path);
     let mut rules = Vec::new();
@@ -53,7 +54,8 @@ pub(super) fn translate(file: &SourceFile, notes: &mut Vec<Problem>) -> Node {
     table("permissions", table("allow", at(&whole, NodeContent::List(rules))))
 }
 
-/// Returns the host of an entry, which may be a URL. Here a `*` after the first label matches within one label only.
+/// Returns the host of an entry, which may be a URL; `None` if it is no valid pattern for Toolstead, in which a `*`
+/// after the first label matches within one label only.
 fn host(entry: &str) -> Option<String> {
     let rest = entry.split_once("://").map_or(entry, |(_, rest)| rest);
     let rest = rest.split(['/', '?', '#']).next()?;

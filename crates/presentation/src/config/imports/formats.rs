@@ -7,5 +7,5 @@ mod tool_blocks;
 
 use super::translation::ForeignFormat;
 
-/// All formats.
+/// All formats, in the order in which they are tried.
 pub(super) const FORMATS: &[ForeignFormat] = &[claude_code::FORMAT, tool_blocks::FORMAT, kodelet::FORMAT, clai::FORMAT];

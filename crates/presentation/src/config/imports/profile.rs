@@ -163,8 +163,8 @@ fn resolve_model(text: &str, provider: Option<(&str, &Origin)>) -> Result<Foreig
     }
 }
 
-/// Returns `true` if an entry of a list of tools names a tool that exists here. Entries with signs or commas would
-/// adjust the selection.
+/// Returns `true` if an entry of a list of tools names a tool that exists in Toolstead, and adds a note if it does not.
+/// Entries with signs or commas are not accepted, because they would adjust the selection.
 fn is_chosen(node: &Node, notes: &mut Vec<Problem>) -> bool {
     // Anything but a text is reported when the list is checked.
     let NodeContent::Text(text) = &node.content else { return true };

@@ -7,7 +7,7 @@ use crate::config::tree::{
     problem::Problem,
 };
 
-/// Keys of `permissions` that forbid nothing that exists here.
+/// Keys of `permissions` in files of Claude Code that forbid nothing that exists in Toolstead.
 pub(super) const HARMLESS_PERMISSIONS: &[&str] = &["disableAutoMode", "skipDangerousModePermissionPrompt"];
 
 /// Keys of a tool's table that forbid nothing.

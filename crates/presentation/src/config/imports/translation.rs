@@ -126,7 +126,8 @@ impl TranslatedFileBuilder<'_> {
         self.notes.push(Problem::new(origin.clone(), message));
     }
 
-    /// Sets a key. Setting it again to a different value is an error.
+    /// Sets a key. Setting it again to a different value adds a problem, but an empty tool selection replaces any
+    /// other.
     pub(super) fn put(&mut self, section: &'static str, name: &str, origin: &Origin, content: NodeContent) {
         let node = at(origin, content);
         let known = self.rest.iter_mut().find(|(known, member)| *known == section && member.name == name);
@@ -143,7 +144,7 @@ impl TranslatedFileBuilder<'_> {
         }
     }
 
-    /// Returns a list of texts, each with its origin.
+    /// Returns the texts of a list, each with its origin. Adds a problem for anything else.
     pub(super) fn texts(&mut self, name: &str, content: NodeContent, origin: &Origin) -> Vec<(String, Origin)> {
         let NodeContent::List(nodes) = content else {
             self.problems
@@ -163,7 +164,8 @@ impl TranslatedFileBuilder<'_> {
         texts
     }
 
-    /// Adds the rules of a list.
+    /// Adds the rules of a list. An allow rule that cannot be used is omitted with a note; an ask or deny rule that
+    /// cannot be used is a problem.
     pub(super) fn rules(&mut self, name: &str, effect: Effect, content: NodeContent, origin: &Origin) {
         for (text, origin) in self.texts(name, content, origin) {
             match self.anchored(&text) {
@@ -247,7 +249,8 @@ impl TranslatedFileBuilder<'_> {
         }
     }
 
-    /// Adds further roots. Folders that do not exist are omitted.
+    /// Adds further roots, and the default root if no roots are configured. Folders that do not exist are omitted with
+    /// a note.
     pub(super) fn folders(&mut self, name: &str, content: NodeContent, origin: &Origin) {
         let TranslationInputs { base, default_root } = self.surroundings;
         let mut roots = Vec::new();

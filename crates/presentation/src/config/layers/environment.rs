@@ -79,7 +79,7 @@ impl EnvironmentVariableSnapshot {
         Some(base.join("toolstead"))
     }
 
-    /// Returns an absolute path. Relative paths are ignored, as the specification requires.
+    /// Returns the path in a variable. Relative paths are ignored, as the XDG specification requires.
     fn absolute(&self, variable: &str) -> Option<PathBuf> {
         self.get(variable).map(Path::new).filter(|path| path.is_absolute()).map(Path::to_path_buf)
     }

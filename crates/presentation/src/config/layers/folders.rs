@@ -62,7 +62,8 @@ impl StandardFolders {
     }
 
     /// Ensures that the data folder, if it exists, belongs to this user and is closed to others, because its content
-    /// decides what is trusted. Returns notes about corrected permissions and about a symbolic link.
+    /// decides what is trusted. Removes abandoned temporary files in it. Returns notes about corrected permissions and
+    /// about a symbolic link.
     ///
     /// # Errors
     /// A [`Problem`] if the folder belongs, or may come to belong, to another user.

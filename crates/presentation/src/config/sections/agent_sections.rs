@@ -15,7 +15,7 @@ use crate::config::{
 use std::path::Path;
 use toolstead_domain::{ServerName, WorkspaceRoots};
 
-/// Inputs for reading these sections.
+/// Inputs for reading the sections about models, profiles, views and agents.
 pub(in crate::config) struct AgentSectionInputs<'a> {
     pub(in crate::config) folders: &'a StandardFolders,
     pub(in crate::config) environment: &'a EnvironmentVariableSnapshot,

@@ -13,7 +13,7 @@ use crate::config::{
 use std::path::PathBuf;
 use toolstead_domain::WorkspaceRoots;
 
-/// Inputs for reading these sections.
+/// Inputs for reading the sections about roots, permissions, hooks and servers.
 pub(in crate::config) struct CallSectionInputs<'a> {
     pub(in crate::config) folders: &'a StandardFolders,
     pub(in crate::config) environment: &'a EnvironmentVariableSnapshot,

@@ -11,14 +11,15 @@ use toolstead_domain::invisible_characters::{displaces_text, is_invisible};
 /// File systems of the kernel and folders for run-time state. The sandbox rejects them as roots, too.
 const OF_THE_SYSTEM: [&str; 4] = ["/proc", "/sys", "/dev", "/run"];
 
-/// Checker of the folders of one client.
+/// Checker of the folders that an MCP client offers as roots.
 #[derive(Debug, Clone)]
 pub struct ClientRootChecker {
     folders: StandardFolders,
 }
 
 impl ClientRootChecker {
-    /// Creates a checker that rejects every root that contains one of these folders or is within one.
+    /// Creates a checker. It rejects every root that contains the user's home folder, and every root that contains a
+    /// folder for data or configuration or lies within one.
     pub fn new(folders: StandardFolders) -> Self {
         Self { folders }
     }

@@ -11,7 +11,7 @@ use crate::config::{
 use std::path::{Path, PathBuf};
 use toolstead_infrastructure::sqlite::DatabaseFiles;
 
-/// `[database]`.
+/// Settings of `[database]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DatabaseSettings {
     /// Location of the stores.

@@ -106,7 +106,8 @@ fn call(node: Node, problems: &mut Vec<Problem>) -> Option<ExpectedCall> {
     }
 }
 
-/// Converts a value to JSON. The error names the first part that is not allowed here, such as a fraction.
+/// Converts a value to JSON. The error names the first part that the arguments of a call cannot contain, such as a
+/// fraction.
 fn json(content: NodeContent) -> Result<Value, &'static str> {
     Ok(match content {
         NodeContent::Boolean(value) => value.into(),

@@ -89,7 +89,7 @@ struct IneffectivePattern {
 }
 
 impl IneffectivePattern {
-    /// Returns `None` if the pattern may cover a command.
+    /// Returns the reason why the pattern covers nothing; `None` if it may cover a command.
     fn of(outline: &PatternWords) -> Option<Self> {
         if starts_others(&outline.head[0]) {
             return Some(Self { command: tried(outline, FILLERS[0]).err()?, question: None });
@@ -135,7 +135,8 @@ fn starts_others(name: &str) -> bool {
 }
 
 /// Parses the command that results if each wildcard is replaced by `filler`. Returns it as `Ok` if the pattern covers
-/// it, which requires that the shell tools parse the command with certainty.
+/// it, which requires that the shell tools parse the command with certainty. Otherwise returns as `Err` a command of
+/// the line that they do not parse with certainty.
 fn tried(outline: &PatternWords, filler: &[&str]) -> Result<CommandAccess, CommandAccess> {
     let filled = |is_there: bool| filler.iter().copied().filter(move |_| is_there);
     let head = outline.head.iter().map(String::as_str);

@@ -29,7 +29,7 @@ const LONGEST: u64 = 32_000;
 /// cache read, cache write, output.
 type KnownModelEntry = (&'static str, u64, u64, [f64; 4]);
 
-/// Longer prefixes come first.
+/// Models of Anthropic. Longer prefixes come first.
 const ANTHROPIC: &[KnownModelEntry] = &[
     ("claude-opus-4-5", 200_000, 64_000, [5.0, 0.5, 6.25, 25.0]),
     ("claude-opus-4", 200_000, 32_000, [15.0, 1.5, 18.75, 75.0]),

@@ -114,7 +114,8 @@ pub(in crate::config) fn models(
     models
 }
 
-/// Returns `default_model`, or the only model if the key is not set.
+/// Returns `default_model`, or the only model if the key is not set; `None` if there are several models or the only one
+/// is unusable.
 ///
 /// # Errors
 /// The name is unknown. An unusable default model is reported only when it is used.
@@ -184,7 +185,7 @@ impl ConfiguredModels {
     }
 }
 
-/// A table as written.
+/// A table `[models.NAME]` with the settings of all layers.
 struct ModelTable<'a> {
     name: &'a str,
     keys: &'a BTreeMap<&'a str, &'a Setting>,

@@ -12,7 +12,7 @@ use toolstead_domain::{PermissionMode, PermissionRule, WorkspaceRoots, permissio
 /// Default of `approval_timeout`, in seconds.
 const APPROVAL_SECONDS: u64 = 300;
 
-/// `[permissions]`.
+/// Settings of `[permissions]`, and the rules of servers and tools.
 #[derive(Debug, Clone)]
 pub struct PermissionSettings {
     /// Permission mode: decides calls that no rule matches.

@@ -23,7 +23,8 @@ use toolstead_infrastructure::{
     mcp::client::config::ToolNaming,
 };
 
-/// Returns every rule, from `[permissions]`, servers and tools, in order of precedence.
+/// Returns every rule: those of `[permissions]` by effect (deny, ask, allow), then those of servers, tools and
+/// read-only commands.
 pub(in crate::config) fn rules(
     folders: &StandardFolders,
     resolved: &ResolvedSettings,

@@ -14,7 +14,7 @@ use crate::config::{
 use std::collections::BTreeMap;
 use toolstead_domain::{SelectionFormConflict, ServerName, ToolSelection, tool_input_schema::nearest_name};
 
-/// A profile.
+/// A profile `[profiles.NAME]` for agents: a model, tools and a prompt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentProfile {
     /// Name of the profile.
@@ -31,7 +31,7 @@ pub struct AgentProfile {
     pub mcp_servers: Option<Vec<String>>,
     /// Name of the view whose tools are offered; `None`: no view.
     pub view: Option<String>,
-    /// Origin of the first key of the profile.
+    /// Origin of the prompt, or else of the tools, the model or the view.
     pub origin: Origin,
 }
 
@@ -122,8 +122,8 @@ fn worked_out(setting: &Setting, items: Vec<TextItem>) -> Setting {
     Setting { value: Some(ConfigValue::List(items)), origins, ..setting.clone() }
 }
 
-/// Returns the selection after applying each layer, from the lowest precedence up. If another layer also defines the
-/// profile, a project file can only remove tools.
+/// Returns the selection after applying each trusted layer, from the lowest precedence up; `None` if none sets it. If
+/// another layer also defines the profile, a project file can only remove tools. Adds the applied entries to `chosen`.
 fn tools(
     profile: &str,
     setting: &Setting,
@@ -150,7 +150,8 @@ fn tools(
     selection
 }
 
-/// Returns the servers named by the highest layer. A project file can only reduce the servers named by lower layers.
+/// Returns the servers named by the highest trusted layer; `None` if none names any. A project file can only reduce the
+/// servers named by lower layers.
 fn offered_servers(setting: &Setting) -> Option<Vec<TextItem>> {
     let mut offered: Option<Vec<TextItem>> = None;
     for one in setting.contributions.iter().rev().filter(|one| one.trusted) {

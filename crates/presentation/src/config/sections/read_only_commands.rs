@@ -8,7 +8,8 @@ use std::{path::Path, sync::Arc};
 use toolstead_domain::{Effect, PermissionRule, ReadOnlyCommands};
 use toolstead_infrastructure::shell_analysis::catalogue::READ_ONLY_COMMANDS;
 
-/// Returns the rules, with the origin of the setting. Returns none if the setting is off.
+/// Returns the allow rules for commands that only read, with the origin of the setting. Returns none if the setting is
+/// off.
 pub(in crate::config) fn rules(resolved: &ResolvedSettings, problems: &mut Vec<Problem>) -> Vec<Arc<PermissionRule>> {
     let setting = resolved.setting("permissions.read_only_commands");
     let Some(setting) = setting.filter(|setting| setting.value == Some(ConfigValue::Boolean(true))) else {

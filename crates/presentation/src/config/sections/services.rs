@@ -45,7 +45,7 @@ pub struct NetworkToolSettings {
     pub private_hosts: HostPatterns,
     /// Proxy through which pages are fetched.
     pub proxy: Option<Url>,
-    /// Whether to check `robots.txt` before a page is fetched.
+    /// `true` if `robots.txt` is checked before a page is fetched.
     pub respects_robots: bool,
     /// Settings of the services.
     pub services: ServiceSettings,
@@ -59,7 +59,7 @@ pub struct NetworkToolSettings {
     pub key_file: Option<PathBuf>,
 }
 
-/// Returns the settings of the sections that this module covers.
+/// Returns the settings for outbound access, for the browser, and for the services that tools use.
 pub(in crate::config) fn outside(
     resolved: &ResolvedSettings,
     environment: &EnvironmentVariableSnapshot,
@@ -156,7 +156,8 @@ impl ServiceSettingsReader<'_> {
         })
     }
 
-    /// Returns the configured address.
+    /// Returns the HTTP address in the setting at `path`, with variables expanded; `None` if it is not set. The error
+    /// is a message for the user.
     fn said_url(&self, path: &str) -> Result<Option<Url>, String> {
         let Some(text) = self.text(path) else { return Ok(None) };
         let read = expand(&text, |name| self.environment.get(name).map(str::to_owned))
@@ -187,7 +188,8 @@ impl ServiceSettingsReader<'_> {
         url
     }
 
-    /// Returns an address to which tokens are sent.
+    /// Returns an address to which tokens are sent: the one at `path`, or else `usual`. Adds a note if the connection
+    /// is not encrypted.
     fn for_tokens(&mut self, path: &str, usual: &'static str) -> Result<Url, String> {
         let url = self.url(path, usual)?;
         Ok(self.for_keys(path, url))

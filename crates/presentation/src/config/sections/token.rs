@@ -37,10 +37,11 @@ const MIN_CHARACTERS: usize = 16;
 const MAX_CHARACTERS: usize = 4096;
 
 /// Returns the token of `TOOLSTEAD_SERVER_TOKEN`, or else of `server.token_file`, or else of the data folder, where one
-/// is created if necessary.
+/// is created if necessary. Withdraws permissions of others from the file.
 ///
 /// # Errors
-/// A [`Problem`] if a configured token is invalid, too short or readable by others, or if none can be created.
+/// A [`Problem`] if a configured token is invalid or too short, if others can read its file and that cannot be
+/// corrected, or if none can be created.
 pub fn server_token(config: &Config, environment: &EnvironmentVariableSnapshot) -> Result<ServerToken, Problem> {
     if let Some(token) = environment.get(SERVER_TOKEN) {
         return checked(token, Origin::Environment(SERVER_TOKEN.into()));
@@ -92,7 +93,7 @@ fn check_replaceable(path: &Path) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Returns the default token file in the data folder.
+/// Returns the default token file in the data folder. Creates the folder if necessary.
 fn default_file(config: &Config) -> Result<PathBuf, Problem> {
     Ok(config.folders.prepare_data()?.join("server-token"))
 }

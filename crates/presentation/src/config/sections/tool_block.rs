@@ -39,7 +39,7 @@ pub(in crate::config) fn path_subject(tool: &str) -> PathRuleScope {
     if WRITING_TOOLS.contains(&tool) { PathRuleScope::Writes } else { PathRuleScope::Other }
 }
 
-/// Returns the rules of all blocks. Path rules use resolved paths, because calls are checked by those.
+/// Returns the rules of all tables `[tools.NAME]`. Path rules use resolved paths, because calls are checked by those.
 pub(in crate::config) fn rules(resolved: &ResolvedSettings, problems: &mut Vec<Problem>) -> Vec<Arc<PermissionRule>> {
     let mut rules = Vec::new();
     for (tool, keys) in resolved.named("tools") {

@@ -6,8 +6,9 @@ use crate::config::{
 };
 use toolstead_domain::ToolSelection;
 
-/// Returns the selection after applying each layer, from the lowest precedence up, and every name in it, for checks. An
-/// untrusted file may remove tools, and may select tools if no layer below it does.
+/// Returns the selection of tools after applying each layer to all tools, from the lowest precedence up, and the names
+/// in its effective steps, for checks. An untrusted file may remove tools, and may select tools if no layer below it
+/// does. Records the effective text and the values that are not applied in `tools.select`.
 pub(in crate::config) fn choice(resolved: &mut ResolvedSettings) -> (ToolSelection, Vec<TextItem>) {
     let mut selection = ToolSelection::all();
     let mut names = Vec::new();

@@ -12,14 +12,15 @@ use toolstead_domain::Secret;
 use toolstead_infrastructure::models::{EmbeddingsSettings, KeySource};
 use url::Url;
 
-/// Built-in tools that agents use in almost every task. They remain in deferred lists.
+/// Built-in tools that agents use in almost every task. Lists of tools contain them even if other tools are deferred.
 const LOADED_TOOLS: [&str; 5] = ["read_file", "edit_file", "glob", "grep", "bash"];
 
-/// Path of the table of the embeddings.
+/// Path in the configuration of the section that describes the embeddings for tool search.
 const EMBEDDINGS: &str = "tools.search.embeddings";
 
 impl Config {
-    /// Returns the threshold for lists of tools, and the tools that each list contains.
+    /// Returns the numbers of tools and tokens above which lists defer tools, and the servers and tools that every list
+    /// contains.
     pub fn tool_deferral(&self) -> ToolDeferral {
         let limit = |path: &str| match self.resolved.value(path) {
             Some(ConfigValue::Integer(limit)) if limit > 0 => Some(usize::try_from(limit).unwrap_or(usize::MAX)),
@@ -35,8 +36,8 @@ impl Config {
     }
 }
 
-/// Returns the configured embeddings, if there are usable ones. Unusable ones are reported, and tools are ranked by
-/// words.
+/// Returns the embeddings that rank tools; `None` if no `base_url` is configured, or if they cannot be used, which a
+/// note reports. A key that is configured twice is added to `problems`.
 pub(in crate::config) fn embeddings(
     resolved: &ResolvedSettings,
     environment: &EnvironmentVariableSnapshot,
@@ -81,7 +82,7 @@ pub(in crate::config) fn embeddings(
     Some(EmbeddingsSettings { base_url, model: text("model").unwrap_or_default(), key })
 }
 
-/// Returns the file that holds the key, which no tool may access.
+/// Returns the configured path of the file with the key of the embeddings. No tool may access this file.
 pub(in crate::config) fn key_file(resolved: &ResolvedSettings) -> Option<PathBuf> {
     resolved.value(&format!("{EMBEDDINGS}.api_key_file"))?.as_text().map(PathBuf::from)
 }

@@ -20,7 +20,7 @@ pub struct ToolOfferSettings {
     pub answers_in_tags: bool,
     /// Embeddings that rank tools; `None`: words rank them.
     pub embeddings: Option<EmbeddingsSettings>,
-    /// Every name used in a selection of tools.
+    /// Names in the effective selections of tools, for checks: those of `tools.select` and of other sections.
     pub(in crate::config) selected: Vec<TextItem>,
     pub(in crate::config) timeouts: BTreeMap<String, Duration>,
 }

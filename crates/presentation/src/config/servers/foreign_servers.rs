@@ -28,7 +28,7 @@ use server_list::ServerList;
 use std::{collections::BTreeSet, path::Path};
 use translation::{FileSurroundings, member_of, translate};
 
-/// Paths of the files; the first has the highest precedence.
+/// Paths, relative to a project folder, of files in which other programs define servers, by descending precedence.
 const FILES: &[&str] = &[
     ".mcp.json",
     ".cursor/mcp.json",
@@ -38,7 +38,8 @@ const FILES: &[&str] = &[
     ".zed/settings.json",
 ];
 
-/// Returns the nearest file of each name.
+/// Reads the nearest file of each path in [`FILES`], from the lowest precedence up. Files that cannot be read are
+/// noted.
 pub(in crate::config) fn discover(folders: &StandardFolders, notes: &mut Vec<Problem>) -> Vec<SourceFile> {
     let mut files = Vec::new();
     for (kind, name) in (0_u8..).map(LayerKind::Foreign).zip(FILES.iter().rev()) {
@@ -138,7 +139,7 @@ fn in_configuration(
     Ok(section_of(&name, table, &origin))
 }
 
-/// Returns the table of a server as a configuration.
+/// Returns a configuration that consists of `mcp_servers` with the table of this server.
 fn section_of(name: &str, table: Node, origin: &Origin) -> Node {
     let server = member_of(name, table.content, origin);
     let section = member_of("mcp_servers", NodeContent::Table(vec![server]), origin);

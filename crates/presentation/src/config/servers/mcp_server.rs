@@ -44,7 +44,7 @@ const IDLE_SECONDS: u64 = 900;
 pub struct ConfiguredServer {
     /// Name of the server.
     pub name: ServerName,
-    /// Origin of its first key.
+    /// Origin of the key that defines the transport.
     pub origin: Origin,
     /// Transport with all variables expanded, or the reason why it is invalid, for display. An invalid server does not
     /// affect the others.
@@ -59,7 +59,7 @@ pub struct ConfiguredServer {
     pub names: ToolNaming,
     /// Kinds of questions that it may ask its callers.
     pub may_ask: Vec<QuestionKind>,
-    /// Parts of its results that are passed on.
+    /// Limit on the size of its results.
     pub output: OutputSizePolicy,
     /// Fixed protocol version; `None`: negotiated.
     pub protocol: Option<ProtocolVersion>,
@@ -85,13 +85,13 @@ pub struct ConfiguredServer {
     pub disabled: bool,
     /// Layer that defines its transport.
     pub(in crate::config) launched_by: LayerKind,
-    /// Treatment of changed definitions.
+    /// Treatment of its tools whose definitions change.
     pub on_change: ChangePolicy,
     /// Programs that it runs from locations that tools can write to.
     pub programs: WritableServerPrograms,
 }
 
-/// The table as written, with defaults.
+/// Table `[mcp_servers.NAME]` as written, with defaults.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ServerTable {
@@ -126,7 +126,7 @@ struct ServerTable {
     on_change: ChangePolicy,
 }
 
-/// Word for a transport.
+/// Value of the key `type` of a server: its transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum TransportKind {
@@ -135,7 +135,8 @@ enum TransportKind {
     Sse,
 }
 
-/// Returns the configured servers, sorted by name. Adds a note for each table that does not define a server.
+/// Returns the configured servers, sorted by name. Adds a note for each table without `command` and `url`. Omits
+/// invalid tables and rejected names, which are problems or notes.
 pub(in crate::config) fn servers(
     resolved: &ResolvedSettings,
     environment: &EnvironmentVariableSnapshot,
@@ -232,8 +233,8 @@ pub(in crate::config) fn servers(
     look_alikes::reject(servers, problems, notes)
 }
 
-/// Returns the idle time after which a server is stopped. A stateful server is stopped only if an idle time is
-/// configured.
+/// Returns the idle time after which a server is stopped; `None` if it never is, which an idle time of 0 means. A
+/// stateful server is stopped only if an idle time is configured.
 fn ends_unused_after(idle_seconds: Option<u64>, stateful: bool) -> Option<Duration> {
     let seconds = idle_seconds.unwrap_or(if stateful { 0 } else { IDLE_SECONDS });
     (seconds > 0).then(|| Duration::from_secs(seconds))
@@ -248,7 +249,8 @@ fn place(keys: &BTreeMap<&str, &Setting>) -> (LayerKind, Origin) {
     contribution.map_or((LayerKind::Chosen, Origin::Default), |one| (one.kind, one.origin.clone()))
 }
 
-/// Replaces the variables in a text of a server. `project` and `folder` are as in [`transport`].
+/// Replaces the variables in a text of a server. `${workspaceFolder}` is `project`, the folder of the project whose
+/// file defines the server, or else `folder`.
 fn expand_for_server(
     text: &str,
     environment: &EnvironmentVariableSnapshot,

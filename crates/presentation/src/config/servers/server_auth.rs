@@ -29,7 +29,7 @@ const KEYS: [(&str, &[&str]); 4] = [
     ),
 ];
 
-/// Keys of the `auth` table of one server.
+/// Reader of the keys in the `auth` table of one server.
 struct AuthTableReader<'a, E> {
     resolved: &'a ResolvedSettings,
     server: &'a str,

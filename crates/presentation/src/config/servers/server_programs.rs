@@ -40,18 +40,20 @@ impl WritableServerPrograms {
         self.files.iter().map(|file| file.path.as_path())
     }
 
-    /// Returns the current digests of files that the user's own configuration names and that are not recorded yet.
-    /// Until they are recorded, commands could replace them.
+    /// Returns the files that the user's own configuration names and that are not recorded yet, with their current
+    /// digests; `None` for a missing file. Until they are recorded, commands could replace them.
     pub(in crate::config) fn unknown(&self, trusted: &TrustList) -> impl Iterator<Item = (PathBuf, Option<String>)> {
         let unknown = self.files.iter().filter(|file| file.is_named && trusted.program(&file.path).is_none());
         // A file that cannot be read is reported when it would be run.
         unknown.filter_map(|file| Some((file.path.clone(), program_digest(&file.path).ok()?)))
     }
 
-    /// Checks that a start would run only files that the user trusted.
+    /// Checks that a start would run only files that the user trusted. Trusts files that the user's own configuration
+    /// names for the first time.
     ///
     /// # Errors
-    /// The path of a changed or untrusted file, and the command that trusts it.
+    /// The path of a changed, untrusted or unreadable file, and the command that trusts it; or the failure to record
+    /// trust.
     pub fn check(&self) -> Result<(), String> {
         let Some(folders) = self.folders.as_ref().filter(|_| !self.files.is_empty()) else { return Ok(()) };
         let (trusted, _) = TrustList::load(folders);

@@ -30,7 +30,8 @@ pub(in crate::config) fn fill_in(
     }
 }
 
-/// Converts milliseconds to seconds, rounded up.
+/// Converts a text with milliseconds to seconds, rounded up; `None` if it is not a number or not from 1 to `most`
+/// seconds.
 fn seconds(milliseconds: &str, most: u64) -> Option<u64> {
     let milliseconds: u64 = milliseconds.trim().parse().ok()?;
     Some(milliseconds.div_ceil(1000)).filter(|seconds| (1..=most).contains(seconds))

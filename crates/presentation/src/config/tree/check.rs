@@ -68,7 +68,7 @@ impl PathBase<'_> {
     }
 }
 
-/// Checks a whole tree.
+/// Checks a configuration tree against the schema. Returns the valid values and all problems.
 pub(in crate::config) fn check(root: &Node, base: PathBase<'_>) -> (Vec<LayerEntry>, Vec<Problem>) {
     let mut checker = Checker { base, entries: Vec::new(), problems: Vec::new() };
     if let NodeContent::Table(members) = &root.content {
@@ -272,7 +272,8 @@ impl Checker<'_> {
         checked
     }
 
-    /// Parses `{ rule = "…", matches = […], not_matches = […] }`.
+    /// Parses the table `{ rule = "…", matches = […], not_matches = […] }`; `None` without a valid rule. Errors are
+    /// added to `self.problems`.
     fn rule_with_examples(
         &mut self,
         kind: ValueKind,
@@ -345,8 +346,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks a text of a certain kind. `Err(None)` means that the text is not of that kind and there is no further
-    /// explanation.
+    /// Returns a valid text of this kind, with a path made absolute. `Err(None)` means that the text is not of that
+    /// kind and there is no further explanation.
     fn text(&self, kind: ValueKind, text: &str) -> Result<String, Option<String>> {
         if text.contains('\0') {
             return Err(Some("a text must not hold a NUL character".into()));
@@ -498,8 +499,8 @@ fn text_of(content: &NodeContent) -> Option<&str> {
     }
 }
 
-/// Returns the items of a list. Text from the environment is a JSON array, or items separated by commas; a comma within
-/// parentheses does not separate items.
+/// Returns the items of a list; `None` for any other value. Text from the environment is a JSON array, or items
+/// separated by commas; a comma within parentheses does not separate items.
 fn items(content: &NodeContent, origin: &Origin) -> Option<Vec<Node>> {
     match content {
         NodeContent::List(nodes) => Some(nodes.clone()),
@@ -551,7 +552,7 @@ fn is_origin(text: &str) -> bool {
         && (usual_port.is_empty() || !host.ends_with(usual_port))
 }
 
-/// Returns the reason why commands cannot reach the host even if it is listed.
+/// Returns the reason why commands cannot reach the host even if it is listed; `None` if they may reach it.
 fn never_reached(pattern: &str) -> Option<String> {
     match parse_authority(pattern, Some(443)).ok()?.0 {
         Host::Address(address) => address::check_public(address).err().map(|error| error.to_string()),

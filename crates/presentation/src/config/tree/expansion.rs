@@ -71,7 +71,7 @@ pub(in crate::config) fn masked(text: &str) -> String {
     }
 }
 
-/// Returns the reason why an expression that editors define has no value here.
+/// Returns the reason why the expression within `${…}` has no value: only an editor can resolve it; `None` for others.
 fn asked_of_an_editor(expression: &str) -> Option<String> {
     let (kind, name) = expression.split_once(':').filter(|(_, name)| !name.starts_with('-'))?;
     let expression = shortened(expression);

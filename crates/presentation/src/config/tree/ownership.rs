@@ -63,8 +63,8 @@ fn others_write(path: &Path) -> String {
     format!("others can write `{0}`: `chmod go-w {0}`", path.display())
 }
 
-/// Removes the permissions in `closed` that other users have on a file or folder. Returns `None` if there was nothing
-/// to remove or the path does not exist.
+/// Removes the permissions in `closed` that other users have on a file or folder. Returns a note on the change; `None`
+/// if there was nothing to remove or the path does not exist.
 ///
 /// # Errors
 /// A [`Problem`] with the reason why the permissions could not be removed.

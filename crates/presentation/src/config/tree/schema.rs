@@ -44,7 +44,7 @@ pub(in crate::config) enum ValueKind {
     Address,
     /// `sqlite://PATH`.
     Database,
-    /// `a,b`, or `+a,-b`, or a list of such words.
+    /// A selection of tools: `a,b`, or `+a,-b`, or a list of such words.
     Selection,
     /// `"none"`, or a list of host patterns.
     Hosts,
@@ -73,7 +73,7 @@ pub(in crate::config) enum Merging {
     Capped,
     /// The strictest value applies.
     Strictest(StrictnessOrder),
-    /// Like `Strictest`, but a project file can only tighten the value, whether or not it is trusted.
+    /// Like `Strictest`, but a project file can only tighten the value, even if it is trusted.
     Users(StrictnessOrder),
     /// Lists are combined.
     Sum,
@@ -86,7 +86,7 @@ pub(in crate::config) enum Merging {
 /// Effect of a key in a project file that is not trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::config) enum UntrustedEffect {
-    /// None.
+    /// No effect until the file is trusted.
     Waits,
     /// Full effect: the key can only tighten.
     Counts,
@@ -147,7 +147,8 @@ const GOOGLE_ADDRESSES: [&str; 5] =
     ["gmail_base_url", "calendar_base_url", "authorization_url", "token_url", "revocation_url"];
 
 impl KeyReplacementGroup {
-    /// Returns `true` if this key of the section, or of one of its tables, belongs to the group.
+    /// Returns `true` if the section is that of the group and the key is one of its `members`, or if `members` is
+    /// empty.
     pub(in crate::config) fn holds(&self, section: &str, key: &str) -> bool {
         self.section == section && (self.members.is_empty() || self.members.contains(&key))
     }
@@ -426,7 +427,7 @@ pub(in crate::config) fn names_below(path: &[String]) -> Vec<&'static str> {
     names
 }
 
-/// Returns the key with this dotted path.
+/// Returns the definition with this dotted path, in which `*` stands for a name that the user chooses.
 pub(in crate::config) fn named(path: &str) -> Option<&'static KeyDefinition> {
     KEYS.iter().find(|key| key.path.iter().copied().eq(path.split('.')))
 }

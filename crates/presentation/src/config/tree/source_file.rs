@@ -57,7 +57,8 @@ impl SourceFile {
         Ok(Some(Self { kind, path: real.into(), text, leads_to: None }))
     }
 
-    /// Reads the only file `STEM.toml`, `.json`, `.yaml` or `.yml` of the folder; `None` if there is none.
+    /// Reads the only file of the folder with the name `stem` and the extension `.toml`, `.json`, `.yaml` or `.yml`;
+    /// `None` if there is none. Two such files are an error.
     fn in_folder(kind: LayerKind, folder: &Path, stem: &str) -> Result<Option<Self>, Problem> {
         let mut found: Option<Self> = None;
         for (ending, _) in ConfigFormat::ENDINGS {
@@ -150,15 +151,15 @@ pub(in crate::config) fn left_out(problem: Problem) -> Problem {
     Problem::new(origin, note)
 }
 
-/// Returns `true` if a file of the project would be searched at this resolved path.
+/// Returns `true` if this resolved path is one at which a configuration file of the project is looked for.
 pub(in crate::config) fn is_looked_for(folders: &StandardFolders, path: &Path) -> bool {
     let is_named = path.file_stem().is_some_and(|stem| stem == STEM || stem == LOCAL_STEM);
     is_named && project_folders(folders).iter().any(|folder| path.parent() == Some(folder))
 }
 
-/// Returns the folders that may contain files of the project: from the start folder up to the root of its version
-/// control, or else up to the home folder. Outside of both, only the start folder, so that a file of another user in
-/// `/tmp` has no effect.
+/// Returns the folders that may contain files of the project, the nearest first: from the start folder up to the root
+/// of its version control, or else up to the home folder. Outside of both, only the start folder, so that a file of
+/// another user in `/tmp` has no effect.
 pub(in crate::config) fn project_folders(folders: &StandardFolders) -> Vec<PathBuf> {
     let upwards: Vec<&Path> = folders.start.ancestors().collect();
     let is_home = |folder: &&Path| folders.home.as_deref() == Some(*folder);

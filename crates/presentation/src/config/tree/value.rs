@@ -15,7 +15,7 @@ pub enum ConfigValue {
     Number(f64),
     /// A text, word, path or URL.
     Text(String),
-    /// Location of the stores.
+    /// URL of the database.
     Database(DatabaseUrl),
     /// A list of items, each with its origin.
     List(Vec<TextItem>),
@@ -34,14 +34,15 @@ pub struct TextItem {
     pub origin: Origin,
     /// Examples that a rule must match, and that it must not match.
     pub examples: Vec<RuleTestCase>,
-    /// Entry in a file of another system from which a rule was derived.
+    /// Entry in a file of another system from which a rule was derived; `None` if it was not derived.
     pub entry: Option<String>,
 }
 
 /// An example with which a rule is tested when it is loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleTestCase {
-    /// A command line, a path, a host, the name of a tool, or arguments, depending on the rule.
+    /// A command line, path, host, agent, resource, prompt, name of a tool, or JSON object of arguments, depending on
+    /// the rule.
     pub text: String,
     /// Origin of the example.
     pub origin: Origin,

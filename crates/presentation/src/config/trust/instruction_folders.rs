@@ -36,7 +36,7 @@ pub(crate) struct UserInstructionFolder {
     pub(crate) path: PathBuf,
     /// Names of the files to use, in order of precedence.
     pub(crate) names: &'static [&'static str],
-    /// `true` if tools can write there, so that the files need trust like those of a project.
+    /// `true` if tools can write to the folder, so that the files need trust like those of a project.
     pub(crate) needs_trust: bool,
 }
 

@@ -80,8 +80,9 @@ impl Config {
     }
 }
 
-/// Finds the files that each server runs from locations that tools can write to. Returns the files that no tool may
-/// change, each with the origin that names it. Servers without network access are skipped.
+/// Stores in each server the files that it runs or reads settings from and that tools can write to. Returns the files
+/// that no tool may change, each with the origin that names it. Skips disabled servers, those of the profile `strict`,
+/// and those over HTTP.
 pub(in crate::config) fn of_servers(
     servers: &mut [ConfiguredServer],
     roots: &WorkspaceRoots,
@@ -145,8 +146,8 @@ pub(in crate::config) fn of_servers(
     all
 }
 
-/// Returns deny rules that keep tools from changing these files. A program that runs unconfined bypasses every rule, so
-/// its files must not be writable.
+/// Returns a deny rule for each of these files in a writable root, which keeps tools from changing the file. A program
+/// that runs unconfined bypasses every rule, so its files must not be writable.
 pub(in crate::config) fn guarding_rules(
     files: &[(PathBuf, Origin)],
     roots: &WorkspaceRoots,
@@ -230,7 +231,7 @@ fn worked_on_by(
     all
 }
 
-/// Returns the first program with this name in the `PATH`.
+/// Returns the first program with this name in the absolute folders of `path`; `None` for a command with a slash.
 fn found_in(path: Option<&str>, command: &str) -> Option<PathBuf> {
     let folders = path?.split(':').filter(|folder| folder.starts_with('/') && !command.contains('/'));
     folders.map(|folder| Path::new(folder).join(command)).find(|program| program.is_file())
@@ -245,8 +246,8 @@ fn with_real(paths: Vec<PathBuf>) -> Vec<PathBuf> {
     all
 }
 
-/// Returns the files that determine what runners run in a folder, relative to the folder. Files loaded by the programs
-/// themselves are not known here.
+/// Returns the files, relative to a folder, that determine what a runner such as `npx` or `make` runs in the folder.
+/// Files that the programs themselves load are not included.
 fn read_by(words: &[&str]) -> Vec<String> {
     let Some(first) = words.first() else { return Vec::new() };
     // The programs that it starts may read files of the folder as well.

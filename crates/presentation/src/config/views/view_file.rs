@@ -41,7 +41,7 @@ pub struct ViewImportResult {
     pub names: Vec<String>,
 }
 
-/// Returns a file with this view alone.
+/// Returns the text of a file that contains only this view.
 pub fn export(view: &ConfiguredView, format: ViewFileFormat) -> String {
     match format {
         ViewFileFormat::Json => format!("{:#}\n", json!({"views": {&view.name: view.written}})),
@@ -194,7 +194,7 @@ fn toml_value(value: &Value) -> toml_edit::Value {
     }
 }
 
-/// Replaces the content of the file atomically. A new file is readable only by its owner.
+/// Replaces the content of the file atomically. A new file is readable only by its owner, and its folder is created.
 fn write(path: &Path, text: &str, exists: bool) -> io::Result<()> {
     if exists {
         let mode = fs::metadata(path)?.permissions().mode() & 0o777;

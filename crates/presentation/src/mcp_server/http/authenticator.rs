@@ -103,7 +103,7 @@ impl NotAuthenticated {
     }
 }
 
-/// Returns the header's value if the header occurs exactly once and is text.
+/// Returns the header's value if the header occurs exactly once and is text; otherwise `None`.
 pub fn sole(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;
@@ -116,7 +116,8 @@ pub fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("Bearer").then(|| given.trim())
 }
 
-/// Compares secrets without stopping at the first difference, so that the duration reveals only their length.
+/// Returns `true` if both secrets are equal. Does not stop at the first difference, so that the duration reveals only
+/// their length.
 pub fn is_same_secret(secret: &[u8], given: &[u8]) -> bool {
     let difference = secret.iter().zip(given).fold(0, |difference, (a, b)| black_box(difference | (a ^ b)));
     secret.len() == given.len() && black_box(difference) == 0

@@ -36,8 +36,8 @@ impl BearerTokens {
         Self { holders: tokens.iter().filter(|token| !token.secret.is_empty()).map(holder).collect() }
     }
 
-    /// Returns the principal of this secret. Every token is compared in full, so that the duration reveals nothing
-    /// about the secrets.
+    /// Returns the principal of this secret; `None` if no token has it. Every token is compared in full, so that the
+    /// duration reveals nothing about the secrets.
     pub fn holder(&self, given: &str) -> Option<&Principal> {
         let given = given.as_bytes();
         self.holders.iter().fold(None, |found, holder| match is_same_secret(&holder.secret, given) {

@@ -60,7 +60,7 @@ impl Future for AnswerFuture {
 }
 
 impl Drop for AnswerFuture {
-    /// Moves work that must continue to a task of its own. The task is started only here, so that most calls need none.
+    /// Moves unfinished work that must continue to a task of its own. Most calls end before the drop and need no task.
     fn drop(&mut self) {
         if let (DisconnectBehavior::RunsOn, Some(future), Ok(runtime)) =
             (self.on_disconnect, self.future.take(), Handle::try_current())
@@ -80,7 +80,7 @@ impl AnswerFuture {
     }
 }
 
-/// Work in a task, which runs whether it is awaited or not.
+/// Work in a task of its own, which runs even if it is not awaited. Dropping it aborts work that ends with its client.
 struct CallTask {
     running: JoinHandle<Option<SerializedResponse>>,
     on_disconnect: DisconnectBehavior,
@@ -112,7 +112,8 @@ pub(super) struct RunningCall {
 }
 
 impl RunningCall {
-    /// Waits for the answer or the first notification, and responds.
+    /// Waits for the answer or, if the client accepts events, the first notification, and responds with JSON or a
+    /// stream.
     pub(super) async fn respond(self, keep_alive: Duration) -> Response<Body> {
         let Self { mut work, caller, context, status } = self;
         if !context.accept.events {
@@ -132,7 +133,8 @@ impl RunningCall {
     }
 }
 
-/// Returns the response to a request with this answer.
+/// Returns the complete response to a request: the answer as JSON, or `messages` and the answer as events. Without an
+/// answer, the call was cancelled, and the stream is empty.
 pub(super) fn answered(
     answer: Option<SerializedResponse>,
     mut messages: Vec<Vec<u8>>,

@@ -38,7 +38,7 @@ pub(super) struct Connection {
     peer: IpAddr,
     number: u64,
     signal: Arc<EndSignal>,
-    /// Set once the connection has presented a token.
+    /// Permit, set once the connection has presented a token and a permit was free.
     place: OnceCell<Option<OwnedSemaphorePermit>>,
 }
 
@@ -92,7 +92,7 @@ impl Connections {
         Arc::new(Self { places, max_strangers: limit.max(1), register: Mutex::default() })
     }
 
-    /// Registers a new connection. If the limit is reached, another connection is closed.
+    /// Registers a new connection. If there are too many without a token, one of them is closed.
     pub(super) fn take_in(self: &Arc<Self>, from: IpAddr) -> Arc<Connection> {
         let (peer, signal) = (peer(from), Arc::<EndSignal>::default());
         let mut register = self.lock();

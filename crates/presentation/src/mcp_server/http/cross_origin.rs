@@ -39,7 +39,7 @@ pub(super) fn preflight(asked: &HeaderMap) -> Response<Body> {
     response
 }
 
-/// Permits the page to read the response.
+/// Adds the headers with which a browser lets pages of this origin read the response.
 pub(super) fn share(response: &mut Response<Body>, origin: HeaderValue) {
     let headers = response.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);

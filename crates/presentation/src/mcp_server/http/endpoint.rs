@@ -113,7 +113,8 @@ enum RpcMethodParams {
 /// Reply to a request.
 enum ReplySource {
     Now(Response<Body>),
-    /// Boxed: large, and every connection would reserve memory for it.
+    /// Response to a list, watch or subscription, which has to be awaited. Boxed: large, and every connection would
+    /// reserve memory for it.
     Later(BoxFuture<'static, Response<Body>>),
     Call(RunningCall),
 }
@@ -165,7 +166,7 @@ impl EndpointState {
         self.ending.cancel();
     }
 
-    /// Ends idle sessions.
+    /// Ends idle sessions, and sweeps the log of refusals.
     pub(super) fn expire_sessions(&self) {
         let now = Instant::now();
         self.sessions.expire(now);
@@ -190,8 +191,8 @@ impl EndpointState {
         sweep
     }
 
-    /// Returns a message about the first required server that is unavailable. Contains its state as one word and no
-    /// text of the server.
+    /// Returns a message about the first required server that is unavailable; `None` if all are available. Contains its
+    /// state as one word and no text of the server.
     fn required_that_is_down(&self) -> Option<String> {
         let required = &self.settings.required_servers;
         if required.is_empty() {
@@ -213,7 +214,7 @@ impl EndpointState {
         self.is_draining() && (!request.is_retry() || self.server.app.open_calls.is_ended())
     }
 
-    /// Serves paths other than that of MCP.
+    /// Serves `/events`, `/healthz` and `/readyz`; answers 404 for any other path.
     async fn serve_other_path(&self, head: &Parts, connection: &Connection) -> Response<Body> {
         match head.uri.path() {
             "/events" => self.events(head, connection).await,
@@ -251,7 +252,7 @@ impl EndpointState {
         live_events(event_feed(events, self.settings.keep_alive, self.ending.clone()))
     }
 
-    /// Authenticates a request. On success its connection receives a permit.
+    /// Authenticates a request. On success, waits until its connection has a permit; a refusal is logged.
     async fn admit(
         &self,
         head: &Parts,
@@ -267,7 +268,8 @@ impl EndpointState {
         admitted
     }
 
-    /// Serves methods other than POST.
+    /// Serves methods other than POST: GET opens the stream of a session, and DELETE ends a session. Refuses all
+    /// others.
     fn serve_other_method(&self, method: &Method, context: &RequestContext) -> Response<Body> {
         match (method, generation_of_header(&context.headers)) {
             (_, Err(refusal)) => refusal,
@@ -336,7 +338,8 @@ impl ConnectionEndpoint {
         response
     }
 
-    /// Serves MCP at its path, and at every path if the endpoint is mounted in another server.
+    /// Serves MCP at `/mcp`, views at `/mcp/NAME`, and other paths; MCP at every path if the endpoint is mounted in
+    /// another server.
     async fn route(
         self: Arc<Self>,
         head: Parts,

@@ -13,7 +13,7 @@ pub(super) type EventStreamBody = StreamBody<BoxStream<'static, Result<Frame<Byt
 /// Comment that shows that the stream is alive. Clients skip it.
 pub(super) const ALIVE: Bytes = Bytes::from_static(KEEP_ALIVE);
 
-/// Returns each message as an event.
+/// Returns the messages as server-sent events, one event each.
 pub(super) fn events<'a>(messages: impl IntoIterator<Item = &'a Vec<u8>>) -> Bytes {
     let mut stream = Vec::new();
     for message in messages {

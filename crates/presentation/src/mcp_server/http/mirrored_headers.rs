@@ -38,15 +38,15 @@ impl MirroredHeaderValidator {
     /// Checks `MCP-Protocol-Version` against the version in the body.
     ///
     /// # Errors
-    /// -32020.
+    /// -32020 if the header is missing, invalid or different.
     pub(super) fn check_version(&self, headers: &HeaderMap, named: &str) -> Result<(), RpcError> {
         check(headers::text_of(headers, &headers::PROTOCOL_VERSION), "MCP-Protocol-Version", named)
     }
 
-    /// Checks `Mcp-Method`, `Mcp-Name` and `Mcp-Param-*`.
+    /// Checks `Mcp-Method` and `Mcp-Name`, and `Mcp-Param-*` of a `tools/call`.
     ///
     /// # Errors
-    /// -32020.
+    /// -32020 if a header is missing, invalid or different from the body.
     pub(super) fn check_request(
         &self,
         headers: &HeaderMap,
@@ -62,10 +62,10 @@ impl MirroredHeaderValidator {
         }
     }
 
-    /// Checks the same headers of a `tools/call`.
+    /// Checks `Mcp-Method`, `Mcp-Name` and `Mcp-Param-*` of a `tools/call`. An unknown tool has no mirrored parameters.
     ///
     /// # Errors
-    /// -32020.
+    /// -32020 if a header is missing, invalid or different from the body.
     pub(super) fn check_call(
         &self,
         headers: &HeaderMap,
@@ -81,7 +81,7 @@ impl MirroredHeaderValidator {
         mirrored.check(headers, arguments.unwrap_or(&none)).map_err(|error| mismatch(&error))
     }
 
-    /// Returns the mirrored parameters of the tool; `None` if there are none.
+    /// Returns the mirrored parameters of the tool; `None` if it has none or is unknown.
     fn of_tool(&self, name: &str) -> Option<Arc<ParamHeaders>> {
         let snapshot = self.registry.snapshot();
         let tool = snapshot.resolve(name).ok()?;
@@ -102,7 +102,8 @@ impl MirroredHeaderValidator {
     }
 }
 
-/// Reads the mirrored parameters of the tool. Clients ignore a tool with invalid annotations, so it has none.
+/// Reads the mirrored parameters of the tool. Invalid annotations yield none, with a warning, because clients ignore
+/// such a tool.
 fn read(tool: &RegisteredTool) -> ParamHeaders {
     ParamHeaders::of_schema(tool.tool.input_schema()).unwrap_or_else(|error| {
         tracing::warn!(tool = %tool.tool.name(), %error, "clients over HTTP will not use the tool");

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::time::Interval;
 use tokio_util::sync::CancellationToken;
 
-/// Builder of such a stream.
+/// Builder of a stream of notifications outside of requests.
 #[derive(Debug)]
 pub(super) struct NotificationStreamBuilder {
     feed: NotificationFeed,
@@ -25,7 +25,7 @@ pub(super) struct NotificationStreamBuilder {
 }
 
 impl NotificationStreamBuilder {
-    /// Creates a stream of these notifications. After each `keep_alive` without one, the stream sends a comment.
+    /// Creates a stream of these notifications. After each `keep_alive`, the stream sends a comment.
     pub(super) fn new(news: NotificationFeed, keep_alive: Duration) -> Self {
         Self { feed: news, subscription: None, first: None, last: None, alive: pulse(keep_alive), session: None }
     }

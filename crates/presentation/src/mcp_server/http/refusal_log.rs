@@ -26,7 +26,8 @@ struct LogInterval {
 }
 
 impl RefusalLog {
-    /// Logs a refusal with the peer's address, and no content of the request.
+    /// Logs a refusal with the peer's address, and no content of the request. Beyond the maximum number of lines in a
+    /// period, it is only counted.
     pub(super) fn refused(&self, address: IpAddr, headers: &HeaderMap, status: StatusCode) {
         let (is_logged, left_out) = self.lock().admit(Instant::now());
         log_left_out(left_out);

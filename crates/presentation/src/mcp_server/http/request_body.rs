@@ -13,7 +13,7 @@ pub trait RequestBody: HttpBody<Data: Buf + Send, Error: Into<Box<dyn Error + Se
 
 impl<B: HttpBody<Data: Buf + Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static> RequestBody for B {}
 
-/// Reads the whole body. Returns the refusal if that fails.
+/// Reads a body of at most `limit` bytes within `time`. Returns the refusal if that fails.
 pub(super) async fn read(body: impl RequestBody, limit: usize, time: Duration) -> Result<Bytes, Response<Body>> {
     // A body with a declared length over the limit is refused before it is received.
     if body.size_hint().lower() > limit as u64 {

@@ -9,7 +9,7 @@ pub(super) struct RequestContext {
     pub(super) holder: AuthenticatedClient,
     pub(super) headers: HeaderMap,
     pub(super) accept: Accept,
-    /// View that the path of the request names; `None`: all tools.
+    /// View that the path of the request names or the endpoint serves; `None`: all tools.
     pub(super) view: Option<Arc<View>>,
 }
 

@@ -27,7 +27,7 @@ pub(super) fn json_in_place(mut headers: HeaderMap, status: StatusCode, json: Ve
     response
 }
 
-/// Returns a sentence for developers of the client.
+/// Returns a plain-text response with this status: a sentence for developers of the client.
 pub(super) fn text(status: StatusCode, text: impl Into<Bytes>) -> Response<Body> {
     full_response(status, TEXT, text.into())
 }

@@ -93,7 +93,8 @@ impl Sessions {
         }
     }
 
-    /// Opens a session. If the limit is reached, the session that was idle for longest ends.
+    /// Opens a session. If the limit is reached, the session that was idle for longest ends; an error if all are in
+    /// use.
     pub(super) fn open(
         &self,
         principal: Principal,
@@ -142,7 +143,8 @@ impl Sessions {
         Some(by_id.get(id).filter(|session| session.belongs_to(principal, view))?.clone().in_use())
     }
 
-    /// Ends a session: cancels its requests and ends its stream. Returns `false` if it does not exist.
+    /// Ends a session: cancels its requests and ends its stream. Returns `false` if the principal has no such session
+    /// in this view.
     pub(super) fn close(&self, id: &str, principal: &Principal, view: Option<&Arc<View>>) -> bool {
         let closed = {
             let mut by_id = self.lock();

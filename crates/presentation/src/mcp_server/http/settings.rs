@@ -53,7 +53,8 @@ pub struct HttpSettings {
 }
 
 impl Default for HttpSettings {
-    /// Returns the settings for clients on this machine, without a token.
+    /// Returns the settings for clients on this machine. They have no token, so every request is refused until one is
+    /// added.
     fn default() -> Self {
         let loopback = ["localhost", "127.0.0.1", "[::1]"];
         Self {

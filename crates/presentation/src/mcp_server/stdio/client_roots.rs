@@ -68,7 +68,7 @@ pub struct FoldersByTrust {
 /// Event of a connection that concerns the client's folders.
 #[derive(Debug)]
 pub(super) enum RootsEvent {
-    /// The client has no folders.
+    /// The client cannot name folders.
     WithoutRoots,
     /// The client can now be asked for its folders, or they have changed.
     RootsChanged(Arc<ClientProfile>),
@@ -76,7 +76,7 @@ pub(super) enum RootsEvent {
     InputEnded,
 }
 
-/// Sender of these events.
+/// Sender of events about the client's folders.
 #[derive(Debug)]
 pub(super) struct RootsEventSender {
     pub(super) events: mpsc::Sender<RootsEvent>,
@@ -100,7 +100,7 @@ pub(super) struct ClientRootsWatcher<'a> {
     pub(super) identity: ServerIdentity,
     /// Name of the view that is served; `None`: all tools.
     pub(super) view: Option<String>,
-    /// Maximum time that the first list waits for servers.
+    /// Maximum time that the first list of tools waits for upstream servers.
     pub(super) first_list_waits: Duration,
     pub(super) stages: watch::Sender<ServerReadiness>,
     pub(super) lines: LineSender,
@@ -168,7 +168,8 @@ impl ClientRootsWatcher<'_> {
         }
     }
 
-    /// Asks the client for its folders, and the user for approval of new ones.
+    /// Asks the client for its folders, and the user for approval of new ones. Opens the application with the trusted
+    /// and the approved folders. Stops if a new event arrives.
     async fn consult(
         &self,
         client: &Arc<ClientProfile>,
@@ -215,7 +216,8 @@ impl ClientRootsWatcher<'_> {
         self.open(trusted.into_iter().chain(yes).collect(), known, false).await
     }
 
-    /// Replaces the application by one with these roots.
+    /// Replaces the application by one with these roots, unless it has them already. If a root is removed, first closes
+    /// every earlier application.
     async fn open(
         &self,
         roots: Vec<PathBuf>,
@@ -271,7 +273,7 @@ fn field(index: usize) -> String {
     format!("folder_{}", index + 1)
 }
 
-/// Returns the question, with one field per folder.
+/// Returns the form that asks the user to approve these folders, with one field per folder.
 fn form(folders: &[PathBuf]) -> InputRequest {
     let mut lines = vec!["May tools work in these folders, which your client works in?".to_owned()];
     let mut fields = Map::new();

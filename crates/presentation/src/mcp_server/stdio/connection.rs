@@ -50,7 +50,7 @@ const LEAST_BYTES: usize = 4 << 10;
 pub(super) struct Connection {
     server_handle: CurrentServer,
     identity: ServerIdentity,
-    /// Receiver of events about the client's folders, if the application depends on them.
+    /// Sender of events about the client's folders, if the application depends on them.
     folders: Option<RootsEventSender>,
     lines: LineSender,
     session: Session,
@@ -74,7 +74,7 @@ pub(super) struct Connection {
     ending: CancellationToken,
 }
 
-/// A request between its arrival and its answer, with its place in the queue.
+/// A request between its arrival and its answer, with the bytes that it counts among those waiting.
 struct PendingRequest {
     running: RunningRequest,
     _room: OwnedSemaphorePermit,
@@ -163,7 +163,8 @@ impl Connection {
         }
     }
 
-    /// Answers a line that was too long, of which only these parts remain.
+    /// Answers a line that was too long, of which only `beginning` and `end` remain. Notifications and responses are
+    /// only logged.
     ///
     /// # Errors
     /// [`LinesClosed`] if the client no longer reads.
@@ -531,7 +532,8 @@ impl Connection {
         let _ = timeout(time, self.lists.wait()).await;
     }
 
-    /// Ends every request: after `grace`, those that are still running are cancelled and have `records` to be recorded.
+    /// Ends the session and every request: after `grace`, those that are still running are cancelled and have `records`
+    /// to be recorded. Tells the application that the session ended.
     pub(super) async fn end(&mut self, grace: Duration, reason: CancelReason, records: Duration) {
         self.session.close();
         self.ending.cancel();

@@ -48,7 +48,8 @@ pub fn claim_process_streams() -> io::Result<ProcessStreams> {
     Ok(ProcessStreams { input, output })
 }
 
-/// Returns the original stdin and stdout under new descriptors with close-on-exec.
+/// Returns the original stdin and stdout under new descriptors with close-on-exec. Replaces stdin by `/dev/null` and
+/// stdout by stderr.
 fn claim() -> io::Result<(OwnedFd, OwnedFd)> {
     let stdin = io::stdin().as_fd().try_clone_to_owned()?;
     let stdout = io::stdout().as_fd().try_clone_to_owned()?;

@@ -13,7 +13,8 @@ use tokio::sync::watch;
 pub(super) struct ServerReadiness {
     /// `None` until the application is running.
     pub(super) server: Option<Arc<McpServer>>,
-    /// `true` while calls wait because the user is being asked for the approval of folders.
+    /// `true` while calls wait because the folders of the client may change, or the user is being asked to approve
+    /// them.
     pub(super) is_asking: bool,
 }
 

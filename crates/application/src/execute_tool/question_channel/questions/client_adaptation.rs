@@ -10,9 +10,9 @@ use toolstead_domain::{
 /// Member of `_meta` that names the server for programs.
 const SERVER: &str = "toolstead/server";
 
-/// Returns the question as the client receives it. The message names the server, so that a server cannot pose as
-/// another one or as Toolstead, and names the host of a page that the user is asked to open. The message of a server
-/// with `names = "plain"` stays as it is.
+/// Returns the question as the client receives it. The message of an MCP server names the server, so that a server
+/// cannot pose as another one or as Toolstead, and names the host of a page that the user is asked to open. With
+/// `in_own_words`, the message stays as it is. Other questions remain unchanged.
 ///
 /// # Errors
 /// [`NotAnswered::Unfit`] for parameters other than an object, and for a page without a plain `http` or `https`

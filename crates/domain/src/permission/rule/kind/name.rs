@@ -37,7 +37,8 @@ impl RuleKind for NameRule {
         named(access).is_some_and(|name| wildcard_match(&self.0, name))
     }
 
-    /// Catches patterns that can match one of these names as well.
+    /// Returns `true` if the pattern and the name in the access, which may be a pattern as well, can match the same
+    /// name.
     fn catches(&self, access: &Access, _: &WorkspaceRoots) -> bool {
         named(access).is_some_and(|name| patterns_meet(&self.0, name))
     }

@@ -19,7 +19,7 @@ pub(super) const MAX_READ_ONLY: usize = 5_000;
 /// Maximum number of read-only folders that a message names.
 const NAMED_FOLDERS: usize = 5;
 
-/// Reduces the paths to a number that can be closed.
+/// Makes the paths that require approval read-only, or folders around them if they are too many to be closed.
 ///
 /// # Errors
 /// If that is not possible for all paths that the rules match.
@@ -60,8 +60,8 @@ fn depth(path: &Path, grant: &CallGrant) -> usize {
     below.map_or(0, |below| below.components().count())
 }
 
-/// Replaces paths that ask rules seal by fewer folders that contain them, as deep as possible. Where something in a
-/// folder was approved, the paths beside it are sealed.
+/// Replaces paths that ask rules seal by fewer folders that contain them, as deep as possible; `None` if even those do
+/// not fit. Where something in a folder was approved, the paths beside it are sealed.
 fn folded<'a>(paths: &[&'a Path], fits: impl Fn(&[&Path]) -> bool, grant: &CallGrant) -> Option<Vec<&'a Path>> {
     let paths: Vec<(usize, &Path)> = paths.iter().map(|path| (depth(path, grant), *path)).collect();
     let deepest = paths.iter().map(|(depth, _)| *depth).max().unwrap_or_default();

@@ -40,7 +40,7 @@ pub(super) const LISTS_AT_ONCE: usize = 2;
 pub(super) const MOST_UNANSWERED: usize = 8;
 /// Size in bytes that most requests do not exceed.
 const SMALL_REQUEST: usize = 64 << 10;
-/// Maximum number of larger requests at once.
+/// Maximum number of requests at once that are larger than [`SMALL_REQUEST`].
 const LARGE_AT_ONCE: usize = 4;
 /// Maximum number of bytes of a request, and of an answer.
 pub(super) const MAX_REQUEST_BYTES: usize = 16 << 20;
@@ -93,7 +93,7 @@ impl<'a> OfferedToolServer<'a> {
         })
     }
 
-    /// Serves connections. Dropping it closes them and cancels their calls.
+    /// Serves connections. Dropping the future closes them and cancels their calls.
     pub(super) async fn run(&self) -> Infallible {
         let mut open = FuturesUnordered::new();
         loop {
@@ -144,7 +144,8 @@ impl<'a> OfferedToolServer<'a> {
         }
     }
 
-    /// Reads a line; `Ok(None)` if it is too long. The number of long lines read at once is limited.
+    /// Reads a line into `line`, and returns the permit of a long one, since their number at once is limited;
+    /// `Ok(None)` if it is too long.
     async fn read(
         &self,
         from: &mut (impl AsyncBufRead + Unpin),

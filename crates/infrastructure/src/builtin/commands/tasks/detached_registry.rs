@@ -60,7 +60,8 @@ pub(super) struct DetachedRegistry {
 #[derive(Debug)]
 pub(super) struct RemoteTask {
     number: u64,
-    /// Position up to which the output was read, as recorded when the task was found. It is not sent again.
+    /// Position up to which the output was read, as recorded when the task was found. Only a later one is sent to the
+    /// owner.
     cursor: u64,
     end_reported: bool,
     /// Connection to the owner, if the task was running when it was found.
@@ -91,12 +92,12 @@ impl DetachedRegistry {
         !self.keepers().is_empty()
     }
 
-    /// Reserves a number for a task.
+    /// Reserves a number for a task, creates its record, and listens on its socket.
     pub(super) fn begin(&self) -> Result<DetachedTaskListener, ToolFailure> {
         self.place.begin().map_err(record_failure)
     }
 
-    /// Takes ownership of a task until it has ended.
+    /// Records a task, and serves its followers until it has ended.
     pub(super) fn keep(&self, task: &Arc<Task>, begun: DetachedTaskListener) -> Result<(), ToolFailure> {
         let number = begun.number;
         let keeping = keep(self.place.clone(), task.clone(), begun).map_err(|error| {
@@ -107,12 +108,14 @@ impl DetachedRegistry {
         Ok(())
     }
 
-    /// Returns once all tasks of this process have ended. Dropping the future changes nothing.
+    /// Returns once all detached tasks that this process owns have ended and are recorded. Dropping the future changes
+    /// nothing.
     pub(super) async fn ended(&self) {
         while poll_fn(|context| self.keepers().poll_join_next(context)).await.is_some() {}
     }
 
-    /// Finds the tasks that are not known here yet. Skips a task whose record does not describe it.
+    /// Finds the tasks whose numbers are not in `known`. Skips a task whose record does not describe it, and logs one
+    /// that cannot be reached.
     pub(super) async fn find_unknown(
         &self,
         known: &[u64],
@@ -169,7 +172,7 @@ fn record_failure(error: io::Error) -> ToolFailure {
     ToolFailure::new(ErrorKind::Io, message).caused_by(error)
 }
 
-/// Finds one task: by its socket while it runs, otherwise by its record.
+/// Finds one task: by its socket while it runs, otherwise by its record. `None` if it has not started.
 async fn find_task(
     place: &DetachedTaskStore,
     number: u64,
@@ -270,7 +273,7 @@ impl ReceivedState {
         }
     }
 
-    /// Reads the rest of the record. A task whose record has no end is lost.
+    /// Reads the rest of the record. A task whose record has no end is recorded as lost.
     async fn rest_of<R: AsyncRead + Unpin>(&mut self, record: &mut Frames<R>, place: &DetachedTaskStore, number: u64) {
         // A truncated record ends at its last whole frame.
         while let Ok(Some((frame, bytes))) = record.next().await {
@@ -287,7 +290,7 @@ impl ReceivedState {
     }
 }
 
-/// Receives frames until the task has ended.
+/// Receives frames until the task has ended. If its owner is gone, reads the rest of the record.
 async fn follow(
     mut heard: ReceivedState,
     mut frames: Frames<tokio::net::unix::OwnedReadHalf>,

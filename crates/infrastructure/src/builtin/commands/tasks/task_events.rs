@@ -41,7 +41,7 @@ impl Tasks {
         stories.spawn(story.publish_until_end());
     }
 
-    /// Returns once the ends of all tasks are published. The tasks have ended before.
+    /// Waits until the ends of all tasks are published, at most [`LAST_WORDS`]. The tasks must have ended before.
     pub(super) async fn wait_for_events(&self) {
         let mut stories = std::mem::take(&mut *self.publishers());
         if timeout(LAST_WORDS, async { while stories.join_next().await.is_some() {} }).await.is_err() {

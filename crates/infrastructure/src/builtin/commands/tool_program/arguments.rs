@@ -59,7 +59,8 @@ pub(super) fn object(text: &str) -> Result<Value, ErrorExit> {
     }
 }
 
-/// Builds an object from field arguments, by the types of the tool's schema.
+/// Builds an object from field arguments, by the types of the tool's schema. `input` returns standard input, for the
+/// text `-`.
 pub(super) fn fields(
     words: &[String],
     schema: &Value,

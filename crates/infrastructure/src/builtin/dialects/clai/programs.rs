@@ -8,7 +8,8 @@ use crate::builtin::dialects::{
 use serde_json::Value;
 use toolstead_domain::{AdaptedResult, AdapterInput, error_kind::ErrorKind};
 
-/// Returns the result of a command line.
+/// Returns the result of a command line in clai's format. A timeout or an exit code other than 0 is an error of the
+/// tool `name`.
 pub(super) fn command(answered: &AdapterInput<'_>, name: &str) -> Option<AdaptedResult> {
     let line = shorten(answered.text_argument("command").unwrap_or_default());
     let error = |error: &str| Some(failed(name, &format!("run freetext command {line:?}: {error}")));
@@ -31,7 +32,7 @@ pub(super) fn command(answered: &AdapterInput<'_>, name: &str) -> Option<Adapted
     }
 }
 
-/// Returns the result of a program that has its own tool.
+/// Returns the result of a program that has its own tool `name`, such as `git`. An exit code other than 0 is an error.
 pub(super) fn program(answered: &AdapterInput<'_>, name: &str) -> Option<AdaptedResult> {
     let CommandOutput { text, code } = CommandOutput::of(answered);
     match (answered.outcome, code) {

@@ -4,7 +4,8 @@ use super::{failed, items, shown};
 use serde_json::{Map, Value, json};
 use toolstead_domain::{AdaptedResult, AdapterInput};
 
-/// Returns the JSON of an async command, or the error of the tool of that name.
+/// Returns `value` as JSON text, or the failure of the call as an error of clai's tool `name`; `None` if there is no
+/// value.
 fn json_result(
     answered: &AdapterInput<'_>,
     name: &str,
@@ -30,7 +31,8 @@ pub(super) fn awaited(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     })
 }
 
-/// Returns the state of one task, from a list of one or from a result about it alone.
+/// Returns the JSON state of the background command that the result is about, alone or as the first of its `tasks`; an
+/// error of the tool `name` if the call failed.
 pub(super) fn state(answered: &AdapterInput<'_>, name: &str) -> Option<AdaptedResult> {
     json_result(answered, name, || {
         let task = match items(answered, "tasks") {
@@ -41,7 +43,8 @@ pub(super) fn state(answered: &AdapterInput<'_>, name: &str) -> Option<AdaptedRe
     })
 }
 
-/// Returns both streams in the order in which they were printed.
+/// Returns the output of a background command as JSON. `stdout` contains both streams, in the order in which they were
+/// printed.
 pub(super) fn logs(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     json_result(answered, "async_cmd_logs", || {
         let member = |name| answered.member(name);
@@ -62,7 +65,7 @@ fn facts(task: &Value) -> Value {
     facts.into()
 }
 
-/// Returns the status in clai's words.
+/// Returns the status of a background command in clai's words; `failed` for every other status.
 fn status(ours: &Value) -> &'static str {
     match ours.as_str() {
         Some("running") => "running",
@@ -87,7 +90,8 @@ pub(super) fn run_state(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     })
 }
 
-/// Returns both streams in the order in which they were printed.
+/// Returns the exit code and the output of a background command as text. `Stdout` contains both streams, in the order
+/// in which they were printed.
 pub(super) fn run_result(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     shown(answered, "clai_result", |answered| {
         let output = answered.member("output")?.as_str()?;

@@ -31,7 +31,7 @@ fn depth(entry: &Value) -> usize {
     entry["path"].as_str().unwrap_or_default().matches('/').count()
 }
 
-/// Returns for each entry whether it is the last one of its folder. Each folder precedes its entries.
+/// Returns for each entry `true` if it is the last one of its folder. In `entries`, each folder precedes its contents.
 fn last_ones(entries: &[Value]) -> Vec<bool> {
     // By depth: `true` if a later entry belongs to the same folder.
     let mut later: Vec<bool> = Vec::new();

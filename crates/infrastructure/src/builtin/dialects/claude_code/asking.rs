@@ -4,7 +4,8 @@ use crate::builtin::dialects::caller_text::with_members;
 use serde_json::{Value, json};
 use toolstead_domain::{AdaptedResult, AdapterInput};
 
-/// Adds Toolstead's own members, because they contain whether questions are pending.
+/// Returns Toolstead's own text and members. Clients learn from the members if questions are still unanswered. `None`
+/// if the call failed.
 pub(super) fn asked(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     let members = answered.structured().filter(|_| answered.error_kind().is_none())?;
     Some(with_members(answered, AdaptedResult::text(answered.text()), members.clone()))

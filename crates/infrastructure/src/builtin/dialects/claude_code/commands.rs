@@ -36,7 +36,7 @@ fn shape(answered: &AdapterInput<'_>) -> Option<Value> {
     Some(shape)
 }
 
-/// Returns the timeout of the command.
+/// Returns the timeout that ended the command, as text: `2m 0s`.
 fn time(answered: &AdapterInput<'_>) -> String {
     let given = |name| answered.arguments.get(name).and_then(Value::as_u64);
     let given = given("timeout").or_else(|| given("timeout_ms")).unwrap_or(120_000);
@@ -47,7 +47,7 @@ fn time(answered: &AdapterInput<'_>) -> String {
     }
 }
 
-/// Returns the changes of a shell that were undone, and what was refused to it.
+/// Returns what the sandbox undid or refused to a background shell, as one text; `None` if there is nothing.
 fn undone(answered: &AdapterInput<'_>) -> Option<String> {
     let lines = answered.member("undone_or_refused")?.as_array()?.iter().filter_map(Value::as_str);
     Some(lines.collect::<Vec<_>>().join(". ")).filter(|text| !text.is_empty())

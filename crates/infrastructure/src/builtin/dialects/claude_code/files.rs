@@ -8,7 +8,8 @@ use crate::builtin::dialects::{
 use serde_json::{Value, json};
 use toolstead_domain::{AdaptedResult, AdapterInput};
 
-/// Returns a text. For other files it returns `None`, for Toolstead's own result.
+/// Returns the text of a file with the members that Claude Code's clients use, or the failure of the call. For other
+/// files it returns `None`, for Toolstead's own result.
 pub(super) fn read(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     if answered.error_kind().is_some() {
         return not_done(answered);
@@ -93,7 +94,8 @@ fn created(path: &str) -> String {
     format!("File created successfully at: {path}")
 }
 
-/// Replaces the first line, which contains the number of changes; the lines around the change follow.
+/// Returns the text for a changed file: a sentence, then `text` without its first line, which states the number of
+/// changes. The other lines show the surroundings of the change.
 fn updated(path: &str, text: &str) -> String {
     match text.split_once('\n') {
         Some((_, lines)) => format!("The file {path} has been updated. These lines stand there now:\n{lines}"),
@@ -101,7 +103,7 @@ fn updated(path: &str, text: &str) -> String {
     }
 }
 
-/// Returns the hunks of a unified diff.
+/// Converts a unified diff into the JSON array of its hunks that Claude Code's clients use; empty without a diff.
 fn patch(diff: Option<&Value>) -> Value {
     let mut hunks: Vec<Value> = Vec::new();
     for line in diff.and_then(Value::as_str).into_iter().flat_map(str::lines) {
@@ -114,7 +116,7 @@ fn patch(diff: Option<&Value>) -> Value {
     hunks.into()
 }
 
-/// Parses the numbers of a hunk, such as `1,5 +1,5 @@`.
+/// Parses the line ranges in the head of a hunk, such as `1,5 +1,5 @@`, into a JSON hunk that has no lines yet.
 fn hunk(head: &str) -> Option<Value> {
     let (places, _) = head.split_once(" @@")?;
     let (old, new) = places.split_once(" +")?;

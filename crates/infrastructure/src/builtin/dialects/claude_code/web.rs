@@ -8,7 +8,8 @@ use http::StatusCode;
 use serde_json::{Value, json};
 use toolstead_domain::{AdaptedResult, AdapterInput};
 
-/// Returns the answer of the model, or the page, with the members that clients use.
+/// Returns the answer of the model, the page, or for a redirect to another host an instruction, with the members that
+/// Claude Code's clients use. `None` if the call failed, or the result is not only text.
 pub(super) fn fetched(answered: &AdapterInput<'_>) -> Option<AdaptedResult> {
     if answered.error_kind().is_some() || !answered.is_text_alone() {
         return None;

@@ -7,7 +7,7 @@ use crate::{
 use std::io;
 use toolstead_domain::ToolFailure;
 
-/// Failure of changes that were not made.
+/// Failure to make all changes of a set.
 pub(super) struct ApplyFailure {
     pub(super) failure: ToolFailure,
     /// `true` if all files are as they were before.
@@ -26,7 +26,8 @@ impl<'t> Drafts<'t> {
         self.0.push(draft);
     }
 
-    /// Makes all changes, or none.
+    /// Makes all changes in order, and returns their results. After a failure it reverts the changes already made; the
+    /// failure names those that could not be reverted.
     pub(super) fn put_in_place(&mut self) -> Result<Vec<WriteResult>, ApplyFailure> {
         let mut written = Vec::new();
         let mut failed = None;
@@ -45,7 +46,8 @@ impl<'t> Drafts<'t> {
         }
     }
 
-    /// Reverts the first `done` changes, the last of them first.
+    /// Reverts the first `done` changes, the last of them first, discards the others, and returns the failure with
+    /// `cause` and with the changes that could not be reverted.
     fn put_back(&mut self, done: usize, cause: PathError) -> ApplyFailure {
         let mut stuck = Vec::new();
         // Discards the changes that were not made first, because they may be in folders that earlier ones created.
@@ -74,7 +76,7 @@ impl<'t> Drafts<'t> {
         ApplyFailure { failure, is_as_before }
     }
 
-    /// Makes all changes final. Each change that is made but not safely on disk has an error.
+    /// Makes all changes final. Returns for each change, in order, the error if it is made but not safely on disk.
     pub(super) fn keep(mut self) -> Vec<Option<io::Error>> {
         std::mem::take(&mut self.0).into_iter().map(|draft| draft.keep().err()).collect()
     }

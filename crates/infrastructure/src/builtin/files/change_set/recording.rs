@@ -14,7 +14,8 @@ use toolstead_domain::{
 };
 use uuid::Uuid;
 
-/// The journal of a change set. It borrows nothing, so that it can move to a blocking thread.
+/// Recorder of the changes of one call in the journal, in the session's read-state, and as events. It borrows nothing,
+/// so that it can move to a blocking thread.
 #[derive(Clone)]
 pub(crate) struct ChangeRecorder {
     journal: Arc<dyn ChangeJournal>,
@@ -68,7 +69,7 @@ impl ChangeRecorder {
         self.journal.keeps()
     }
 
-    /// Returns an instruction to undo the call; `None` if it cannot be undone.
+    /// Returns an instruction to undo the call; `None` if `is_change` is `false`, or changes cannot be undone.
     pub(crate) fn undo_instruction(&self, is_change: bool) -> Option<String> {
         self.undo_id(is_change).map(|call| format!("To undo it: `undo` with the call {call}."))
     }
@@ -84,7 +85,8 @@ impl ChangeRecorder {
         })
     }
 
-    /// Records a call that leaves these files unchanged. Otherwise an undo without an id would revert an earlier call.
+    /// Records in the journal that the call leaves these files unchanged. Otherwise an undo without an id would revert
+    /// an earlier call. Does nothing without files, or if this call reverts another one.
     pub(crate) fn record_unchanged(
         &self,
         files: impl Iterator<Item = (PathBuf, Option<FileState>)>,
@@ -125,7 +127,8 @@ impl ChangeRecorder {
         }
     }
 
-    /// Publishes the change of a file from the content `old` to the content `new`.
+    /// Sends an event for the change of a file from the content `old` to the content `new`. Does nothing without
+    /// subscribers.
     pub(crate) fn publish_change(
         &self,
         real: &Path,
@@ -157,7 +160,8 @@ impl ChangeRecorder {
         self.events.send(origin, kind);
     }
 
-    /// Updates the read-state of the session after a write.
+    /// Stores in the session's read-state that it knows the written content of the file, or forgets a deleted file
+    /// (`after` is `None`). Blocks; a failure is only logged.
     pub(crate) fn mark_written(&self, real: &Path, after: Option<FileState>) {
         let (principal, session) = (&self.viewer.principal, self.viewer.session.as_str());
         let remembered = self.runtime.block_on(async {
@@ -172,7 +176,7 @@ impl ChangeRecorder {
         }
     }
 
-    /// Updates the read-state of the session after a read. Blocks.
+    /// Stores in the session's read-state that it knows this content of the file. Blocks; a failure is only logged.
     pub(crate) fn mark_read(&self, real: &Path, digest: ContentDigest) {
         let saw = self.read_state.record_version(&self.viewer.principal, &self.viewer.session, real, digest);
         // The content is returned anyway: at worst a later change of the file is refused.
@@ -181,7 +185,8 @@ impl ChangeRecorder {
         }
     }
 
-    /// Returns the content of a file that the session knows.
+    /// Returns the digest of the content that the session last read or wrote in the file; `None` if it knows none.
+    /// Blocks.
     pub(crate) fn known_version(&self, real: &Path) -> Result<Option<ContentDigest>, ToolFailure> {
         let known = self.read_state.known(&self.viewer.principal, &self.viewer.session, real);
         self.runtime.block_on(known).map_err(|error| {

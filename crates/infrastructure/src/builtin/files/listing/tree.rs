@@ -60,7 +60,7 @@ impl VisitedEntry {
         self.below.file_name().unwrap_or_default().to_string_lossy()
     }
 
-    /// Returns the file type for a summary: the extension.
+    /// Returns the file type for a summary: the extension with its dot, or `without extension`.
     fn extension(&self) -> String {
         let extension = self.below.extension().map(|extension| extension.to_string_lossy().into_owned());
         extension.map_or_else(|| "without extension".into(), |extension| format!(".{}", on_one_line(&extension)))
@@ -68,7 +68,8 @@ impl VisitedEntry {
 }
 
 impl EntryTree {
-    /// Builds the tree from the visited entries, each folder before its contents.
+    /// Builds the tree from the visited entries. `entries` must contain each folder before its contents, sorted by
+    /// name; an entry whose folder is missing is omitted.
     pub(super) fn of(entries: impl Iterator<Item = VisitedEntry>, sort: Sort, is_long: bool) -> Self {
         let mut nodes = vec![Node { entry: None, children: Vec::new(), depth: 0 }];
         let mut folders = HashMap::from([(PathBuf::new(), 0)]);
@@ -139,7 +140,8 @@ impl EntryTree {
         shown
     }
 
-    /// Returns the number of entries to show of each folder: all or none, and of the listed folder as many as fit.
+    /// Returns by node the number of its entries to show: of a folder all or none, and of the listed folder as many as
+    /// fit.
     fn open(&self, room: DisplayLimits) -> Vec<usize> {
         let mut counts = vec![0; self.nodes.len()];
         let (mut entries, mut chars) = (room.entries, room.chars);

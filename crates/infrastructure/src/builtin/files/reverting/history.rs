@@ -50,7 +50,7 @@ impl ChangeHistory {
         self.entries.iter().find(|entry| !self.is_undo(entry) && !undone.contains_key(&entry.call))
     }
 
-    /// Returns the last undo that is not undone.
+    /// Returns the last undo that is neither redone nor a note that nothing was changed.
     pub(super) fn last_undo(&self) -> Option<&JournalEntry> {
         let undone = self.undone();
         self.entries.iter().find(|entry| self.is_undo(entry) && !undone.contains_key(&entry.call) && !entry.is_note())

@@ -32,7 +32,7 @@ impl RevertTargets {
         calls.remove(place).map(|(_, entry)| entry)
     }
 
-    /// The list is consistent at any time, so a panic while it was locked does no harm.
+    /// Locks the list of calls. It is consistent at any time, so a panic while it was locked does no harm.
     fn calls(&self) -> MutexGuard<'_, VecDeque<(CallId, CallId)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -31,7 +31,8 @@ pub(super) struct JournalEntryFile {
 /// Result of restoring.
 #[derive(Debug)]
 pub(super) enum JournalEntryRestoreOutcome {
-    /// Each file with its change, in the order of the entry; `None` if it already had the state.
+    /// Shown path of each file with its change, in the order of the given files; `None` if the file already had the
+    /// state.
     Done(Vec<(String, Option<ChangedFile>)>),
     /// Nothing was changed, because these files are not as the call left them: the shown path, the index, and the
     /// current content; `None` if the file is gone, or too large.
@@ -63,7 +64,8 @@ pub(super) fn files_of(entry: &JournalEntry) -> Vec<JournalEntryFile> {
     files
 }
 
-/// Restores all files, or none.
+/// Restores all files to their state before the call, or none: if a file is not as the call left it, it changes nothing
+/// and returns [`RestoreOutcome::Stale`]. With `dry_run` it also changes nothing.
 pub(super) fn restore(
     granted: &GrantedWorkspace,
     files: Vec<JournalEntryFile>,

@@ -9,7 +9,7 @@ pub(super) const MAX_PLACES: usize = 500_000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct EditSpan {
     pub(super) range: Range<usize>,
-    /// The text there as the model wrote it; the file's own text may differ in ways that the search tolerates.
+    /// Text of the place as the model wrote it; the file's own text may differ in ways that the search tolerates.
     pub(super) old: Rc<str>,
     pub(super) new: Rc<str>,
 }

@@ -81,8 +81,8 @@ pub(super) fn of_place(text: &str, place: &EditSpan, last: &mut Option<LineDiff>
     hunks
 }
 
-/// Returns the offset of each line of the text, and the end of the text; `None` if its lines differ in number from
-/// those of the text that found it.
+/// Returns the offset of each line of `theirs`, and of its end; `None` if `theirs` and `old` have different numbers of
+/// lines.
 fn line_starts(theirs: &str, old: &[&str]) -> Option<Vec<usize>> {
     let breaks: Vec<usize> = theirs.match_indices('\n').map(|(at, _)| at + 1).collect();
     let wanted = old.iter().filter(|line| line.ends_with('\n')).count();
@@ -101,8 +101,8 @@ fn line_starts(theirs: &str, old: &[&str]) -> Option<Vec<usize>> {
     Some(starts)
 }
 
-/// Adds the difference between an old and a new text, without the common beginning and end that the file's own text
-/// shares.
+/// Adds the hunk that turns `old` into `new` at `start`, without the common beginning and end that the file's own text
+/// `theirs` shares. Adds nothing if nothing changes.
 fn push(hunks: &mut Vec<Hunk>, theirs: &str, old: &str, new: &str, start: usize) {
     let same = |theirs: char, old: char, new: char| {
         old == new

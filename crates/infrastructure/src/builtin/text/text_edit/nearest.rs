@@ -104,7 +104,8 @@ fn same_but_for_spaces(lines: &[&str], old: &str) -> Option<Range<usize>> {
     Some(start..start + wanted.len())
 }
 
-/// Returns the line most similar to the longest line of the missing text, by the pairs of characters that they share.
+/// Returns the index of the line most similar to the longest line of the missing text, by the pairs of characters that
+/// they share; `None` if no line is similar enough.
 fn most_alike(lines: &[&str], old: &str) -> Option<usize> {
     let longest = old.split('\n').map(folded).max_by_key(|line| line.chars().count())?;
     if longest.chars().count() < MIN_TELLING_CHARS {

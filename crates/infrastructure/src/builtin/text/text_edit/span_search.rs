@@ -29,7 +29,8 @@ pub(super) struct FoundSpans {
     pub(super) help: Option<ToleratedDifference>,
 }
 
-/// Finds the places in a text with line feeds only.
+/// Finds the places that the edit replaces in a text with line feeds only. A literal text that occurs nowhere is
+/// searched for again with tolerance. Fails unless the number of places is the requested one.
 pub(super) fn find(
     text: &str,
     path: &str,

@@ -176,7 +176,8 @@ fn number<'t>(known: &mut HashMap<&'t str, u32>, line: &'t str) -> u32 {
     *known.entry(line.trim()).or_insert(next)
 }
 
-/// Returns a line without its indentation and without the blanks at its end.
+/// Returns a line without the indentation `indent` and without the blanks at its end; an empty text if it does not
+/// begin with `indent`.
 fn bare<'t>(line: &'t str, indent: &str) -> &'t str {
     line.strip_prefix(indent).unwrap_or_default().trim_end()
 }
@@ -193,7 +194,8 @@ fn common_indent<'t>(lines: &[&'t str]) -> Option<&'t str> {
     })
 }
 
-/// Replaces one indentation by another; `None` if a line is indented less.
+/// Replaces the indentation `from` of each line that is not blank by `to`. A line without `from` receives what `to` has
+/// in addition; `None` if `to` does not end with `from` then.
 fn reindented(text: &str, from: &str, to: &str) -> Option<String> {
     let mut lines = Vec::new();
     for line in text.split('\n') {

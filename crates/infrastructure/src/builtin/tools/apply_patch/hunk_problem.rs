@@ -94,8 +94,8 @@ pub(super) fn described(misfit: &HunkProblem, hunk: &Hunk, lines: &[TextLine<'_>
     }
 }
 
-/// Returns the index of the place that shares most lines with the hunk, and the offset of the first line that differs.
-/// Returns `None` if no line is similar.
+/// Returns the index (from 0) of the place in the file that shares most lines with the hunk, and the offset in the hunk
+/// of the first line that differs there, if one does. Returns `None` if no line is similar.
 fn nearest(old: &[&str], lines: &[TextLine<'_>]) -> Option<(usize, Option<usize>)> {
     let mut places: HashMap<_, Vec<usize>> = HashMap::new();
     for (at, line) in lines.iter().enumerate() {

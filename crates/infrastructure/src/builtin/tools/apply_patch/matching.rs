@@ -16,7 +16,8 @@ use std::{borrow::Cow, cell::OnceCell, collections::HashMap};
 
 /// Maximum number of places that match except for their indentation; more count as ambiguous.
 const MAX_CANDIDATES: usize = 100_000;
-/// Maximum number of lines whose indentation is compared, over all these places.
+/// Maximum number of lines whose indentation is compared for one hunk, over all places where it may be; more count as
+/// ambiguous.
 const MAX_COMPARED: usize = 4_000_000;
 
 /// Differences between lines that are ignored. Each variant includes those before it.

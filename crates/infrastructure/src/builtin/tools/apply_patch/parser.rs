@@ -76,7 +76,7 @@ impl Hunk {
         })
     }
 
-    /// Returns the lines that replace them: context and added lines.
+    /// Returns the lines that the file contains after the hunk: context and added lines.
     pub(super) fn new_lines(&self) -> impl Iterator<Item = &str> {
         self.lines.iter().filter_map(|line| match line {
             HunkLine::Kept(text) | HunkLine::Added(text) => Some(&**text),
@@ -189,7 +189,7 @@ impl<'a> PatchLines<'a> {
         self.before + self.next.max(1)
     }
 
-    /// Creates a hunk that begins at the last line read.
+    /// Counts and creates a hunk that begins at the last line read; fails after [`MAX_HUNKS`] hunks.
     fn hunk(&mut self) -> Result<Hunk, PatchError> {
         self.hunks += 1;
         if self.hunks > MAX_HUNKS {

@@ -48,8 +48,9 @@ pub(super) struct PatchedFile {
     etag: Option<String>,
     added: usize,
     removed: usize,
-    /// Content before and after as text, for the diff; empty if there is none, as for a binary file.
+    /// Content before the change as text, for the diff; empty if there is none, as for a binary file.
     pub(super) before: String,
+    /// Content after the change, in the same form.
     pub(super) after: String,
     /// Range of each hunk in the new text: index of its first line (from 0) and of the line after its last.
     pub(super) lines: Vec<(usize, usize)>,
@@ -69,7 +70,7 @@ struct PatchProblem {
 }
 
 impl PatchWorkspace<'_> {
-    /// Applies the whole patch or nothing. Returns the result for each file, and whether any file changed.
+    /// Applies the whole patch or nothing. Returns the result for each file, and `true` if any file changed.
     ///
     /// # Errors
     /// Reports everything that does not fit, at once. The kind is `no_match` or `ambiguous_match` for hunks.
@@ -106,7 +107,8 @@ impl PatchWorkspace<'_> {
         Ok((patched, changed.values().any(ChangedFile::is_change)))
     }
 
-    /// Plans the change of one file. `index` is the index of its path in the set; its new path has the next one.
+    /// Plans the change of one file. `index` is the index of its path in the set; its new path has the next one. The
+    /// inner error lists what does not fit the file.
     fn plan(
         self,
         set: &mut ChangeSet<'_>,

@@ -16,7 +16,8 @@ const ANSWERS: &[(&[&str], &str)] = &[
     (&["[["], "the condition is false"),
 ];
 
-/// Returns the meaning of an exit code other than 0 that is not a failure. The exit code is that of the last command.
+/// Returns the meaning of the exit code 1 if it is a result of the last command of `line` and not a failure; `None` for
+/// any other exit code or command.
 pub(super) fn meaning(line: &str, code: i32) -> Option<&'static str> {
     if code != 1 {
         return None;
@@ -25,7 +26,7 @@ pub(super) fn meaning(line: &str, code: i32) -> Option<&'static str> {
     ANSWERS.iter().find(|(program, _)| words.starts_with(program)).map(|(_, meaning)| *meaning)
 }
 
-/// Returns the part after the last separator that is not quoted.
+/// Returns the last command of a line: the part after the last separator of the shell that is not quoted.
 fn last_command(line: &str) -> &str {
     let (mut quote, mut start, mut is_escaped) = (None, 0, false);
     let line = line.trim_end_matches([';', '\n', ' ', '\t']);

@@ -18,8 +18,9 @@ use toolstead_domain::{Access, AccessPath, ToolFailure, error_kind::ErrorKind, w
 
 /// Maximum size of a list of files, in bytes.
 const MAX_LIST: usize = 4 << 20;
-/// Maximum number of files that can be left out, and maximum size of their names, in bytes.
+/// Maximum number of files that can be left out.
 const MAX_LEFT_OUT: usize = 1_000;
+/// Maximum total size of the paths of files that are left out, in bytes.
 const MAX_NAMES: usize = 64 << 10;
 /// Maximum number of characters that are quoted from git's error messages.
 const LONGEST_FAULT: usize = 400;
@@ -86,8 +87,8 @@ pub(super) async fn restrict_arguments(
 struct RepositoryWorkingTrees {
     /// Path of the folder in its working tree; empty, or ends with a slash.
     prefix: String,
-    /// Tops of other working trees whose files are in that history. Files that rules close there are not shown under
-    /// paths of this working tree either.
+    /// Tops of other working trees whose files are in the same history. Files in these that rules deny reading are not
+    /// shown under paths of this working tree either.
     other_tops: Vec<PathBuf>,
 }
 

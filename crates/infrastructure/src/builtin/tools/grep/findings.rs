@@ -25,7 +25,7 @@ const MAX_PLACES: usize = 1000;
 /// Number of bytes after a block that are read when its matches are located again, for assertions like `\b`.
 const LOOK_AHEAD_BYTES: usize = 128;
 
-/// Remaining capacity of a search, shared by all threads.
+/// Numbers of matches and of lines that a search may still store, shared by all its threads.
 #[derive(Debug)]
 pub(super) struct SearchBudget {
     hits: AtomicUsize,
@@ -33,13 +33,13 @@ pub(super) struct SearchBudget {
 }
 
 impl SearchBudget {
-    /// Allows `hits` matching lines, or matching files if lines are not requested.
+    /// Allows `hits` matching lines, or matching files if lines are not requested, and twice as many stored lines.
     pub(super) fn new(hits: usize) -> Self {
         Self { hits: AtomicUsize::new(hits), lines: AtomicUsize::new(hits.saturating_mul(LINES_PER_HIT)) }
     }
 }
 
-/// Takes one from what is left; returns `false` if nothing is.
+/// Takes one from the counter `left`; returns `false` if it is 0 already.
 fn take(left: &AtomicUsize) -> bool {
     left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
 }
@@ -62,7 +62,7 @@ pub(super) struct Findings {
     pub(super) total_matches: u64,
     pub(super) binary_files: usize,
     pub(super) unreadable_files: usize,
-    /// Reason why not everything was searched.
+    /// Reason why the search of files ended early; `None` if it did not.
     pub(super) ended: Option<SearchEnd>,
 }
 
@@ -75,7 +75,7 @@ pub(super) enum SearchEnd {
 /// File or stored output that has matches.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FindingsSource {
-    /// Path as it is displayed, or the handle.
+    /// Displayed path of the file, or handle of the stored output.
     pub(super) shown: String,
     /// Full path; empty for a stored output.
     pub(super) lexical: PathBuf,
@@ -90,7 +90,7 @@ pub(super) struct FileFindings {
     pub(super) lines: Vec<FoundLine>,
 }
 
-/// One line, or one match of a line.
+/// Matching line, context line, or one match of a line.
 #[derive(Debug)]
 pub(super) struct FoundLine {
     pub(super) number: u64,
@@ -126,7 +126,7 @@ impl Findings {
 }
 
 impl Worker {
-    /// Searches one file. `place` is called only if there is a match.
+    /// Searches one file and adds its matches to the findings of this worker. Calls `place` only if there is a match.
     pub(super) fn search(
         &mut self,
         content: impl Read,
@@ -167,7 +167,8 @@ impl Worker {
     }
 }
 
-/// Reader that ends at the deadline. It reports the end of the file without reading again: the engine reads it twice.
+/// Reader that ends when the stop condition is due. After its end it does not read again, because the engine reads
+/// twice.
 struct StoppableReader<'a, R> {
     content: R,
     stop: &'a StopCondition,
@@ -256,7 +257,8 @@ impl FileSink<'_> {
         has_room
     }
 
-    /// Stores a line with these matches, or each match by itself; returns `false` if the capacity is used up.
+    /// Stores a line with its first match, or each match by itself if only matches are requested; returns `false` if
+    /// the capacity is used up.
     fn keep_line(&mut self, number: u64, buffer: &[u8], line: &Range<usize>, places: &[Range<usize>]) -> bool {
         if !self.take_hit() {
             return false;
@@ -277,7 +279,7 @@ impl FileSink<'_> {
         parts.all(|(start, end)| self.keep(number, &text[start..end], Some((0, end - start))))
     }
 
-    /// Takes one line or file from the capacity; returns `false` if it is used up.
+    /// Counts one matching line or file and takes it from the capacity; returns `false` if that is used up.
     fn take_hit(&mut self) -> bool {
         let is_taken = take(&self.bounds.hits);
         self.matches += u64::from(is_taken);

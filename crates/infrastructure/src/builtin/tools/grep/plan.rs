@@ -18,7 +18,7 @@ const MAX_PROGRAM_BYTES: usize = 10 << 20;
 /// Maximum length in bytes of a searched line, or of a searched file if matches may span lines.
 const MAX_BUFFER_BYTES: usize = 16 << 20;
 
-/// A compiled search.
+/// Compiled pattern, file filters and settings of a search.
 #[derive(Debug)]
 pub(super) struct SearchPlan {
     matcher: RegexMatcher,
@@ -47,7 +47,7 @@ impl SearchPlan {
         Self::of(input, Path::new("/"))
     }
 
-    /// Returns `true` if a file is to be searched, or a folder to be entered.
+    /// Returns `true` if the globs and file types let this file be searched, or this folder be entered.
     pub(super) fn is_included(&self, path: &Path, is_folder: bool) -> bool {
         if self.globs.matched(path, is_folder).is_ignore() {
             return false;

@@ -109,7 +109,8 @@ fn limit(input: &Input, usual: usize) -> usize {
     }
 }
 
-/// Describes the matches in ignored and hidden paths to a caller without other matches.
+/// Returns a sentence about the matches, or the unsearched entries, in ignored and hidden paths, for a search without
+/// other matches; an empty text if there is nothing to report.
 fn describe_excluded_matches(input: &Input, searched: &SearchResult) -> String {
     let flags = match (input.no_ignore, input.show_hidden) {
         (false, true) => "`no_ignore`",
@@ -199,7 +200,7 @@ fn lines(input: &Input, found: &[FileFindings], limit: usize) -> RenderedPage {
     page
 }
 
-/// Appends `path:12:text`, with `-` instead of `:` for a context line.
+/// Appends `path:12:text`, with `-` instead of `:` for a context line, and without the number if none are requested.
 fn push_line(text: &mut String, input: &Input, file: &FileFindings, line: &FoundLine) {
     let mark = if line.place.is_some() { ':' } else { '-' };
     text.push_str(&on_one_line(&file.place.shown));

@@ -35,7 +35,7 @@ use toolstead_domain::{StoredContent, Timestamp, ToolFailure};
 const MAX_DEPTH: usize = 2048;
 /// Maximum number of matches that are shown with context, if the caller did not choose an output mode.
 const FEW: usize = 3;
-/// Maximum number of characters of these matches with their context.
+/// Maximum number of characters that at most [`FEW`] matches take with their context.
 const MAX_FEW_CHARS: usize = 8000;
 /// Timeout of the search in ignored and hidden files.
 const ASIDE_TIME: Duration = Duration::from_millis(500);
@@ -47,7 +47,8 @@ pub(super) struct SearchResult {
     pub(super) walked: WalkSummary,
     /// Number of entries that are hidden or excluded by ignore files.
     pub(super) passed_over: usize,
-    /// Matches in those entries, if there are no others.
+    /// Matches in the hidden and ignored entries; `None` if there are other matches, or those entries were not
+    /// searched.
     pub(super) excluded: Option<ExcludedMatches>,
     /// All matches with context, if there are few and the caller did not choose an output mode.
     pub(super) few: Option<Findings>,
@@ -57,7 +58,7 @@ pub(super) struct SearchResult {
 pub(super) struct ExcludedMatches {
     pub(super) lines: u64,
     pub(super) files: usize,
-    /// `true` if all of these files were searched.
+    /// `true` if all ignored and hidden files were searched, so that the numbers are complete.
     pub(super) is_whole: bool,
 }
 
@@ -138,7 +139,8 @@ fn in_one(
     SearchResult { findings: worker.findings, ..SearchResult::default() }
 }
 
-/// Searches everything, including ignored and hidden files, to report whether the caller should include them.
+/// Searches everything for a short time, including ignored and hidden files, and returns the number of matches. Returns
+/// `None` if the search fails.
 fn count_excluded_matches(
     files: &GrantedWorkspace,
     folder: &FileHandle,
@@ -152,8 +154,9 @@ fn count_excluded_matches(
     Some(ExcludedMatches { lines: findings.total_matches, files: findings.files.len(), is_whole })
 }
 
-/// Returns the matches with context if there are few, which saves the caller another call. They are read from the
-/// stored output if there is one, otherwise from the files.
+/// Searches a few matches again and returns them with context, which saves the caller another call. Reads from the
+/// stored output if there is one, otherwise from the files. Returns `None` if there is no match, there are too many,
+/// the search was incomplete, or the content cannot be read.
 fn find_with_context(
     files: &GrantedWorkspace,
     found: &Findings,

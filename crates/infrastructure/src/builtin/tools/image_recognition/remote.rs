@@ -17,7 +17,7 @@ const MAX_BYTES: usize = 5 << 20;
 const MAX_CONTENT_TYPE: usize = 100;
 const TIME: Duration = Duration::from_secs(30);
 
-/// Returns the bytes of the image.
+/// Fetches the image and returns its bytes.
 ///
 /// # Errors
 /// `unsupported_type` if the server declares another media type, `too_large` beyond 5 MiB, `not_found` if there is no

@@ -77,7 +77,7 @@ impl<'a> Cell<'a> {
 }
 
 impl<'a> RawMembers<'a> {
-    /// Parses the members of an object.
+    /// Parses the members of an object. Fails if a name occurs twice, or if there are more than [`MAX_MEMBERS`].
     pub(super) fn parse(text: &'a str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text)
     }
@@ -90,7 +90,7 @@ impl<'a> RawMembers<'a> {
         self.0.iter().position(|(other, _)| other == name)
     }
 
-    /// Returns the members with their values as text.
+    /// Returns the members in their order, with their values as JSON text.
     pub(super) fn to_texts(&self) -> Vec<(String, String)> {
         self.0.iter().map(|(name, value)| (name.clone(), value.get().to_owned())).collect()
     }

@@ -34,7 +34,8 @@ pub(super) struct EditedNotebook {
     pub(super) notes: Vec<String>,
 }
 
-/// Applies the edit to JSON text without a byte order mark.
+/// Applies the requested edit to the JSON text of a notebook, without a byte order mark, and checks that all other
+/// cells keep their bytes. `path` is only for messages.
 pub(super) fn edited(text: &str, path: &str, input: &Input) -> Result<EditedNotebook, ToolFailure> {
     let notebook = Notebook::parse(text).map_err(|error| not_editable(path, &error))?;
     let place = find(&notebook, path, input)?;
@@ -177,7 +178,7 @@ fn unknown_id(notebook: &Notebook<'_>, path: &str, id: &str) -> ToolFailure {
         .next(listing(notebook, path))
 }
 
-/// Lists the cells, one per line.
+/// Lists the first cells, one per line, for a message; says how to insert one if the notebook has no cells.
 fn listing(notebook: &Notebook<'_>, path: &str) -> String {
     let cells = notebook.cells();
     if cells.is_empty() {
@@ -222,8 +223,8 @@ fn internal(reason: &str) -> ToolFailure {
         .caused_by(reason.to_owned())
 }
 
-/// Describes missing, shared and malformed ids in a notebook whose cells must have ids. Programs accept such ids and do
-/// not repair them.
+/// Describes missing, shared and malformed ids in a notebook whose format requires ids; `None` if all ids are correct.
+/// Programs accept such ids and do not repair them.
 fn odd_ids(text: &str) -> Option<String> {
     let notebook = Notebook::parse(text).ok().filter(Notebook::has_ids)?;
     let mut times: HashMap<&str, usize> = HashMap::new();

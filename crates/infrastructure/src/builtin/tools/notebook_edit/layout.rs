@@ -73,7 +73,7 @@ impl Layout {
         }
     }
 
-    /// Returns a line break and the indentation of a level.
+    /// Returns a line break and the indentation of a level, or an empty text if everything is on one line.
     fn line(&self, depth: usize) -> String {
         self.lines.as_ref().map(|(ending, step)| format!("{ending}{}", step.repeat(depth))).unwrap_or_default()
     }

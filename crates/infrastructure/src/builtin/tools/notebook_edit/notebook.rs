@@ -153,7 +153,8 @@ impl<'a> Notebook<'a> {
         members
     }
 
-    /// Returns the cell that serves as the template for a new cell of this type.
+    /// Returns the first cell of this type, or else the first cell, as the template for a new cell; `None` if there is
+    /// no cell.
     fn template(&self, cell_type: &str) -> Option<&Cell<'a>> {
         self.cells.iter().find(|cell| cell.cell_type() == cell_type).or(self.cells.first())
     }

@@ -24,7 +24,7 @@ pub(super) struct Picture {
     is_stored: bool,
 }
 
-/// Decodes an image and makes it fit the limits.
+/// Reads and decodes an image, crops it if requested, and makes it fit the limits.
 pub(super) fn view(
     mut content: OpenContent,
     format: ImageFormat,
@@ -38,7 +38,8 @@ pub(super) fn view(
 }
 
 impl Picture {
-    /// Returns the image and its description. If the image was changed to be shown, its original is stored.
+    /// Returns the image and its description as a result. Stores the original if the image was changed to be shown and
+    /// is not a stored output already.
     pub(super) async fn answer(self, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {
         let Self { name, format, view, original, is_stored } = self;
         let mime = format.to_mime_type();

@@ -29,7 +29,7 @@ const TELLING_BYTES: usize = 64 << 10;
 /// Number of characters reserved for the notes below the lines; at most a quarter of all.
 const NOTES_CHARS: usize = 800;
 
-/// Returns the encoding with this name, for a text that begins with these bytes.
+/// Returns the encoding with this name, for a text that begins with these bytes; fails if the name is unknown.
 pub(super) fn encoding_named(label: &str, beginning: &[u8]) -> Result<TextEncoding, ToolFailure> {
     TextEncoding::named(label, beginning).ok_or_else(|| {
         ToolFailure::new(ErrorKind::InvalidInput, format!("`{label}` is not a known encoding"))
@@ -115,7 +115,8 @@ impl FileReader {
         answer(text.strip_suffix('\n').unwrap_or(&text), &output).map(ReadOutcome::Done)
     }
 
-    /// Returns the requested lines. They are still encoded, unless the encoding hides line breaks: then they are UTF-8.
+    /// Returns the lines that `input` requests, and keeps the line index of a settled file. The lines are still
+    /// encoded; they are UTF-8 if the encoding has to be decoded before lines can be found.
     fn window(
         &self,
         content: &mut OpenContent,
@@ -178,7 +179,8 @@ fn unreadable(error: io::Error) -> ToolFailure {
     ToolFailure::new(ErrorKind::Io, format!("the rest could not be read: {error}")).caused_by(error)
 }
 
-/// Decodes a range of text, and returns whether bytes were invalid. `is_decoded`: the range is UTF-8 already.
+/// Decodes a range of text. The returned boolean is `true` if bytes were invalid. `is_decoded`: the range is UTF-8
+/// already.
 fn decoded(window: &LineRangeContent, encoding: TextEncoding, is_decoded: bool) -> (Cow<'_, str>, bool) {
     if is_decoded {
         let text = String::from_utf8_lossy(&window.bytes);
@@ -226,7 +228,7 @@ fn place_notes(output: &Output, window: &LineRangeContent, page: &LinePage<'_>, 
     notes
 }
 
-/// Describes unusual properties of the text.
+/// Returns notes on unusual properties of the text: its encoding, line endings and invalid bytes.
 fn form_notes(encoding: TextEncoding, line_ending: Option<&str>, is_malformed: bool) -> Vec<String> {
     let mut notes = Vec::new();
     if !encoding.is_plain() {

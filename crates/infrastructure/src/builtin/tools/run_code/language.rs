@@ -19,11 +19,12 @@ pub(super) enum Language {
 /// files.
 pub(super) struct LaunchInput {
     pub(super) args: Vec<String>,
-    /// Bytes before the standard input of the code itself.
+    /// Bytes that precede the code's own standard input: the code itself and the tools that it may call.
     pub(super) input: Vec<u8>,
 }
 
-/// A tool as the clients know it: its name, its parameters in their order, and its required parameters.
+/// Signature of a tool for the code that calls it: name, all parameters with the required ones first, and the required
+/// parameters.
 #[derive(Debug, Serialize)]
 pub(super) struct ToolSignature(String, Vec<String>, Vec<String>);
 

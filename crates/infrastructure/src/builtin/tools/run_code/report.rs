@@ -41,7 +41,7 @@ pub(super) struct Output {
     undone_or_refused: Vec<String>,
 }
 
-/// Data of a run that is needed for its result.
+/// Formatter of the result of a run of code.
 pub(super) struct ResultFormatter<'a> {
     pub(super) run: &'a ToolContext<'a>,
     pub(super) language: Language,

@@ -26,12 +26,13 @@ pub(super) struct PageAnswer {
     pub(super) given: usize,
 }
 
-/// Returns the model that answers questions about pages.
+/// Returns the model that answers questions about pages: the one for small tasks, or else the default model. The error
+/// says why there is none.
 pub(super) fn model(world: &ToolEnvironment) -> Result<Arc<dyn ModelProvider>, String> {
     world.agents().models().model(Some(CHEAP)).or_else(|_| world.agents().models().model(None))
 }
 
-/// Asks the model about the page.
+/// Asks a model the question `prompt` about the page, and returns its answer.
 ///
 /// # Errors
 /// Returns a note, to be shown with the page, on why there is no answer.

@@ -25,7 +25,7 @@ const REDIRECTS: u32 = 5;
 /// Timeout of the https request to a host that the caller named with http.
 const TIME_FOR_TLS: Duration = Duration::from_secs(5);
 
-/// Response of a server.
+/// Response of a server, possibly from the cache.
 pub(super) struct FetchedPage {
     pub(super) answer: WebResponse,
     pub(super) from_cache: bool,
@@ -53,7 +53,9 @@ impl FetchedPage {
     }
 }
 
-/// Fetches the page, unless the cache has a recent response for the same principal. The host is checked in both cases.
+/// Returns the page from the cache if that has a recent response for the same principal, otherwise from the server, and
+/// then caches it if the response allows that. An http address of a named host is tried as https first. The host is
+/// checked in all cases.
 pub(super) async fn fetch(
     url: &Url,
     format: FetchFormat,
@@ -142,7 +144,8 @@ async fn send(
     world.web().client().send(asked, &judge).await.map_err(FetchFailure::Web)
 }
 
-/// Returns the https address of the page, which is tried first, if the host has a name and the port is the default.
+/// Returns the https address that is tried before an http address; `None` if the address has another scheme or a port,
+/// or if its host is an IP address or `localhost`.
 fn upgraded(url: &Url) -> Option<Url> {
     let is_plain = url.scheme() == "http" && url.port().is_none();
     let host = Host::parse(url.host_str()?).ok()?;

@@ -30,7 +30,7 @@ const MAX_NOTE: usize = 500;
 pub(super) enum ResponseContent {
     Text(FetchedText),
     Image(ImageFormat),
-    /// Document, for the document reader.
+    /// PDF or office document, which the document reader still has to read.
     Document,
     /// Content without text, with a description of its kind.
     Binary(String),
@@ -49,7 +49,8 @@ pub(super) struct FetchedText {
     pub(super) is_page: bool,
 }
 
-/// Reads the response. Pages are parsed in a separate process.
+/// Determines the kind of the response's content, and reads it if it is text. HTML pages are parsed in a separate
+/// process.
 pub(super) async fn read(
     fetched: &FetchedPage,
     format: FetchFormat,
@@ -185,7 +186,7 @@ fn text(body: &Bytes, encoding: TextEncoding, kind: TextKind, format: FetchForma
     FetchedText { title: named(title), text, outline, notes, processed, is_page }
 }
 
-/// Returns a title as one line.
+/// Cleans a title and returns it as one line; `None` if it is empty.
 fn named(title: Option<String>) -> Option<String> {
     title.map(|title| one_line(&clean_text(&title), MAX_TITLE)).filter(|title| !title.is_empty())
 }

@@ -18,12 +18,12 @@ use url::Url;
 
 const FOLDER: &str = "web-archives";
 const NEW: WriteOptions = WriteOptions { create_folders: true, overwrite: false, mode: None };
-/// Maximum number of files with the same name in a folder.
+/// Maximum number of names that are tried for a file in a folder: its own, and the same with a number.
 const MAX_NAMESAKES: usize = 1_000;
 const MAX_NAME: usize = 100;
 const MAX_ENDING: usize = 8;
 
-/// File extensions for media types, if the address has none.
+/// File extensions by a part of the media type, for addresses without an extension. The first match counts.
 const ENDINGS: &[(&str, &str)] = &[
     ("javascript", "js"),
     ("json", "json"),
@@ -42,7 +42,8 @@ const ENDINGS: &[(&str, &str)] = &[
     ("text/", "txt"),
 ];
 
-/// Returns the access that saving requires: the file, or the folder of its host.
+/// Returns the write access that saving requires: to the file, or to the folder for the host. Returns `None` if nothing
+/// is to be saved.
 pub(super) async fn access(input: &Input, url: &Url, world: &ToolEnvironment) -> Result<Option<Access>, ToolFailure> {
     Ok(match &input.save_as {
         Some(path) => Some(Access::WritePath(world.access(path).await?)),
@@ -53,7 +54,8 @@ pub(super) async fn access(input: &Input, url: &Url, world: &ToolEnvironment) ->
     })
 }
 
-/// Saves the response if the caller requests it, and returns the displayed path.
+/// Saves the response if the caller requests it, and returns the displayed path. Returns `None` if it is not requested
+/// or the response is empty.
 pub(super) async fn save(
     input: &Input,
     fetched: &FetchedPage,
@@ -96,7 +98,8 @@ fn save_as(
     Ok(only(set.commit(recording, false)?)?.shown)
 }
 
-/// Saves under the first name that is free, or whose file has the same content.
+/// Saves the response under the first name that is free, and returns the displayed path. If a name before that has the
+/// same content already, returns that path and writes nothing.
 fn save_among(
     files: &GrantedWorkspace,
     folder: &str,
@@ -147,7 +150,8 @@ fn is_ending(text: &str) -> bool {
     (1..=MAX_ENDING).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// Replaces all characters that a file system may reject or that could lead to another folder.
+/// Replaces everything except ASCII letters, digits, `.`, `-` and `_` by `_`, so that a file system accepts the text as
+/// a name that leads to no other folder.
 fn plain(text: &str) -> String {
     let is_plain = |char: char| char.is_ascii_alphanumeric() || matches!(char, '.' | '-' | '_');
     text.chars().map(|char| if is_plain(char) { char } else { '_' }).collect()

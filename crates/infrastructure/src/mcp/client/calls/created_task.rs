@@ -7,7 +7,7 @@ use toolstead_domain::ToolResult;
 /// Maximum length of a task id, in bytes.
 const MAX_ID_BYTES: usize = 1024;
 
-/// Returns the task in this result, unchanged.
+/// Returns the task in this result, without `content` and without members that only Toolstead may set.
 ///
 /// # Errors
 /// Returns the reason why the task is invalid.

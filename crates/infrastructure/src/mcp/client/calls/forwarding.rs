@@ -98,7 +98,8 @@ impl Upstream {
         }
     }
 
-    /// Retries a request after a temporary error.
+    /// Retries a request while its error is temporary and there is time; returns the last error otherwise. Does not
+    /// retry a request that was never sent.
     async fn repeat(
         &self,
         attempt: &ForwardingState<'_>,

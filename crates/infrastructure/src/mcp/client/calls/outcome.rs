@@ -91,8 +91,9 @@ impl CallTarget<'_> {
         })
     }
 
-    /// Handles the result types of the modern generation (MCP 2026-07-28, basic, "Responses"). Members that only this
-    /// generation requires are removed; the MCP server layer adds them again for clients that expect them.
+    /// Sorts a result of the modern generation by its type (MCP 2026-07-28, basic, "Responses"). Returns an inner `Ok`
+    /// with a complete result, and an inner `Err` with the outcome for a task or a request for input. Removes the
+    /// member `resultType`; the MCP server layer adds it again for clients that expect it.
     pub(in crate::mcp::client) fn modern_result(
         &self,
         mut result: Map<String, Value>,
@@ -239,7 +240,8 @@ fn to_upstream_error(error: &RpcError) -> UpstreamError {
     UpstreamError { code, message, data }
 }
 
-/// Returns `true` if an error concerns how Toolstead sent the request. Its caller can neither see nor correct that.
+/// Returns `true` if an error concerns how Toolstead sent the request. The caller of the tool can neither see nor
+/// correct that.
 fn is_transport_error(code: i64) -> bool {
     matches!(code, RpcError::PARSE | RpcError::HEADER_MISMATCH | RpcError::UNSUPPORTED_VERSION)
 }

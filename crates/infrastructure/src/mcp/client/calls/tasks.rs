@@ -30,7 +30,8 @@ pub(in crate::mcp::client) fn with_tasks(
 }
 
 impl Upstream {
-    /// Sends a request about a task to its server.
+    /// Sends a request about a task to its server, and returns the checked response. Fails for a server of the legacy
+    /// generation, which has no tasks.
     pub(in crate::mcp::client) async fn send_task_request(
         &self,
         called: CallTarget<'_>,

@@ -16,7 +16,7 @@ use toolstead_domain::Tool;
 pub(in crate::mcp::client) struct PooledTools {
     offered: Mutex<ConnectionTools>,
     last: AtomicU64,
-    /// Notified when a list has changed over a pooled connection.
+    /// Notified when a pooled connection has reported a changed list.
     pub(in crate::mcp::client) list_changed: Notify,
     /// Notified when the offered tools have changed.
     pub(in crate::mcp::client) changed: Notify,
@@ -37,7 +37,8 @@ impl PooledTools {
         by
     }
 
-    /// Replaces the offered tools.
+    /// Replaces the offered tools and notifies `changed`. Does nothing if they are equal, or if `by` is no longer the
+    /// connection that offers.
     pub(in crate::mcp::client) fn offer(&self, by: u64, tools: Vec<Tool>) {
         let mut offered = self.offered();
         if offered.by == by && *offered.tools != tools {
@@ -46,7 +47,8 @@ impl PooledTools {
         }
     }
 
-    /// Ends the offer. Returns `false` if another connection has replaced it.
+    /// Withdraws the tools of the connection `by`. Does nothing and returns `false` if another connection has replaced
+    /// it.
     pub(in crate::mcp::client) fn end(&self, by: u64) -> bool {
         self.offer(by, Vec::new());
         self.offered().by == by

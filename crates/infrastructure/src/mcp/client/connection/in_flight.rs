@@ -24,7 +24,7 @@ const WAITING_NOTICES: usize = 64;
 const LATE_MESSAGE_TIME: Duration = Duration::from_secs(60);
 /// Maximum number of cancelled calls to remember.
 const TAKEN_BACK: usize = 64;
-/// Maximum length of a page id to remember, in bytes.
+/// Maximum length of the id of a web page (`elicitationId`) to remember, in bytes.
 const MAX_PAGE_ID: usize = 512;
 
 /// Pending requests by id. Ids are never reused on one connection.
@@ -101,7 +101,7 @@ struct PendingRequestMessages {
     asked: Vec<RequestId>,
     /// Ids of questions that were cancelled after they were delivered.
     withdrawn: VecDeque<RequestId>,
-    /// Ids of the pages that the user was sent to.
+    /// Ids (`elicitationId`) of the web pages to which questions sent the user, until they are completed.
     pages: Vec<String>,
     completed: VecDeque<String>,
 }
@@ -117,7 +117,7 @@ pub(in crate::mcp::client) enum CallNotice {
     Question(RequestId, InputRequest),
     /// Cancellation of a question.
     Withdrawn(RequestId),
-    /// Completion of the user's work on a page, with the id of the page.
+    /// Completion of the user's work on a web page, with its `elicitationId`.
     Completed(String),
 }
 
@@ -152,6 +152,7 @@ impl InFlight {
     }
 
     /// Cancels a request that the server may still process. Later messages that name no call may be about this one.
+    /// Returns `false` if the request is no longer pending.
     pub(in crate::mcp::client) fn cancel(&self, id: i64) -> bool {
         let mut table = self.table();
         let Some(waiting) = table.remove(id) else { return false };
@@ -164,8 +165,8 @@ impl InFlight {
         true
     }
 
-    /// Delivers progress to the call that requested it with this token. Returns `false` if the token is unknown or the
-    /// progress does not increase.
+    /// Delivers progress to the call that requested it with this token. Returns `false` if the token is unknown, the
+    /// call requested no progress, or the progress does not increase.
     pub(in crate::mcp::client) fn progress(&self, token: &RequestId, progress: Progress) -> bool {
         let waiting = number(token).and_then(|id| self.table().waiting.get(&id).cloned());
         waiting.is_some_and(|waiting| waiting.push_progress(progress))
@@ -176,7 +177,8 @@ impl InFlight {
         self.calls().any(|call| call.withdraw(question))
     }
 
-    /// Reports to the call that sent the user to this page that the page is completed. Returns `false` if no call did.
+    /// Reports to the call that sent the user to this web page (`elicitationId`) that the page is completed. Returns
+    /// `false` if no call did.
     pub(in crate::mcp::client) fn completed(&self, page: &str) -> bool {
         self.calls().any(|call| call.completed(page))
     }
@@ -258,7 +260,7 @@ impl RequestTable {
 }
 
 impl PendingRequest {
-    /// Records the principal of the request.
+    /// Records the principal of the request. Does nothing for `None`, or if a principal is recorded already.
     pub(in crate::mcp::client) fn belongs_to(&self, principal: Option<&Principal>) {
         if let Some(principal) = principal {
             self.principal.get_or_init(|| principal.clone());

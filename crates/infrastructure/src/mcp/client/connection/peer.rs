@@ -49,8 +49,8 @@ pub(in crate::mcp::client) struct Peer {
     pub(in crate::mcp::client) in_flight: InFlight,
     /// Notified when the server's tools may have changed.
     pub(in crate::mcp::client) list_changed: Notify,
-    /// Notified when its resources or prompts may have changed. [`take_context_changes`](Self::take_context_changes)
-    /// returns which.
+    /// Notified when the server's resources or prompts may have changed.
+    /// [`take_context_changes`](Self::take_context_changes) returns which.
     pub(in crate::mcp::client) context_changed: Notify,
     resources_changed: AtomicBool,
     prompts_changed: AtomicBool,
@@ -60,7 +60,7 @@ pub(in crate::mcp::client) struct Peer {
     pub(in crate::mcp::client) notices: NoticeQueue,
     /// Capabilities that we declared to the server (MCP's `ClientCapabilities`).
     pub(in crate::mcp::client) capabilities: Map<String, Value>,
-    /// `true` if one client makes all calls, so that every question is for this client.
+    /// `true` if one client makes all calls on the connection, so that every question is for this client.
     pub(in crate::mcp::client) is_of_one_client: bool,
     lost: watch::Sender<Option<ConnectionLoss>>,
     /// Time until which the server has asked not to be called (`Retry-After`).
@@ -155,7 +155,7 @@ impl Peer {
         self.context_changed.notify_one();
     }
 
-    /// Returns whether the resources and the prompts may have changed since the previous call.
+    /// Returns `true` for the resources and `true` for the prompts if they may have changed since the previous call.
     pub(in crate::mcp::client) fn take_context_changes(&self) -> (bool, bool) {
         (self.resources_changed.swap(false, Ordering::AcqRel), self.prompts_changed.swap(false, Ordering::AcqRel))
     }
@@ -170,7 +170,7 @@ impl Peer {
         self.unexpected.load(Ordering::Relaxed)
     }
 
-    /// Delivers a response to its pending request.
+    /// Delivers a response to its pending request. Counts and drops a response without one.
     pub(in crate::mcp::client) fn take_answer(&self, answer: RawResponse) {
         let id = answer.id().clone();
         if !self.in_flight.settle(&id, Ok(answer)) {
@@ -210,8 +210,9 @@ impl Peer {
         }
     }
 
-    /// Handles a request or notification. `call` is the call whose stream carried it. On a shared channel it is `None`,
-    /// and a message without a call id belongs to the call in flight if there is exactly one.
+    /// Handles a request or notification, and returns the immediate response to a request, if there is one. `call` is
+    /// the call whose stream carried the message. On a shared channel it is `None`, and a message without a call id
+    /// belongs to the call in flight if there is exactly one.
     pub(in crate::mcp::client) fn handle_message(
         &self,
         message: RpcMessage,
@@ -274,7 +275,8 @@ impl Peer {
         }
     }
 
-    /// Forwards a log message without a call. While calls are in flight it may belong to any of them.
+    /// Logs a message that belongs to no certain call, and forwards it for the principal of the calls in flight. Does
+    /// not forward it if those have several principals, or if it is too large.
     fn log(&self, message: LogMessage) {
         let text = message.data.as_str().map_or_else(|| message.data.to_string(), str::to_owned);
         let (level, line) = (message.level.as_str(), shown(&text, LOGGED_CHARACTERS));
@@ -321,8 +323,8 @@ impl Peer {
         Some((id, Err(RpcError::new(RpcError::INTERNAL, "the call has too many open questions"))))
     }
 
-    /// Returns the call that receives a question without a call id. If all calls are of one client, it is the newest of
-    /// them, because the client is the right one in any case.
+    /// Returns the call that receives a question without a call id; `None` if that is not clear. If all calls are of
+    /// one client, it is the newest of them, because the client is the right one in any case.
     fn call_for_question(&self, other_than: Option<i64>) -> Option<Arc<PendingRequest>> {
         match self.is_of_one_client && matches!(self.in_flight.callers(), PendingPrincipals::One(_)) {
             true => self.in_flight.newest_call(other_than),
@@ -330,7 +332,8 @@ impl Peer {
         }
     }
 
-    /// Hands the questions of an ended call to another call of its client, to which they must belong.
+    /// Hands the questions of an ended call to another call of its client, to which they must belong. Drops them if the
+    /// connection is not of one client, or if there is no other call.
     pub(in crate::mcp::client) fn pass_on_questions(
         &self,
         ended: i64,

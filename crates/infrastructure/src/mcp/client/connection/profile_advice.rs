@@ -2,7 +2,7 @@
 
 use crate::mcp::client::config::{McpTransport, ServerSandboxProfile, UpstreamConfig};
 
-/// Texts for a file that cannot be written or opened, in lower case.
+/// Parts of error messages about a file that cannot be written or opened, in lower case.
 const OF_REFUSALS: [&str; 7] = [
     "read-only file system",
     "erofs",
@@ -12,7 +12,7 @@ const OF_REFUSALS: [&str; 7] = [
     "eperm",
     "readonly database",
 ];
-/// Texts for a file or folder that does not exist.
+/// Parts of error messages about a file or folder that does not exist, in lower case.
 const OF_MISSING_FILES: [&str; 9] = [
     "no such file or directory",
     "enoent",
@@ -38,13 +38,15 @@ const OF_MISSING_HOSTS: [&str; 10] = [
     "could not resolve",
 ];
 
-/// Returns advice for a server that did not start, if its last output may be due to its profile.
+/// Returns the configuration change that may help a server that did not start; `None` if nothing in `said`, its error
+/// and last output, may be due to its profile.
 pub(in crate::mcp::client) fn of_start(config: &UpstreamConfig, said: &str) -> Option<String> {
     advice(config, said, &[&OF_REFUSALS, &OF_MISSING_FILES])
 }
 
-/// Returns advice for a failed call, if its text may be due to the profile. Missing files are not considered, because a
-/// file may be missing for any reason; a write error means that the file exists.
+/// Returns the configuration change that may help a failed call; `None` if `said`, the text of its error, cannot be due
+/// to the server's profile. Missing files are not considered, because a file may be missing for any reason; a write
+/// error means that the file exists.
 pub(in crate::mcp::client) fn of_call(config: &UpstreamConfig, said: &str) -> Option<String> {
     advice(config, said, &[&OF_REFUSALS])
 }

@@ -4,8 +4,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toolstead_domain::{ClientCapability, InputRequired, ServerName, ToolFailure, error_kind::ErrorKind};
 
-/// Maximum size of a client capability to pass on, in bytes of JSON. Connections are stored with their declared
-/// capabilities.
+/// Maximum size of a client capability that is declared to servers, in bytes of JSON. Larger ones are left out, because
+/// connections are stored with their declared capabilities.
 const MAX_CAPABILITY: usize = 4 << 10;
 
 /// Kind of question, by the capability that a client declares for it (MCP's `ClientCapabilities`).
@@ -24,7 +24,7 @@ impl QuestionKind {
     /// All kinds.
     pub const ALL: &[Self] = &[Self::Elicitation, Self::Sampling, Self::Roots];
 
-    /// Returns the name of its member in MCP's `ClientCapabilities`.
+    /// Returns the name of the kind's member in MCP's `ClientCapabilities`.
     pub fn capability(self) -> &'static str {
         match self {
             Self::Elicitation => "elicitation",
@@ -34,7 +34,7 @@ impl QuestionKind {
     }
 }
 
-/// Clients of this process, as far as they are known when servers are started.
+/// MCP clients that this process serves, as far as they are known when it starts MCP servers.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ServedClients {
     /// A single client, with its capabilities (MCP's `ClientCapabilities`).
@@ -58,7 +58,7 @@ impl ServedClients {
 }
 
 impl Default for ServedClients {
-    /// Returns any clients, without capabilities.
+    /// Returns [`ServedClients::Any`] without capabilities.
     fn default() -> Self {
         Self::Any(Map::new())
     }

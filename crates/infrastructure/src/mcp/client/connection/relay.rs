@@ -31,7 +31,8 @@ use toolstead_domain::{Caller, InputRequest, InputResponse, NotAnswered};
 /// Runs `exchange` to its end. Delivers progress, log messages and questions to the caller meanwhile.
 ///
 /// # Errors
-/// Returns errors of the exchange, and [`RequestError::Late`] if no message arrived for `idle`.
+/// Returns errors of the exchange, and [`RequestError::Late`] if no message arrived for `idle` while the caller had no
+/// open question.
 pub(in crate::mcp::client) async fn relay(
     transport: &dyn Transport,
     waiting: &PendingRequest,
@@ -97,8 +98,8 @@ struct OpenQuestions<'a> {
 }
 
 impl Drop for PendingQuestions<'_> {
-    /// Hands unanswered questions to another call of the client. They must belong to it, because a server that has
-    /// answered a call waits for no further answers about that call.
+    /// Passes unanswered questions on to another call of the client, if there is one. A server that has answered a call
+    /// waits for no further answers about that call, so these questions belong to another.
     fn drop(&mut self) {
         let open = self.questions.take().map(|questions| questions.open).unwrap_or_default();
         let mut questions = self.waiting.untaken_questions();
@@ -128,7 +129,7 @@ impl<'a> PendingQuestions<'a> {
         self.questions.as_ref().is_some_and(|questions| !questions.answers.is_empty())
     }
 
-    /// Waits for the caller's next answer. Returns `None` for a withdrawn question.
+    /// Waits for the caller's next answer. Returns `None` if the question was withdrawn, and at once if none is open.
     async fn next_answer(&mut self) -> Option<ServerRequestResponse> {
         let questions = self.questions.as_mut()?;
         let (id, outcome) = questions.answers.next().await?.ok()?;
@@ -162,7 +163,8 @@ async fn ask(caller: &dyn Caller, id: RequestId, request: InputRequest) -> Serve
     (id, outcome)
 }
 
-/// Returns the code of an error. The code of a refusal is the client's; the others are ours.
+/// Returns the JSON-RPC error code that tells the server why its question was not answered. A refusal keeps the
+/// client's code.
 fn code_of(why: &NotAnswered) -> i64 {
     match why {
         NotAnswered::Refused { code, .. } => *code,

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use toolstead_domain::{InputAnswers, LogLevel, Principal, ProtocolGeneration, ProtocolVersion};
 
-/// Name of this client in both generations.
+/// Name by which Toolstead introduces itself to MCP servers of both protocol generations.
 const CLIENT_NAME: &str = "toolstead";
 
 /// Serializer of the requests of one connection. Members that every request has are prepared once.
@@ -21,7 +21,7 @@ pub(in crate::mcp::client) struct ConnectionRequestSerializer {
     pub(in crate::mcp::client) version: ProtocolVersion,
     /// Members of `_meta` that every request has, as JSON text. Empty up to 2025-11-25.
     common_meta: String,
-    /// Capabilities declared in requests of our own, as JSON text.
+    /// Client capabilities declared in requests that Toolstead makes for itself, as JSON text.
     capabilities: String,
 }
 
@@ -35,7 +35,7 @@ pub(in crate::mcp::client) struct ForwardedRequest<'a> {
     /// Capabilities of the caller for questions of this server (MCP's `ClientCapabilities`). Modern servers get them
     /// with the request.
     pub(in crate::mcp::client) capabilities: &'a Map<String, Value>,
-    /// The caller's `_meta`.
+    /// `_meta` of the caller's request. Its members that are valid for one connection only are not forwarded.
     pub(in crate::mcp::client) meta: &'a Map<String, Value>,
     /// Answers to the questions of an earlier attempt.
     pub(in crate::mcp::client) answers: Option<&'a InputAnswers>,
@@ -63,8 +63,8 @@ pub(in crate::mcp::client) enum RequestParams<'a> {
 }
 
 impl ConnectionRequestSerializer {
-    /// Creates a writer for this protocol version. Our own requests declare these capabilities (MCP's
-    /// `ClientCapabilities`).
+    /// Creates a serializer for this protocol version. Requests that Toolstead makes for itself declare these
+    /// capabilities (MCP's `ClientCapabilities`).
     pub(in crate::mcp::client) fn new(version: ProtocolVersion, capabilities: &Map<String, Value>) -> Self {
         let common_meta = match version.generation() {
             ProtocolGeneration::Legacy => String::new(),
@@ -80,7 +80,7 @@ impl ConnectionRequestSerializer {
         Self { version, common_meta, capabilities: Value::Object(capabilities.clone()).to_string() }
     }
 
-    /// Returns a request of our own.
+    /// Returns the JSON text of a request that Toolstead makes for itself, not for a caller.
     pub(in crate::mcp::client) fn request(&self, id: i64, method: &str, params: &Map<String, Value>) -> Vec<u8> {
         let mut text = Vec::with_capacity(256 + self.common_meta.len());
         begin(&mut text, id, method);
@@ -97,7 +97,7 @@ impl ConnectionRequestSerializer {
         text
     }
 
-    /// Returns a request on behalf of a caller.
+    /// Returns the JSON text of a request on behalf of a caller.
     pub(in crate::mcp::client) fn forwarded(&self, id: i64, request: &ForwardedRequest<'_>) -> Vec<u8> {
         let mut text = Vec::with_capacity(512 + self.common_meta.len());
         begin(&mut text, id, request.method);
@@ -160,7 +160,7 @@ impl ConnectionRequestSerializer {
 }
 
 impl ForwardedRequest<'_> {
-    /// Returns the purpose under which the request is registered.
+    /// Returns the purpose under which the request is registered while it waits for its response.
     pub(in crate::mcp::client) fn purpose(&self) -> RequestPurpose {
         RequestPurpose::Call { progress: self.progress }
     }

@@ -18,7 +18,7 @@ pub(in crate::mcp::client) enum RequestError {
     /// The request did not reach the server.
     #[error("{0}")]
     Unreachable(String),
-    /// The response did not arrive in time.
+    /// The response did not arrive within this time.
     #[error("it did not answer within {} s", .0.as_secs_f32())]
     Late(Duration),
     /// The server requires a login.

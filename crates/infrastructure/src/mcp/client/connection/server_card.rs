@@ -7,7 +7,7 @@ use crate::mcp::{
 use serde_json::{Map, Value, json};
 use toolstead_domain::{ProtocolGeneration, ProtocolVersion};
 
-/// Description of a server.
+/// Description that a server gave of itself in the handshake.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::mcp::client) struct HandshakeResult {
     /// Negotiated protocol version.
@@ -21,7 +21,7 @@ pub(in crate::mcp::client) struct HandshakeResult {
 }
 
 impl HandshakeResult {
-    /// Returns `true` if the server declares this member of a capability.
+    /// Returns `true` if the server declares the member `what` of this capability with the value `true`.
     pub(in crate::mcp::client) fn can(&self, capability: &str, what: &str) -> bool {
         self.capabilities.get(capability).and_then(|one| one.get(what)) == Some(&Value::Bool(true))
     }
@@ -42,7 +42,8 @@ pub(in crate::mcp::client) fn initialize_params(
 /// Reads the response to `initialize`.
 ///
 /// # Errors
-/// Returns [`RequestError::Malformed`] unless it names a supported protocol version with `initialize`.
+/// Returns [`RequestError::Rpc`] for an error of the server, and [`RequestError::Malformed`] unless the result names a
+/// supported protocol version of the legacy generation.
 pub(in crate::mcp::client) fn read_initialize_result(answer: RawResponse) -> Result<HandshakeResult, RequestError> {
     let result = read_object(answer)?;
     let said = result.get("protocolVersion").and_then(Value::as_str).unwrap_or("");
@@ -64,7 +65,8 @@ pub(in crate::mcp::client) fn read_initialize_result(answer: RawResponse) -> Res
 /// Reads the response to `server/discover`.
 ///
 /// # Errors
-/// Returns [`RequestError::Malformed`] unless it lists the newest protocol version.
+/// Returns [`RequestError::Rpc`] for an error of the server, and [`RequestError::Malformed`] unless the result lists
+/// the newest protocol version.
 pub(in crate::mcp::client) fn read_discover_result(answer: RawResponse) -> Result<HandshakeResult, RequestError> {
     let result = read_object(answer)?;
     if !lists_version(result.get("supportedVersions"), ProtocolVersion::NEWEST) {
@@ -98,7 +100,8 @@ fn instructions_of(result: &Map<String, Value>) -> Option<String> {
     result.get("instructions").and_then(Value::as_str).filter(|text| !text.trim().is_empty()).map(str::to_owned)
 }
 
-/// Returns the name and version of an `Implementation`.
+/// Returns the name of an `Implementation`, with its version if it has one, shortened for display; `None` without a
+/// name.
 fn shown_name(info: Option<&Value>) -> Option<String> {
     let member = |name: &str| info?.get(name)?.as_str().map(|text| shown(text, 80)).filter(|text| !text.is_empty());
     let name = member("name")?;

@@ -10,8 +10,9 @@ use std::{collections::BTreeSet, time::Duration};
 use tokio::time::sleep;
 use toolstead_domain::ContextNotice;
 
-/// Listens for all changes that the server can report, and for changes of the subscribed resources. If these change,
-/// opens a new stream and keeps the old one until the new one is acknowledged.
+/// Listens for all list changes that the server can report, and for changes of the subscribed resources. When the set
+/// of subscribed resources changes, opens a new stream and keeps the old one until the new one is acknowledged. An
+/// ended stream is opened again after a pause. Returns if the server refuses the stream.
 pub(in crate::mcp::client) async fn listen(connection: &Connection, watched: &ResourceSubscriptions) {
     let (transport, peer) = (&connection.transport, connection.transport.peer());
     let mut wanted = watched.changes();

@@ -48,8 +48,8 @@ pub(in crate::mcp::client) async fn run_catalogue_work(
 }
 
 /// Runs the background work of a pooled connection, which belongs to the principal `of` or is shared. Log messages
-/// outside of calls go to that principal only, or are dropped. A `plain` connection, shared by callers without
-/// capabilities, is listed and subscribed as well. Never returns.
+/// outside of calls go to that principal only, or are dropped. For a `plain` connection, shared by callers without
+/// capabilities, also lists tools, resources and prompts and subscribes to resources. Never returns.
 pub(in crate::mcp::client) async fn run_pooled_work(
     company: &PooledWorkDeps,
     connection: &Connection,
@@ -77,7 +77,7 @@ pub(in crate::mcp::client) async fn run_pooled_work(
     tokio::join!(sync_log_level(beside, connection), passing, lists);
 }
 
-/// Notifies `list_changed` of every list change that the connection reports.
+/// Notifies `news` of every list change that the server reports on the connection. Never returns.
 async fn forward_list_changes(news: &Notify, connection: &Connection) {
     let peer = connection.transport.peer();
     loop {
@@ -103,7 +103,8 @@ async fn run_plain_work(company: &PooledWorkDeps, connection: &Connection) {
     tokio::join!(keeping.tools(&offer), keeping.lists(), keeping.watch());
 }
 
-/// Offer of one pooled connection.
+/// Offer of tools, resources and prompts by one pooled connection. Dropping it withdraws the offer, unless another
+/// connection has replaced it.
 struct ConnectionOfferGuard<'a> {
     company: &'a PooledWorkDeps,
     by: u64,
@@ -117,7 +118,8 @@ impl Drop for ConnectionOfferGuard<'_> {
     }
 }
 
-/// Sets the log level of a legacy server to the one that clients request.
+/// Sets the log level of a legacy server to the one that clients request, and again after every change. Returns at once
+/// if the server is modern or declares no logging.
 async fn sync_log_level(beside: &ContextState, connection: &Connection) {
     let is_old = connection.writer.version.generation() == ProtocolGeneration::Legacy;
     if !is_old || !connection.card.capabilities.contains_key("logging") {
@@ -159,7 +161,7 @@ struct OfferUpdater<'a> {
 }
 
 impl OfferUpdater<'_> {
-    /// Lists the tools, and lists them again when the server reports a change.
+    /// Lists the tools as those of the offer, and again whenever the server reports a change. Never returns.
     async fn tools(&self, offer: &ConnectionOfferGuard<'_>) {
         let UpstreamConfig { name, timeouts, .. } = self.config;
         loop {
@@ -182,7 +184,7 @@ impl OfferUpdater<'_> {
         }
     }
 
-    /// Lists resources and prompts, and lists each again when the server reports a change.
+    /// Lists and offers resources and prompts, and each again whenever the server reports a change. Never returns.
     async fn lists(&self) {
         let peer = self.connection.transport.peer();
         let declares = |what: &str| self.connection.card.capabilities.contains_key(what);
@@ -255,8 +257,8 @@ impl OfferUpdater<'_> {
         offered.prompts = names;
     }
 
-    /// Subscribes on this connection to the resources of the previous one. A modern server receives them with its event
-    /// stream request instead.
+    /// Reports every subscribed resource as changed, and subscribes to them on this connection of a legacy server. A
+    /// modern server receives them with its event stream request instead.
     async fn subscriptions(&self) {
         let watched = self.beside.subscriptions.changes().borrow().1.clone();
         for uri in &watched {
@@ -268,7 +270,8 @@ impl OfferUpdater<'_> {
         }
     }
 
-    /// Subscribes to all resources at a legacy server.
+    /// Subscribes at a legacy server to the resources that clients have subscribed to. Does nothing if the server does
+    /// not declare subscriptions. Refusals are only logged.
     async fn watch(&self) {
         if !self.connection.card.can("resources", "subscribe") {
             return;

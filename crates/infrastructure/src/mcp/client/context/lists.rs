@@ -20,7 +20,7 @@ const MAX_DEFINITIONS: usize = 10_000;
 /// Maximum memory of all definitions of one list as parsed values, in bytes.
 const MAX_MEMORY: usize = 32 << 20;
 
-/// List that servers provide.
+/// Kind of list that servers provide, with the method that requests it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ListMethod {
     method: &'static str,
@@ -35,7 +35,8 @@ impl ListMethod {
         Self { method: "resources/templates/list", member: "resourceTemplates", known_by: "uriTemplate" };
     pub(super) const PROMPTS: Self = Self { method: "prompts/list", member: "prompts", known_by: "name" };
 
-    /// Fetches the list, page by page. An invalid definition does not affect the others.
+    /// Fetches the list, page by page. An invalid definition does not affect the others. The list is empty if the
+    /// server does not know the method.
     ///
     /// # Errors
     /// Returns [`RequestError`] if the first page fails. A failure of a later page ends the list.

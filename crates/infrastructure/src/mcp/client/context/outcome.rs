@@ -11,7 +11,8 @@ use serde_json::Value;
 use toolstead_domain::{CallOutcome, ProtocolGeneration, RequestKind, ToolFailure, ToolResult, error_kind::ErrorKind};
 
 impl CallTarget<'_> {
-    /// Returns the outcome of a response: the members of its result, unchanged.
+    /// Returns the outcome of a response: the members of its result, without `content` and without those that only
+    /// Toolstead may set, or the questions of a modern server.
     ///
     /// # Errors
     /// Returns [`ToolFailure`] for an error, and for an invalid result.

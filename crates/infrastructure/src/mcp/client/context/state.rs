@@ -23,11 +23,11 @@ pub(in crate::mcp::client) struct ContextState {
     offered: ArcSwap<ServerContextOffers>,
     /// Offers of each connection.
     parts: Mutex<OffersByConnection>,
-    /// Incremented with every change of `offered`.
+    /// Incremented with every change of `offered` or `instructions`, and when the first listing has ended.
     version: watch::Sender<u64>,
     /// Version returned most recently by `read_offers`.
     seen: AtomicU64,
-    /// `true` once everything has been listed.
+    /// `true` once the resources and prompts were listed on the catalogue connection.
     listed: watch::Sender<bool>,
     instructions: ArcSwapOption<String>,
     log_level: watch::Sender<Option<LogLevel>>,
@@ -52,7 +52,7 @@ struct OffersByConnection {
     plain: ServerContextOffers,
 }
 
-/// Current or last known offers of a connection.
+/// Resources and prompts that a connection offers, or offered last.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(in crate::mcp::client) struct ServerContextOffers {
     pub(in crate::mcp::client) catalogue: ContextCatalogue,
@@ -172,9 +172,9 @@ impl ContextState {
 #[derive(Debug, Default)]
 pub(in crate::mcp::client) struct ResourceSubscriptions {
     uris: watch::Sender<(u64, BTreeSet<String>)>,
-    /// Prevents the server from being closed as idle while resources are subscribed.
+    /// Uses of the server that prevent it from being closed as idle, by the URI of the subscribed resource.
     used: Mutex<HashMap<String, InUse>>,
-    /// Version of the set that a modern server has acknowledged.
+    /// Version of `uris` that a modern server has acknowledged.
     acknowledged: watch::Sender<u64>,
 }
 
@@ -195,7 +195,8 @@ impl ResourceSubscriptions {
         self.uris.send_modify(|(version, uris)| *version += u64::from(uris.remove(uri)));
     }
 
-    /// Returns a receiver of the URIs and all their changes.
+    /// Returns a receiver of the subscribed URIs and of the version of their set, notified when a URI is added or
+    /// removed.
     pub(in crate::mcp::client) fn changes(&self) -> watch::Receiver<(u64, BTreeSet<String>)> {
         self.uris.subscribe()
     }

@@ -26,9 +26,10 @@ pub(in crate::mcp::client) struct CatalogueConnectionLock {
 struct State {
     /// Number of current calls whose callers can answer questions.
     calls: usize,
-    /// Principal and session of the most recent of these calls.
+    /// Principal and session that receive the connection's questions. They remain after their calls until another
+    /// client takes the lock. `None` before the first call.
     holder: Option<(Principal, String)>,
-    /// Time at which a call of the holder was abandoned.
+    /// Time at which a call of the holder last ended without a response.
     given_up: Option<Instant>,
 }
 
@@ -40,8 +41,8 @@ pub(in crate::mcp::client) struct CatalogueConnectionGuard {
 }
 
 impl CatalogueConnectionLock {
-    /// Locks the connection for a call of this client if its questions cannot reach another client. Calls of one
-    /// principal share the connection if it separates the messages for different calls.
+    /// Locks the connection for a call of this client. Returns `None` if the call's questions could reach another
+    /// client. Calls of one principal share the connection if it separates the messages for different calls.
     pub(in crate::mcp::client) fn take(
         self: &Arc<Self>,
         (principal, session): (&Principal, &str),

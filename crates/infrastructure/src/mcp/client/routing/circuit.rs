@@ -68,7 +68,7 @@ impl Circuit {
         Ok(CallPermit { circuit: self, tries: open.tried })
     }
 
-    /// Returns the reason why calls do not pass now; `None` while they do.
+    /// Returns the last failure and the time of the next trial, as text; `None` while the circuit is closed.
     pub(in crate::mcp::client) fn refusal(&self) -> Option<String> {
         self.state().open.as_ref().map(OpenCircuit::describe)
     }
@@ -89,7 +89,8 @@ impl Circuit {
         was_open
     }
 
-    /// Records that a call has failed with this error. Returns `true` if that opened the circuit.
+    /// Records that a call has failed with this error. Does nothing if the error is not due to the server, or if the
+    /// call began before the circuit was opened. Returns `true` if the circuit opened, for the first time or again.
     pub(in crate::mcp::client) fn failed(&self, error: &RequestError) -> bool {
         if !is_of_the_server(error) {
             return false;

@@ -203,12 +203,14 @@ impl SelectedConnection {
     }
 }
 
-/// Returns the capabilities of a caller that can answer questions. Extensions are for modern servers only.
+/// Returns those of a caller's capabilities by which it can answer questions of a server. Extensions are left out,
+/// because they are for modern servers only.
 fn answered(capabilities: &Map<String, Value>) -> impl Iterator<Item = (&String, &Value)> {
     declared_members(capabilities, QuestionKind::ALL)
 }
 
-/// Returns `true` if exactly the caller's capabilities were declared over this connection.
+/// Returns `true` if the capabilities declared over this connection are exactly those by which the caller can answer
+/// questions.
 fn is_declared(capabilities: &Map<String, Value>, connection: &Connection) -> bool {
     let declared = &connection.transport.peer().capabilities;
     let mut count = 0;

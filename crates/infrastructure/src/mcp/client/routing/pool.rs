@@ -30,12 +30,13 @@ use toolstead_domain::{Principal, ProtocolGeneration};
 /// Maximum number of connections of one server that carry one call at a time. Each may be a process, and a call that
 /// asks the user may occupy it for minutes. Also the maximum number of such connections that idle until the next call.
 const LEASED: usize = 10;
-/// Maximum number of these calls for one principal, so that it cannot block all others.
+/// Maximum number of concurrent calls of one principal over connections that carry one call at a time. Keeps one
+/// principal from blocking all others.
 const LEASED_BY_ONE: usize = 8;
 /// Maximum number of connections of one server that several calls share or that belong to one principal.
 const OTHERS: usize = 64;
-/// Maximum number of these connections for one principal. A connection depends on the capabilities that the client
-/// declares, and a client may change them with every call.
+/// Maximum number of connections of one server that belong to one principal. A connection depends on the capabilities
+/// that the client declares, and a client may change them with every call.
 const OF_ONE_PRINCIPAL: usize = 16;
 
 /// Minimum pause between two searches for idle connections.
@@ -46,7 +47,7 @@ pub(in crate::mcp::client) struct ConnectionPool {
     slots: Mutex<PoolState>,
     /// Permits for connections with one call at a time. Waiting calls are served in order.
     leases: Arc<Semaphore>,
-    /// Permits of each principal that has or waits for such a connection.
+    /// Permits of each principal whose calls use or wait for a connection with one call at a time.
     of_principals: Mutex<HashMap<Principal, Arc<Semaphore>>>,
     /// Notified when a connection is added.
     reserved: Notify,
@@ -276,7 +277,8 @@ impl ConnectionPool {
         }
     }
 
-    /// Records the end of a session. Closes the connections of its principal if it was the last session.
+    /// Records the end of a session. Closes each connection of its principal that none of the principal's other
+    /// sessions has used.
     pub(in crate::mcp::client) fn session_ended(&self, principal: &Principal, session: &str) {
         {
             let mut slots = self.slots();
@@ -332,7 +334,11 @@ impl ConnectionPool {
         Ok(slots.entries[at].begin(session))
     }
 
-    /// Makes space for one more of these connections by closing the longest idle one if necessary.
+    /// Makes space for one more connection of the kind that `among` selects: if there are `bound` already, closes the
+    /// one that has been idle longest. A connection with state of a principal is not closed.
+    ///
+    /// # Errors
+    /// Returns [`RequestError::Unreachable`] if none of them can be closed.
     fn make_room(
         &self,
         slots: &mut PoolState,

@@ -25,7 +25,8 @@ pub(in crate::mcp::client) fn only_reads(method: &str) -> bool {
     )
 }
 
-/// Returns `true` if the error may be temporary: there was no response, or the server is busy.
+/// Returns `true` if the error may be temporary: the connection was lost or not established, or the HTTP status shows a
+/// busy or failed server. A timeout does not count.
 pub(in crate::mcp::client) fn may_pass(error: &RequestError) -> bool {
     match error {
         RequestError::Lost(_) | RequestError::Unreachable(_) => true,

@@ -42,13 +42,13 @@ pub(in crate::mcp::client) struct SharedUpstreamState {
     pub(in crate::mcp::client) pool: Arc<ConnectionPool>,
     pub(in crate::mcp::client) circuit: Circuit,
     current: ArcSwap<UpstreamSnapshot>,
-    /// Incremented with every change of `current`.
+    /// Incremented with every change of `current`, of the circuit and of the tools of pooled connections.
     version: watch::Sender<u64>,
     /// Notified when a caller needs the server while it is down.
     wanted: Notify,
     /// Notified when a caller requests a new list of tools.
     refresh: Notify,
-    /// Incremented after every listing, successful or not.
+    /// Incremented after every listing and every attempt to connect, successful or not.
     listed: watch::Sender<u64>,
     /// State of everything that the server offers apart from tools.
     pub(in crate::mcp::client) context_state: Arc<ContextState>,
@@ -111,17 +111,19 @@ impl SharedUpstreamState {
         self.current.load_full()
     }
 
-    /// Returns a receiver that is notified of every change of [`current`](Self::current).
+    /// Returns a receiver that is notified of every change of [`current`](Self::current), of the circuit and of the
+    /// tools of pooled connections.
     pub(in crate::mcp::client) fn changes(&self) -> watch::Receiver<u64> {
         self.version.subscribe()
     }
 
-    /// Returns a receiver that is notified of every listing, successful or not.
+    /// Returns a receiver that is notified after every listing and every attempt to connect, successful or not.
     pub(in crate::mcp::client) fn lists(&self) -> watch::Receiver<u64> {
         self.listed.subscribe()
     }
 
-    /// Requests a new attempt to connect if the pause after the last failure is over. Returns `true` if it is.
+    /// Requests a new attempt to connect if the pause after the last failure is over. Returns `true` if it requested
+    /// one; `false` during the pause, and if there was no failure.
     pub(in crate::mcp::client) fn request_connection(&self, current: &UpstreamSnapshot) -> bool {
         let due = current.retry_from.is_some_and(|from| from <= Instant::now());
         if due {
@@ -135,7 +137,7 @@ impl SharedUpstreamState {
         self.refresh.notify_one();
     }
 
-    /// Closes the connection and waits until it has ended.
+    /// Ends the supervisor, which closes all connections to the server, and waits until it has ended.
     pub(in crate::mcp::client) async fn close(&self) {
         let mut ended = self.ended.subscribe();
         self.closing.notify_one();
@@ -157,7 +159,8 @@ impl SharedUpstreamState {
     }
 }
 
-/// Runs until [`SharedUpstreamState::close`], then closes the connections.
+/// Keeps the server connected and closes idle connections until [`SharedUpstreamState::close`], then closes all
+/// connections to the server.
 pub(in crate::mcp::client) async fn supervise(shared: Arc<SharedUpstreamState>) {
     tokio::select! {
         biased;
@@ -178,7 +181,8 @@ pub(in crate::mcp::client) async fn supervise(shared: Arc<SharedUpstreamState>) 
     shared.ended.send_replace(true);
 }
 
-/// Notifies callers when the set of tools offered over other connections changes. Never returns.
+/// Notifies the receivers of [`SharedUpstreamState::changes`] when the set of tools offered over pooled connections
+/// changes. Never returns.
 async fn publish_pooled_tools(shared: &SharedUpstreamState) {
     loop {
         shared.pooled_tools.changed.notified().await;
@@ -356,8 +360,8 @@ fn close_if_idle(shared: &SharedUpstreamState, connection: &Arc<Connection>) -> 
     true
 }
 
-/// Lists the tools again. If the listing fails, the old list remains in use, unless the connection is lost or the
-/// server answers nothing at all on it.
+/// Lists the tools again. If the listing fails, the old list remains in use. Returns an error only if the connection
+/// must be replaced: it is lost, it requires a login, or the server answers nothing at all on it.
 async fn relist(shared: &SharedUpstreamState, connection: &Connection) -> Result<(), ConnectionLoss> {
     let peer = connection.transport.peer();
     let listing = tokio::select! {
@@ -392,7 +396,8 @@ async fn relist(shared: &SharedUpstreamState, connection: &Connection) -> Result
     Ok(())
 }
 
-/// Publishes the failure and waits until the next attempt is due.
+/// Publishes the failure and waits until the next attempt is due, or until a caller needs the server after the minimum
+/// pause. After a missing sign-in, only a caller ends the wait.
 async fn wait_for_retry(shared: &SharedUpstreamState, loss: ConnectionLoss, failures: u32) {
     let Backoff { first, longest } = shared.config.retry;
     let now = Instant::now();

@@ -26,7 +26,7 @@ pub(in crate::mcp::client) struct ServerUsageCounter {
     ended_at: Mutex<Instant>,
 }
 
-/// Use of the server until dropped. An idle server is started, and a used one is not closed as idle.
+/// Use of the server until dropped. It starts an idle server and keeps a running one from being closed as idle.
 #[derive(Debug)]
 pub(in crate::mcp::client) struct InUse {
     usage: Arc<ServerUsageCounter>,

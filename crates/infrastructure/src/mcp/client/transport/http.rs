@@ -80,7 +80,7 @@ struct LegacySession {
     headers: HeaderMap,
 }
 
-/// Registered request. Dropping it unfinished cancels it.
+/// Request that waits for its response. Dropping it unfinished cancels it.
 #[derive(Debug)]
 struct RequestGuard<'a> {
     transport: &'a HttpTransport,
@@ -116,7 +116,7 @@ impl HttpTransport {
         })
     }
 
-    /// Registers a request.
+    /// Registers a request as waiting for its response. Sends nothing yet.
     ///
     /// # Errors
     /// Returns [`RequestError::Lost`] if the connection has ended.
@@ -174,7 +174,8 @@ impl HttpTransport {
         }
     }
 
-    /// Resends a request. The server rejected it unprocessed, so it cannot take effect twice.
+    /// Opens a new session instead of `ended` and resends a request in it. The server rejected the request unprocessed,
+    /// so it cannot take effect twice.
     async fn exchange_in_new_session(
         &self,
         writer: &ConnectionRequestSerializer,
@@ -191,7 +192,8 @@ impl HttpTransport {
         }
     }
 
-    /// Opens a new session, unless another request has already replaced `ended`.
+    /// Opens a new session, unless another request has already replaced `ended`. If that fails, marks the connection as
+    /// unusable.
     async fn renew(
         &self,
         writer: &ConnectionRequestSerializer,
@@ -245,7 +247,8 @@ impl HttpTransport {
     }
 }
 
-/// Returns the error of a request without a response.
+/// Returns the error of a request without a response. Marks the connection as unusable if later requests would fail as
+/// well.
 pub(in crate::mcp::client) fn not_sent(peer: &Peer, error: SendError) -> RequestError {
     match error {
         SendError::Http(error) => failed(peer, error),
@@ -258,7 +261,8 @@ pub(in crate::mcp::client) fn not_sent(peer: &Peer, error: SendError) -> Request
     }
 }
 
-/// Returns the error of a request without a complete response.
+/// Returns the error of a request without a complete response. Marks the connection as unusable if the server cannot be
+/// reached.
 pub(in crate::mcp::client) fn failed(peer: &Peer, error: HttpError) -> RequestError {
     let text = shown(&with_causes(&error), 300);
     match error {

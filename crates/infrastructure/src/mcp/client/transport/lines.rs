@@ -54,7 +54,7 @@ pub(in crate::mcp::client) struct LineTransport {
     child: Mutex<Option<Box<dyn ServerProcess>>>,
 }
 
-/// Registered request. Dropping it before its response arrives cancels it.
+/// Request that waits for its response. Dropping it before the response arrives cancels it.
 #[derive(Debug)]
 pub(in crate::mcp::client) struct LineRequestGuard<'a> {
     transport: &'a LineTransport,
@@ -64,7 +64,8 @@ pub(in crate::mcp::client) struct LineRequestGuard<'a> {
 }
 
 impl LineTransport {
-    /// Creates a connection over these streams. Messages of more than `limit` bytes are truncated.
+    /// Creates a connection over these streams. A message of more than `limit` bytes is not sent; a received one is
+    /// dropped, and the request that it answers fails.
     pub(in crate::mcp::client) fn over(
         reader: BoxedReader,
         writer: BoxedWriter,
@@ -94,7 +95,7 @@ impl LineTransport {
         transport
     }
 
-    /// Registers a request.
+    /// Registers a request as waiting for its response. Sends nothing yet.
     ///
     /// # Errors
     /// Returns [`RequestError::Lost`] if the connection has ended.
@@ -109,7 +110,8 @@ impl LineTransport {
     /// Sends a message without a response.
     ///
     /// # Errors
-    /// Returns [`RequestError::Lost`] if the connection has ended.
+    /// Returns [`RequestError::Lost`] if the connection has ended, and [`RequestError::TooLarge`] if the message
+    /// exceeds the size limit.
     async fn send(&self, text: Vec<u8>) -> Result<(), RequestError> {
         check_size(&text, self.limit)?;
         self.sender.send(text).await.map_err(|closed| RequestError::Lost(closed.to_string()))
@@ -164,7 +166,8 @@ impl Transport for LineTransport {
         self.stderr.as_ref().map_or(Vec::new(), StderrTail::lines)
     }
 
-    /// Kills a child that is still running. Returns its exit status and its last line on standard error.
+    /// Ends the connection. Waits at most [`TIME_TO_END`] for a child to exit, and kills it otherwise. Returns its exit
+    /// status, if it exited, and its last line on standard error, as text; `None` without either.
     async fn abandon(&self) -> Option<String> {
         self.peer.end("the connection was abandoned");
         self.writing.abort();
@@ -224,7 +227,7 @@ async fn watch_writing(writing: AbortOnDropHandle<io::Result<()>>, peer: Arc<Pee
     }
 }
 
-/// Reads messages of the server until its output ends.
+/// Reads and handles messages of the server until its output ends, and then ends the connection.
 async fn read(mut lines: BoundedLines<BoxedReader>, peer: Arc<Peer>, sender: LineSender) {
     loop {
         match lines.next().await {

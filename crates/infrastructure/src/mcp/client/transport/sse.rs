@@ -58,7 +58,7 @@ pub(in crate::mcp::client) struct SseTransport {
     reading: AbortOnDropHandle<()>,
 }
 
-/// Target of our messages.
+/// Endpoint to which the messages for the server are posted.
 #[derive(Debug, Clone)]
 struct MessageEndpoint {
     url: Url,
@@ -66,7 +66,7 @@ struct MessageEndpoint {
     headers: HeaderMap,
 }
 
-/// Registered request. Dropping it before its response arrives cancels it.
+/// Request that waits for its response. Dropping it before the response arrives cancels it.
 #[derive(Debug)]
 struct SseRequestGuard<'a> {
     transport: &'a SseTransport,
@@ -118,7 +118,7 @@ impl SseTransport {
         Ok(Self { peer, mailbox, limit, reading: AbortOnDropHandle::new(reading) })
     }
 
-    /// Registers a request.
+    /// Registers a request as waiting for its response. Sends nothing yet.
     ///
     /// # Errors
     /// Returns [`RequestError::Lost`] if the connection has ended.
@@ -279,7 +279,8 @@ enum MessageEndpointError {
     OtherOrigin { named: String, own: String },
 }
 
-/// Reads the URL for messages from the first event of the stream.
+/// Reads the URL to which messages are posted from the first event of the stream. It must have the same origin as
+/// `server`, the URL of the stream.
 async fn first_event(events: &mut EventStream, server: &Url) -> Result<Url, MessageEndpointError> {
     let SseEvent { event, data } =
         events.next().await.map_err(MessageEndpointError::Broken)?.ok_or(MessageEndpointError::Ended)?;
@@ -297,7 +298,7 @@ async fn first_event(events: &mut EventStream, server: &Url) -> Result<Url, Mess
     Ok(named)
 }
 
-/// Reads messages of the server until the stream ends.
+/// Reads and handles messages of the server until the stream ends, and then ends the connection.
 async fn read(mut events: EventStream, peer: Arc<Peer>, mailbox: MessageEndpoint) {
     loop {
         match events.next().await {

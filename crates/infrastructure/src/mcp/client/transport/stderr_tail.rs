@@ -24,7 +24,8 @@ pub(in crate::mcp::client) struct StderrTail {
 }
 
 impl StderrTail {
-    /// Reads until the end of the stream or until this value is dropped.
+    /// Starts to read `stderr` in the background, until the stream ends or the returned value is dropped. Logs every
+    /// line.
     pub(in crate::mcp::client) fn of(stderr: impl AsyncRead + Send + Unpin + 'static, server: ServerName) -> Self {
         let lines = Arc::<Mutex<VecDeque<String>>>::default();
         let reading = tokio::spawn(read(stderr, lines.clone(), server));

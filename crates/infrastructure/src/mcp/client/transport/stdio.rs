@@ -18,7 +18,8 @@ use toolstead_domain::{WorkspaceRoots, error_chain::with_causes};
 /// Launcher of MCP servers by their profiles ([`ServerSandboxProfile`](crate::mcp::client::config::ServerSandboxProfile)).
 #[derive(Debug, Clone)]
 pub struct StdioLauncher {
-    /// Launcher of the processes, for servers that run concurrently with commands that write into the workspace.
+    /// Launcher of the processes. It must know the folders that commands write to ([`Launcher::with_other_roots`]),
+    /// because servers run concurrently with commands.
     pub launcher: Launcher,
     /// Base environment of every server ([`crate::child_environment::base`]).
     pub environment: BTreeMap<String, String>,

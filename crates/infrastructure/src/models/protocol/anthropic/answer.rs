@@ -29,7 +29,8 @@ pub(super) struct AnthropicDecoder {
     ids: CallIdAllocator,
     open: BTreeMap<u64, OpenBlock>,
     blocks: usize,
-    /// Blocks from the first call on. They are returned once the reason for the end of the answer is known.
+    /// Blocks from the first one on that is a tool call or may be incomplete. They are returned once the reason for the
+    /// end of the answer is known.
     pending: VecDeque<BlockQueueEntry>,
     usage: Usage,
     stop: Option<String>,
@@ -45,7 +46,7 @@ enum OpenBlock {
         thinking: String,
         signature: String,
     },
-    /// Complete from the beginning.
+    /// JSON text of a block of redacted thinking, which is complete from the beginning.
     Redacted(String),
     Call {
         id: String,
@@ -190,7 +191,7 @@ impl AnthropicDecoder {
         take(&mut self.usage.output_tokens, counted.output_tokens);
     }
 
-    /// Begins a block with its initial content.
+    /// Begins a block with its initial content. Returns the block and the event that reports it, if there is one.
     fn begin(&mut self, raw: &RawValue) -> Result<(OpenBlock, Option<ModelEvent>), ModelError> {
         self.blocks += 1;
         if self.blocks > MAX_BLOCKS {
@@ -224,7 +225,7 @@ impl AnthropicDecoder {
         })
     }
 
-    /// Ends a block.
+    /// Ends a block: adds it to `events`, or to the pending blocks if it is a call, follows one or may be incomplete.
     fn close(&mut self, open: OpenBlock, events: &mut Vec<ModelEvent>) {
         let (block, may_be_cut) = match open {
             OpenBlock::Text(text) => (Some(text).filter(|text| !text.is_empty()).map(Block::text), false),
@@ -257,7 +258,8 @@ impl AnthropicDecoder {
         }
     }
 
-    /// Ends the answer.
+    /// Ends the answer: adds all unfinished and pending blocks and [`ModelEvent::Finished`] to `events`. The last
+    /// pending block is dropped if the answer was cut off within it.
     fn finish(&mut self, events: &mut Vec<ModelEvent>) {
         // Blocks that the provider did not end, in order.
         for (_, open) in std::mem::take(&mut self.open) {

@@ -14,9 +14,9 @@ use toolstead_domain::{Block, Message, ModelError, ModelRequest, OfferedTool, Ro
 
 /// Minimum thinking budget, in tokens.
 const MIN_THINKING: u64 = 1024;
-/// Number of user messages that end with a cache marker. With those of the tools and the system prompt these are the
-/// four allowed ones. The last but one was the last of the previous request, so the provider has cached everything up
-/// to it.
+/// Number of user messages that end with a cache marker. Together with the markers of the tools and the system prompt,
+/// these are the four that the provider allows. The last but one of these messages was the last of the previous
+/// request, so the provider has cached everything up to it.
 const MARKED_MESSAGES: usize = 2;
 
 #[derive(Serialize)]
@@ -59,7 +59,7 @@ struct Turn<'a> {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum ContentBlock<'a> {
-    /// Unchanged, byte for byte.
+    /// Block of an earlier answer, sent back unchanged, byte for byte.
     Sealed(&'a RawValue),
     Plain(CacheableContent<'a>),
 }
@@ -159,7 +159,7 @@ pub(super) fn definitions(tools: &[OfferedTool], offer: &ToolMapping) -> Vec<Val
     tools.iter().map(definition).collect()
 }
 
-/// Returns the kind of thinking to request.
+/// Returns the kind of thinking to request; `None` for no thinking.
 fn thinking(settings: &ModelSettings, messages: &[Message], max_tokens: u64) -> Option<Thinking> {
     match (settings.thinking_tokens, &settings.reasoning_effort) {
         (Some(tokens), _) => {
@@ -248,7 +248,8 @@ fn model_parts<'m>(blocks: &'m [Block], offer: &'m ToolMapping) -> Vec<ContentBl
     parts
 }
 
-/// Returns a block of this protocol unchanged.
+/// Returns the JSON text of a sealed block unchanged; `None` for a block of another provider, or one that is not an
+/// object.
 fn raw(sealed: &SealedBlock) -> Option<&RawValue> {
     let raw = Some(&sealed.raw).filter(|raw| sealed.provider == PROVIDER && raw.trim_start().starts_with('{'));
     serde_json::from_str(raw?).ok()

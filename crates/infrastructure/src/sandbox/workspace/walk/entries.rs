@@ -130,7 +130,7 @@ fn set_last(path: &mut PathBuf, folder: usize, name: &OsStr) {
     *path = OsString::from_vec(bytes).into();
 }
 
-/// Returns the offset of the relative part in paths below the folder.
+/// Returns the offset, in bytes, at which the relative part begins in the paths of files below `folder`.
 pub(super) fn start_of_rest(folder: &Path) -> usize {
     let folder = folder.as_os_str().as_bytes();
     if folder.ends_with(b"/") { folder.len() } else { folder.len() + 1 }

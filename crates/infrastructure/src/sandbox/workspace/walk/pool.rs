@@ -123,7 +123,7 @@ impl<C> WorkQueue<C> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the next work item once there is one, or `None` when all work is done.
+    /// Waits for the next work item. Returns `None` when all work is done or the walk was ended.
     pub(super) fn next(&self) -> Option<Task<'_, C>> {
         let mut left = self.lock_state();
         loop {
@@ -150,8 +150,8 @@ impl<C> WorkQueue<C> {
         }
     }
 
-    /// Visits the first `count` entries of a folder: those of a small folder on this thread, those of a large one on
-    /// all threads.
+    /// Calls `meet` with the first `count` entries of a folder if it is small or the order of the walk is fixed.
+    /// Otherwise divides them into parts, and queues these for all threads.
     pub(super) fn share(&self, folder: OpenFolder<C>, count: usize, mut meet: impl FnMut(&UnvisitedEntryRange<C>)) {
         let folder = Arc::new(folder);
         if count <= PART || self.limits.order == WalkOrder::ShallowFirst {
@@ -165,7 +165,8 @@ impl<C> WorkQueue<C> {
         }
     }
 
-    /// Adds folders to read, in order.
+    /// Queues folders to be read, in order, unless the walk has reached its limit. Adds `refused` to the number of
+    /// refused entries.
     pub(super) fn add(&self, folders: Vec<UnreadFolder<C>>, refused: usize) {
         if folders.is_empty() && refused == 0 {
             return;
@@ -180,7 +181,8 @@ impl<C> WorkQueue<C> {
         }
     }
 
-    /// Counts the entries of a folder, and returns how many of them may be visited.
+    /// Counts the entries of a folder, and returns how many of them may be visited. If the limit does not admit all,
+    /// stores that as the end of the walk, and discards the unread folders.
     pub(super) fn count_entries(&self, entries: usize) -> usize {
         let before = self.seen.fetch_add(entries, Ordering::Relaxed);
         let count = self.limits.entries.saturating_sub(before).min(entries);

@@ -38,7 +38,8 @@ impl UnreadableReason {
     }
 }
 
-/// Finds the folder that denies access to this user: the folder itself, or one on the way to it.
+/// Returns the reason why access to a folder is denied. It follows from the owner and the rights of the folder that
+/// denies it: the folder itself, or one on the way to it.
 fn closed(start: BorrowedFd<'_>, below: &Path) -> UnreadableReason {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW;
     let open = |folder, path| open_beneath(folder, path, flags, WITHOUT_LINKS | ResolveFlags::NO_XDEV);

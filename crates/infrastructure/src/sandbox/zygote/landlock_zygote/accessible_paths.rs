@@ -87,7 +87,7 @@ pub(super) fn check_beside(request: &RunRequest, temporary: &Path) -> Result<(),
     }
 }
 
-/// Opens the files and folders that the run may use.
+/// Opens the files and folders that the run may use. Rejects folders whose contents make a rule unenforceable.
 pub(super) fn open(request: &RunRequest, abi: ABI) -> Result<Vec<AccessiblePath>, StepFailure> {
     let mut places = AccessiblePaths { list: Vec::new(), abi };
     let (read, look) = (AccessFs::from_read(abi), AccessFs::ReadFile | AccessFs::ReadDir);
@@ -154,7 +154,8 @@ impl AccessiblePaths {
     }
 }
 
-/// Opens the entries of a write root that may be changed.
+/// Opens the folders and regular files in a write root that may be changed, which excludes protected names. If the root
+/// is a file, opens the root itself. Fails if the root contains names that cannot be protected.
 fn open_root(
     folder: &FolderMapping,
     is_home: bool,

@@ -50,7 +50,7 @@ impl ScratchFolder {
         Ok(scratch)
     }
 
-    /// Writes the settings. No run has accessed the folder yet.
+    /// Writes the settings to the home. No run has accessed the folder yet.
     fn fill(&self, settings: &[CopiedFile]) -> io::Result<()> {
         for file in settings {
             let path = self.path.join(HOME).join(&file.path);

@@ -9,7 +9,8 @@ use std::io;
 /// Maximum number of process ids in the kernel.
 const MOST: u64 = 1 << 22;
 
-/// Measures the number of processes of the user of this process.
+/// Counter of the processes and threads of the user of this process, as the limit of a run (`RLIMIT_NPROC`) counts
+/// them.
 #[derive(Debug)]
 pub(super) struct UserProcessCounter {
     /// Result of the last measurement.
@@ -21,7 +22,7 @@ impl UserProcessCounter {
         Self { last: 1 << 6 }
     }
 
-    /// Returns the current number of processes, including this one, at most [`MOST`].
+    /// Measures the current number of processes and threads of the user, including this process, at most [`MOST`].
     pub(super) fn count(&mut self) -> io::Result<u64> {
         let usual = getrlimit(Resource::Nproc);
         let limited = |to| setrlimit(Resource::Nproc, Rlimit { current: to, maximum: usual.maximum });

@@ -26,12 +26,12 @@ use uuid::Uuid;
 /// Maximum number of entries that are removed for one name, and their maximum depth.
 const REMOVED_ENTRIES: usize = 1_000;
 const REMOVED_DEPTH: usize = 64;
-/// Interval between checks whether a lock is free. Git holds a lock for a moment.
+/// Interval between two attempts to take a lock. Git holds a lock for a moment.
 const LOCK_INTERVAL: Duration = Duration::from_millis(5);
 /// Maximum number of characters of a path in a message.
 const TOLD_CHARACTERS: usize = 200;
 
-/// A folder. While it is open for work, its owner has all rights to it, whatever a command made of them.
+/// A folder of a workspace. The result of [`opened`](Self::opened) gives the folder's owner all rights while it lives.
 #[derive(Debug)]
 pub(super) struct FolderHandle {
     handle: OwnedFd,
@@ -143,7 +143,8 @@ impl FolderHandle {
         Self { handle, path, rights: None }
     }
 
-    /// Returns this folder, open for work while the result lives.
+    /// Gives the owner all rights to the folder, whatever a command made of them. Dropping the result restores the
+    /// original rights.
     pub(super) fn opened(mut self) -> Self {
         if let Ok(found) = fstat(&self.handle) {
             let rights = Mode::from_raw_mode(found.st_mode);
@@ -250,8 +251,8 @@ impl FolderHandle {
         }))
     }
 
-    /// Begins to write a file anew, under the name that locks it for git. If another process keeps the lock, the text
-    /// is written without it.
+    /// Begins to write a file anew, under the name that locks it for git. Waits at most for `patience` if another
+    /// process has the lock, and subtracts the time; after that the text is written without the lock.
     pub(super) fn draft<'a>(&'a self, name: &'a str, patience: &mut Duration) -> io::Result<FileDraft<'a>> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut new = format!("{name}.lock");

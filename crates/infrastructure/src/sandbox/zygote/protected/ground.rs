@@ -82,7 +82,8 @@ pub(super) fn line(text: &[u8]) -> &[u8] {
     &text[..end]
 }
 
-/// Returns the target of a path, which may be relative, or `None` for an empty path or one with control characters.
+/// Returns the absolute form of a path that may be relative to `from`, without following links; `None` for an empty
+/// path or one with control characters.
 fn reached(path: &[u8], from: &Path) -> Option<PathBuf> {
     let mut reached = PathBuf::new();
     for part in from.join(OsStr::from_bytes(path)).components() {

@@ -14,7 +14,7 @@ pub(super) enum RepositoryListFolder {
     Worktrees,
 }
 
-/// Entry of such a part.
+/// Entry of the `modules` or `worktrees` folder of a repository.
 pub(super) enum RepositoryListEntry<'a> {
     /// Repository of a submodule.
     Repository(&'a FolderHandle),

@@ -25,10 +25,10 @@ use std::{
 
 type EntryHash = [u8; 32];
 
-/// Entries that existed in one root.
+/// Entries that count as existing in one root before a run.
 #[derive(Debug)]
 pub(super) struct KnownEntries {
-    /// The path of a root may differ between runs.
+    /// Path of the root in this run. It may differ between runs, so entries are recorded relative to it.
     root: PathBuf,
     notes: HashSet<EntryHash>,
     is_alone: bool,
@@ -38,7 +38,8 @@ pub(super) struct KnownEntries {
 }
 
 impl KnownEntries {
-    /// Waits until no other run is being prepared in this root. Otherwise an entry that another run creates during the scan could be missed.
+    /// Waits until no other run is being prepared in this root, because an entry that another run creates during the
+    /// scan could be missed. Returns the entries that existed for all runs that live in the root.
     pub(super) fn begin(root: &FolderHandle) -> io::Result<Self> {
         Self::begin_at(&open_folder(CWD, stage::at("known"))?, root)
     }
@@ -52,7 +53,8 @@ impl KnownEntries {
         Ok(Self { root: root.path.clone(), notes, is_alone, shelf: Some(shelf), own: None })
     }
 
-    /// Records that an entry exists. Returns `true` if it counts as existing.
+    /// Records that an entry with the content `what` exists, unless other runs live in the root. Returns `true` if the
+    /// entry counts as existing.
     pub(super) fn record(&mut self, path: &Path, what: &[u8]) -> bool {
         let note = self.of(path, what);
         if self.is_alone {
@@ -79,7 +81,7 @@ impl KnownEntries {
         Ok(())
     }
 
-    /// Returns `true` if the entry existed before.
+    /// Returns `true` if the entry with the content `what` counts as existing before the run.
     pub(super) fn has(&self, path: &Path, what: &[u8]) -> bool {
         self.notes.contains(&self.of(path, what))
     }
@@ -99,8 +101,8 @@ impl KnownEntries {
     }
 }
 
-/// Removes the folders of roots without a living run. The last run of a root cannot remove its own, because it has
-/// dropped its rights by then.
+/// Removes the record folders of roots without a living run. The last run of a root cannot remove its own, because it
+/// has dropped its rights by then.
 fn sweep(shelves: &OwnedFd) -> io::Result<()> {
     for name in names(shelves)? {
         // Fails if another run has just removed it.
@@ -124,7 +126,7 @@ fn is_linked(shelf: &OwnedFd) -> io::Result<bool> {
     Ok(fstat(shelf)?.st_nlink > 0)
 }
 
-/// Returns the folder with this name, locked. Creates another one if it was removed before it was locked.
+/// Returns the record folder with this name, locked. Creates it if it is missing or was removed before it was locked.
 fn shelf(shelves: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
     loop {
         match mkdirat(shelves, name, Mode::RWXU) {

@@ -27,7 +27,7 @@ pub(super) enum GitRepositoryRole {
 /// Texts that existed before, and that the run could change.
 #[derive(Debug, Default)]
 pub(super) struct GitControlSnapshot {
-    /// Texts that are restored if nothing else helps.
+    /// Texts, by file name, that are restored if the present text is missing or cannot be corrected.
     before: BTreeMap<&'static str, FileSnapshot>,
     /// State in which each file was found.
     found: BTreeMap<&'static str, FileStamp>,
@@ -95,8 +95,8 @@ struct GitControlFile<'a> {
 /// Action that a text requires.
 enum GitControlFileVerdict {
     Fine,
-    /// Path of a working tree elsewhere. Git runs and reads nothing there, and a working tree that another process
-    /// creates meanwhile would be lost without it.
+    /// Path of a working tree elsewhere. It is only reported: git runs and reads nothing there, and without the path, a
+    /// working tree that another process creates meanwhile would be lost.
     Elsewhere,
     /// Replacement by this text, from which these settings were removed.
     Without(FileSnapshot, Vec<GitSetting>),
@@ -111,7 +111,8 @@ impl<'a> GitControlFile<'a> {
         Self { name, path: git.path.join(name), git, kind, is_as_found: false, is_foreign: false }
     }
 
-    /// Records the content. Returns the text without parts that do not count as existing before.
+    /// Records the content. Returns the text without parts that do not count as existing before, or `None` if nothing
+    /// of it does.
     fn known(&self, mut text: FileSnapshot, ground: &WritablePaths, known: &mut KnownEntries) -> Option<FileSnapshot> {
         match self.name {
             "config" | "config.worktree" => {

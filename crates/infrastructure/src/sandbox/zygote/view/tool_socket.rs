@@ -20,8 +20,8 @@ use std::{io, os::fd::OwnedFd, path::Path};
 const WAITING: i32 = 128;
 
 impl RootBuilder<'_> {
-    /// Mounts the program and listens for it. The socket is created in the root of the run, which exists nowhere else:
-    /// no path of the machine or of another run leads to it.
+    /// Mounts the program `tool`, and returns the listening socket to which it connects. The socket is created in the
+    /// root of the run, which exists nowhere else: no path of the machine or of another run leads to it.
     pub(in crate::sandbox::zygote) fn offer_tools(&self) -> Result<OwnedFd, StepFailure> {
         let step = || "offer tools".to_owned();
         let program = stage::at(stage::PROGRAM);

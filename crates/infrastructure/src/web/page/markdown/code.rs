@@ -102,7 +102,7 @@ fn line_start(text: &mut String) {
     }
 }
 
-/// Returns the language that a class of the block, of its child or of a container names.
+/// Returns the language that an attribute or a class of the block, of its child `code` or of a container names.
 fn language(tree: &PageTree, pre: NodeId) -> Option<String> {
     let inner = tree.children(pre).find(|child| tree.tag(*child) == Some("code"));
     let mut outer = tree.parent(pre);

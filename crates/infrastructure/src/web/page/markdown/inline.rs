@@ -21,7 +21,7 @@ pub(super) enum LinkTarget {
         /// Text of a link without a text of its own.
         label: String,
     },
-    /// Place in the page, or an invalid address.
+    /// Place in the page, or an address that is invalid or not shown as a link.
     InPage,
 }
 
@@ -29,7 +29,7 @@ pub(super) enum LinkTarget {
 struct OpenMark {
     mark: Mark,
     start: usize,
-    /// `true` if an earlier paragraph contains a part of it.
+    /// `true` if an earlier paragraph contains a part of the marked text.
     has_shown: bool,
 }
 
@@ -85,7 +85,7 @@ impl InlineWriter {
         }
     }
 
-    /// Separates two items on one line.
+    /// Separates the text so far from the next item by `; `, unless it is empty or ends with `;` or `:`.
     pub(super) fn part(&mut self) {
         let end = self.text.trim_end().len();
         if end > 0 && !self.text[..end].ends_with([';', ':']) {

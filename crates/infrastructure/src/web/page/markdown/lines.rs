@@ -3,7 +3,7 @@
 /// Maximum number of indented levels of lists and quotes; deeper ones have the same indentation.
 const MAX_PREFIXES: usize = 24;
 
-/// Lines so far.
+/// Writer of Markdown lines, which stops at a maximum number of bytes.
 #[derive(Debug)]
 pub(super) struct MarkdownWriter {
     text: String,
@@ -57,7 +57,7 @@ impl MarkdownWriter {
         }
     }
 
-    /// Sets the distance of the next line.
+    /// Sets the distance of the next line. The first line of an item follows its marker directly.
     pub(super) fn place(&mut self, gap: Gap) {
         if !self.has_marker() {
             self.gap = gap;
@@ -79,7 +79,7 @@ impl MarkdownWriter {
         self.prefixes.iter().any(|prefix| prefix.first.is_some())
     }
 
-    /// Writes one line.
+    /// Writes one line with its prefixes, cut at the maximum number of bytes. Does nothing after a cut.
     pub(super) fn write(&mut self, line: &str) {
         if self.is_cut {
             return;

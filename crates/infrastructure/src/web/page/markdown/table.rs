@@ -80,7 +80,7 @@ impl TableFacts {
 #[derive(Debug, Default)]
 pub(super) struct Table {
     rows: Vec<Row>,
-    /// Cells of earlier rows that span this one: the number of further rows, and their text.
+    /// By column, the cells of earlier rows that span the current one: the number of further rows, and their text.
     reaching: Vec<(usize, String)>,
     bytes: usize,
 }
@@ -144,7 +144,8 @@ impl Table {
         self.reach_down();
     }
 
-    /// Returns the lines of the table. A row of headings comes first; an empty one if there is none.
+    /// Returns the lines of the table in Markdown; none if all cells are empty. A row of headings comes first; an empty
+    /// one if there is none.
     pub(super) fn lines(mut self) -> Vec<String> {
         self.end_row();
         self.rows.retain(|row| row.cells.iter().any(|cell| !cell.is_empty()));

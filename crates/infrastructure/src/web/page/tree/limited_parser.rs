@@ -105,7 +105,8 @@ impl TokenSink for TokenFilter {
 }
 
 impl TokenFilter {
-    /// Decides on the start tag of an element, and records a skipped one.
+    /// Returns `true` if the start tag of an element is skipped, because it is too deep, and records the tag so that
+    /// its end tag is skipped as well.
     fn leaves_out(&self, tag: &Tag) -> bool {
         let is_flat = FLAT.contains(&&*tag.name);
         // In SVG even these nest.

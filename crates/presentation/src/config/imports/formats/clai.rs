@@ -25,7 +25,7 @@ fn take(made: &mut TranslatedFileBuilder<'_>, member: Member) -> Option<Member> 
     None
 }
 
-/// Translates banned phrases: consecutive words anywhere in a command.
+/// Translates banned phrases, which are consecutive words anywhere in a command, to deny rules.
 fn banned(made: &mut TranslatedFileBuilder<'_>, name: &str, content: NodeContent, origin: &Origin) {
     let phrases = match content {
         NodeContent::Text(text) => text.split(',').map(|phrase| (phrase.to_owned(), origin.clone())).collect(),

@@ -35,7 +35,8 @@ fn take(made: &mut TranslatedFileBuilder<'_>, member: Member) -> Option<Member> 
     None
 }
 
-/// Translates the list of commands: each entry is a whole command, in which `*` is a wildcard.
+/// Translates the list of commands to allow rules: each entry is a whole command, in which `*` is a wildcard. Adds deny
+/// rules for the programs in [`BANNED`].
 fn commands(made: &mut TranslatedFileBuilder<'_>, content: NodeContent, origin: &Origin) {
     for (entry, origin) in made.texts("allowed_commands", content, origin) {
         match entry.contains(['?', '[', ']', '{', '}']) {

@@ -28,7 +28,7 @@ fn take(made: &mut TranslatedFileBuilder<'_>, member: Member) -> Option<Member> 
     None
 }
 
-/// Translates the table of one tool, whose keys are the same here.
+/// Translates the table of one tool, whose keys are those of Toolstead's own files.
 fn block(made: &mut TranslatedFileBuilder<'_>, tool: Member) {
     let Member { name, origin, node } = tool;
     let NodeContent::Table(members) = node.content else {

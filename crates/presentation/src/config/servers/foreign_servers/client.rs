@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// use differently, such as `timeout` and `${NAME}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::config) enum ServerDialect {
-    /// That of a file whose program is unknown.
+    /// Notation of a file whose program is unknown.
     General,
     ClaudeDesktop,
     ClaudeCode,
@@ -49,7 +49,8 @@ impl ServerDialect {
         }
     }
 
-    /// Returns the unit of `timeout` in milliseconds; `None` if the program has no such key.
+    /// Returns the length of the unit of the key `timeout`, in milliseconds: 1 or 1000; `None` if the program has no
+    /// such key.
     pub(super) fn timeout_unit(self) -> Option<u64> {
         match self {
             Self::Gemini | Self::ClaudeCode => Some(1),
@@ -72,26 +73,28 @@ enum UserFolder {
     Home,
     /// `$XDG_CONFIG_HOME`, by default `~/.config`.
     Config,
-    /// The folder in this environment variable, by default this folder below the home folder.
+    /// The folder in the environment variable that the first text names, if its path is absolute; otherwise the folder
+    /// below the home folder with the path in the second text.
     Variable(&'static str, &'static str),
 }
 
 /// A program, with the files in which it describes MCP servers.
 #[derive(Debug)]
 pub(crate) struct ForeignClient {
-    /// Name on the command line.
+    /// Name of the program in arguments of the command line, such as `claude-code`.
     pub(crate) name: &'static str,
     /// Name for display.
     pub(crate) title: &'static str,
     pub(in crate::config) dialect: ServerDialect,
     user_files: &'static [(UserFolder, &'static str)],
-    /// Paths within a project.
+    /// Paths of the program's files, relative to the folder of a project.
     pub(super) project_files: &'static [&'static str],
 }
 
 use UserFolder::{Config, Home, Variable};
 
-/// All programs, in the order of lists. Of files that describe the same server, the first one counts.
+/// All known programs, in the order in which they are listed and their files are read. If several files describe the
+/// same server, the first one counts.
 pub(crate) const CLIENTS: &[ForeignClient] = &[
     ForeignClient {
         name: "claude-code",
@@ -208,7 +211,8 @@ impl ForeignClient {
         paths
     }
 
-    /// Returns the program whose file has this path: in the home folder, or in any project.
+    /// Returns the program that has a user's file at this path, or else a project file whose path within the project
+    /// this path ends with; `None` if there is none.
     pub(super) fn of_file(path: &Path, environment: &EnvironmentVariableSnapshot) -> Option<&'static Self> {
         let is_user_file = |client: &&Self| client.user_paths(environment).iter().any(|one| one == path);
         let is_project_file = |client: &&Self| client.project_files.iter().any(|one| path.ends_with(one));

@@ -27,7 +27,7 @@ const MAX_HISTORY_BYTES: u64 = 32 << 20;
 /// Files of Claude Code that may switch off servers of `.mcp.json`: those of the user and of the project.
 const CLAUDE_SETTINGS: [&str; 2] = [".claude/settings.json", ".claude/settings.local.json"];
 
-/// A file with servers.
+/// MCP servers of a file, with the program that owns the file.
 #[derive(Debug)]
 pub(super) struct ClientFile {
     /// Name of the program for display.
@@ -49,7 +49,8 @@ pub(super) struct ClientFileReader<'a> {
 }
 
 impl ClientFileReader<'_> {
-    /// Returns all files of a program, or of all programs. Files without servers are omitted.
+    /// Returns the files with servers of the program `only`, or of all programs if `None`. Of each project file, only
+    /// the first existing one is read. Files that cannot be used are recorded as problems.
     pub(super) fn discover(&mut self, only: Option<&ForeignClient>) -> Vec<ClientFile> {
         let projects = project_folders(self.folders);
         let mut files = Vec::new();
@@ -83,7 +84,8 @@ impl ClientFileReader<'_> {
         files
     }
 
-    /// Returns the file at this path, of a known program or in any known notation.
+    /// Reads the file at this path: a file of a known program, an entry of the MCP registry, or a file in any known
+    /// notation.
     ///
     /// # Errors
     /// A [`Problem`] if the file cannot be read or contains no servers.

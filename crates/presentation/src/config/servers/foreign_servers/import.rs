@@ -32,7 +32,7 @@ pub(crate) struct ImportRequest {
     pub(crate) sources: Vec<String>,
     /// Names of the only servers to import; all if empty.
     pub(crate) servers: Vec<String>,
-    /// Values of variables.
+    /// Values for the inputs and variables that servers refer to, by name.
     pub(crate) values: BTreeMap<String, String>,
     /// Treatment of literal secrets.
     pub(crate) secrets: LiteralSecrets,
@@ -66,7 +66,7 @@ pub(crate) struct ServerImportPlanEntry {
     pub(crate) owner: &'static str,
     /// Name of the server in the file.
     pub(crate) foreign_name: String,
-    /// Place of the server.
+    /// File and line that describe the server.
     pub(crate) origin: Origin,
     /// Result of the plan for this server.
     pub(crate) outcome: ServerImportOutcome,
@@ -97,7 +97,7 @@ pub(crate) struct ServerAddition {
     /// Notes on what differs from the description, and on what the user must do.
     pub(crate) notes: Vec<String>,
     block: ImportedServerTable,
-    /// File for secrets of the environment, and its content.
+    /// Path of the file for secrets of the environment, and its content; `None` if no secret is moved.
     env_file: Option<(PathBuf, String)>,
 }
 
@@ -195,7 +195,7 @@ impl ServerImportPlan {
         self.target.as_ref().map(ImportTarget::file)
     }
 
-    /// Copies the configuration file and adds the servers to it.
+    /// Copies the configuration file, writes the files with secrets, and adds the servers to the configuration file.
     ///
     /// # Errors
     /// [`ImportError`]. The configuration file is unchanged then.
@@ -215,7 +215,8 @@ impl ServerImportPlan {
     }
 }
 
-/// Returns the files of the sources.
+/// Reads the files of the sources, which are names of programs or paths; the files of all programs if there are no
+/// sources.
 fn files(reader: &mut ClientFileReader<'_>, sources: &[String]) -> Result<Vec<ClientFile>, ImportError> {
     if sources.is_empty() {
         return Ok(reader.discover(None));

@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-/// Keys whose texts are paths, in which no variable is replaced here.
+/// Keys whose texts are paths. [`normalize`] leaves references in them unchanged.
 const PATHS: &[&str] = &["cwd", "envFile", "env_file", "envfile"];
 
 /// Converts the references in the texts of a server to Toolstead's notation, `${NAME}`, and escapes text that is not a
@@ -45,7 +45,8 @@ pub(super) fn is_variable(name: &str) -> bool {
     !name.is_empty() && name.chars().all(is_word) && !name.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// Returns the name of the variable for a value that another program asks its user for.
+/// Returns a name for an environment variable made of the first 60 characters of `id`, in upper case and with `_` for
+/// other characters.
 pub(super) fn variable_for(id: &str) -> String {
     let letters = id.chars().take(60).map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' });
     let name: String = letters.collect();

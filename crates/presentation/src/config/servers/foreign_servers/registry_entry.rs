@@ -67,10 +67,10 @@ pub(super) fn translate(entry: Vec<Member>, origin: &Origin) -> Result<ServerLis
 
 type Translate = fn(&[Member], &Origin, &mut InputDescriptions) -> Result<Vec<Member>, String>;
 
-/// Values that users supply.
+/// Descriptions of the values that users supply for the server of a registry entry.
 #[derive(Debug, Default)]
 struct InputDescriptions {
-    /// Descriptions by id.
+    /// Descriptions of inputs, by id of the input.
     described: BTreeMap<String, String>,
 }
 
@@ -101,7 +101,8 @@ impl InputDescriptions {
         format!("${{input:{id}{default}}}")
     }
 
-    /// Replaces `{name}` in a text by the variables of its input.
+    /// Returns the text with each `{name}` replaced by the fixed value of this variable of the input, or by a reference
+    /// to it. Escapes the remaining text.
     fn filled(&mut self, value: &str, input: &[Member]) -> String {
         let Some(NodeContent::Table(variables)) = find(input, &["variables"]) else { return escaped(value) };
         let mut written = String::new();
@@ -138,7 +139,8 @@ impl InputDescriptions {
     }
 }
 
-/// Translates a remote server.
+/// Returns the keys `url`, `type` and `headers` of a remote server in a registry entry; an error for an unknown
+/// transport or no address.
 fn remote(members: &[Member], origin: &Origin, inputs: &mut InputDescriptions) -> Result<Vec<Member>, String> {
     let kind = match text(members, &["type", "transport_type"]) {
         Some("streamable-http" | "streamable") => "http",
@@ -158,7 +160,7 @@ fn remote(members: &[Member], origin: &Origin, inputs: &mut InputDescriptions) -
     Ok(keys)
 }
 
-/// Returns the value of the first of these names.
+/// Returns the value of the first of `names` that a member has; `None` if no member has one.
 fn find<'m>(members: &'m [Member], names: &[&str]) -> Option<&'m NodeContent> {
     let of_name = |name: &&str| members.iter().find(|member| member.name == **name);
     names.iter().find_map(of_name).map(|member| &member.node.content)
@@ -179,7 +181,8 @@ fn flag(members: &[Member], names: &[&str]) -> bool {
     find(members, names) == Some(&NodeContent::Boolean(true))
 }
 
-/// Returns the id of an argument: its hint or name in the form of a variable, or else one with its position.
+/// Returns the id of an argument: its hint or name in the form of a variable, or else `ARGUMENT_` with the number
+/// `fallback`.
 fn id_of(argument: &[Member], fallback: usize) -> String {
     let name = text(argument, &["valueHint", "value_hint", "name"]).map(|name| name.trim_start_matches('-'));
     match name.filter(|name| !name.is_empty()) {

@@ -16,7 +16,7 @@ pub(super) struct ServerList {
     pub(super) servers: Vec<Member>,
     /// Descriptions of the values that an editor asks the user for, by id.
     pub(super) inputs: BTreeMap<String, String>,
-    /// `true` if another server with an input of the same name needs a different value.
+    /// `true` if variables of these inputs must not be shared with other servers that have inputs of the same name.
     pub(super) has_own_inputs: bool,
     /// Names of servers that the file switches off, outside of their tables.
     disabled: Vec<String>,
@@ -30,8 +30,8 @@ impl ServerList {
         Self { servers, inputs, has_own_inputs: true, ..Self::default() }
     }
 
-    /// Finds the servers in a file. `folders` are those of the project, for files that describe several projects.
-    /// `stem` is the name of the file without its extension.
+    /// Finds the servers in a file, and switches off those that its lists disable or do not allow. `folders` are those
+    /// of the project, for files that describe several projects. `stem` is the name of the file without its extension.
     pub(super) fn of(root: Node, dialect: ServerDialect, folders: &[PathBuf], stem: &str) -> Self {
         let mut list = Self::default();
         if dialect == ServerDialect::Clai
@@ -102,7 +102,7 @@ impl ServerList {
         }
     }
 
-    /// Reads a list of servers that are switched on or off.
+    /// Adds the names in a list with the key `name` to the disabled or allowed servers. Ignores other keys.
     fn switches(&mut self, name: &str, content: NodeContent) {
         match name {
             "disabledMcpServers" | "disabledMcpjsonServers" | "excludeMCPServers" => {
@@ -116,7 +116,7 @@ impl ServerList {
     }
 }
 
-/// Returns a server of one project, which starts in the folder of the project.
+/// Returns a server of one project, with the folder of the project as `cwd` if it has a command and no `cwd`.
 fn started_in(mut server: Member, folder: &str) -> Member {
     let origin = server.origin.clone();
     if let NodeContent::Table(members) = &mut server.node.content
@@ -166,7 +166,7 @@ fn texts(content: NodeContent) -> Vec<String> {
     nodes.into_iter().filter_map(text).collect()
 }
 
-/// Returns the id and the description of a value that an editor asks the user for.
+/// Returns the id and the description of a value that an editor asks the user for; `None` without an id.
 fn input(node: Node) -> Option<(String, String)> {
     let (mut id, mut about) = (None, String::new());
     for Member { name, node, .. } in table(node.content) {

@@ -6,7 +6,7 @@ use toolstead_domain::ServerName;
 const MAX_LENGTH: usize = 32;
 
 /// Returns the nearest valid name: `-` replaces every character that is not valid. Of a qualified name such as
-/// `io.github.user/weather` only the part after the last `/` is used.
+/// `io.github.user/weather` only the part after the last `/` is used. The name is `server` if nothing valid remains.
 pub(super) fn mapped(foreign: &str) -> ServerName {
     if let Ok(name) = ServerName::parse(foreign) {
         return name;
@@ -48,7 +48,7 @@ fn shortened(name: &str) -> Option<ServerName> {
     ServerName::parse(short.trim_end_matches(['-', '_'])).ok()
 }
 
-/// Returns the name of a server whose own name has no valid character.
+/// Returns `server`, the name for a server whose own name has no valid character.
 fn fallback() -> ServerName {
     #[expect(clippy::expect_used, reason = "the text is a valid name")]
     ServerName::parse("server").expect("a valid name")

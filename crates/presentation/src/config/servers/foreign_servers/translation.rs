@@ -16,7 +16,7 @@ use crate::config::{
 use key_groups::{DENY_TOOLS, HARMLESS, ONLY_TOOLS, is_transport, widens};
 use std::path::Path;
 
-/// Longest timeout of a server and of its start, in seconds.
+/// Maximum value of `timeout_seconds` of an imported server. Longer times are cut to it.
 const MAX_SECONDS: u64 = 24 * 3600;
 const MAX_CONNECT_SECONDS: u64 = 3600;
 
@@ -143,10 +143,10 @@ impl Translator<'_> {
         self.keys.push(member_of(name, content, origin));
     }
 
-    /// Adds the list of the only tools that are offered.
+    /// Adds the list of the only tools that a server may offer, except an empty list of kodelet.
     ///
     /// # Errors
-    /// A [`Problem`] if an entry would allow more here than in the other program.
+    /// A [`Problem`] if an entry also restricts the arguments of a tool, which `only_tools` cannot do.
     fn only_tools(&mut self, key: &str, content: NodeContent, origin: &Origin) -> Result<(), Problem> {
         check_names(key, &content, origin)?;
         // kodelet writes an empty list if it is not set.
@@ -157,7 +157,8 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// Adds a time that is given in units of `unit` milliseconds, rounded up to seconds and at most `max`.
+    /// Adds `key` with a time in units of `unit` milliseconds, rounded up to seconds and at most `max` seconds. A value
+    /// that is not a positive number is recorded as ignored.
     fn seconds(&mut self, key: &str, foreign: &str, content: NodeContent, unit: u64, max: u64, origin: &Origin) {
         let milliseconds = match content {
             NodeContent::Integer(number) if number > 0 => Some((number.unsigned_abs()).saturating_mul(unit)),
@@ -173,7 +174,8 @@ impl Translator<'_> {
         }
     }
 
-    /// Returns the keys, after checking that they fit together.
+    /// Returns the keys in Toolstead's form. Removes keys that the kind of server does not have, and notes what has no
+    /// effect. Fails if two keys have the same meaning, or if there are both a command and a URL.
     fn finish(mut self, name: &str, origin: &Origin, notes: &mut Vec<Problem>) -> Result<Vec<Member>, Problem> {
         for (key, members) in [("env", std::mem::take(&mut self.env)), ("headers", std::mem::take(&mut self.headers))] {
             if let Some(first) = members.first() {
@@ -240,7 +242,8 @@ fn environment(mut variable: Member) -> Option<Member> {
 /// Checks the entries of a list of tools.
 ///
 /// # Errors
-/// A [`Problem`] for an entry that also restricts the arguments of a tool, which a list cannot do here.
+/// A [`Problem`] for an entry that also restricts the arguments of a tool, which a list of tools in Toolstead cannot
+/// do.
 fn check_names(key: &str, content: &NodeContent, origin: &Origin) -> Result<(), Problem> {
     let NodeContent::List(items) = content else { return Ok(()) };
     let restricts = |item: &&Node| matches!(&item.content, NodeContent::Text(text) if text.contains('('));
@@ -262,7 +265,8 @@ fn narrows(key: &str, origin: Origin) -> Problem {
     Problem::new(origin, message)
 }
 
-/// Returns `false` for `true` and the reverse. Other values are returned unchanged and rejected by the check.
+/// Returns the opposite of a boolean. Other values are returned unchanged, because the configuration check rejects them
+/// later.
 fn negated(content: NodeContent) -> NodeContent {
     match content {
         NodeContent::Boolean(value) => NodeContent::Boolean(!value),

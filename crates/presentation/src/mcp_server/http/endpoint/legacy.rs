@@ -104,7 +104,7 @@ impl RequestPermit {
 }
 
 impl EndpointState {
-    /// Answers a request without a session. `initialize` opens one.
+    /// Answers a request that names no session or an unknown one. `initialize` without a session opens one.
     fn without_session(
         &self,
         missing: NoSession,

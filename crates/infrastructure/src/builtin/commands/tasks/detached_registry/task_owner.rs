@@ -112,7 +112,7 @@ fn record(place: &DetachedTaskStore, number: u64, task: &Task, end: CommandEnd) 
     record.flush()
 }
 
-/// Splits output that was printed at a position into frames, one for each turn of a stream.
+/// Splits output that was printed at a position into frames, each with adjacent bytes of one stream.
 fn parts<'a>(capture: &Capture, start: u64, bytes: &'a [u8]) -> impl Iterator<Item = (Frame, &'a [u8])> + use<'a> {
     let turns = capture.turns_in(start, bytes.len());
     turns.into_iter().map(move |(stream, range)| {
@@ -121,7 +121,7 @@ fn parts<'a>(capture: &Capture, start: u64, bytes: &'a [u8]) -> impl Iterator<It
     })
 }
 
-/// Returns the state that followers have set.
+/// Returns the frames that say how far the output was read, and that the end of the task was reported, if it was.
 fn state(task: &Task) -> Vec<Frame> {
     let looked = Frame::Looked(task.cursor.load(Ordering::Relaxed));
     [Some(looked), task.end_reported.is_set().then_some(Frame::Told)].into_iter().flatten().collect()

@@ -103,7 +103,8 @@ impl<'a> GitHeader<'a> {
     }
 }
 
-/// Returns `true` if git's mode is that of an executable file.
+/// Returns `true` if git's mode is that of an executable file. Fails for any mode that is not that of a file, such as
+/// that of a link.
 fn executable(mode: &str, line: usize) -> Result<bool, PatchError> {
     match mode.trim() {
         "100755" => Ok(true),
@@ -118,7 +119,7 @@ fn executable(mode: &str, line: usize) -> Result<bool, PatchError> {
     }
 }
 
-/// Describes a line that is not the beginning of a file.
+/// Returns the message about a line where the part of the next file should begin.
 fn unexpected(line: &str) -> String {
     let reason = match line {
         _ if line.starts_with("copy from ") => ". Copies are not supported: add the file with its whole content",

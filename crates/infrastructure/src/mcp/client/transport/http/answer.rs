@@ -78,7 +78,7 @@ impl HttpTransport {
         }
     }
 
-    /// Stores the session that the response to `initialize` names.
+    /// Stores the session that the response to `initialize` names. Without one, removes the stored session.
     fn take_session(&self, headers: &HeaderMap) -> Result<(), RequestError> {
         let id = headers.get(headers::SESSION_ID).cloned();
         let visible = |id: &[u8]| id.iter().all(u8::is_ascii_graphic) && (1..=MAX_SESSION_ID_BYTES).contains(&id.len());
@@ -149,7 +149,8 @@ pub(in crate::mcp::client) fn note_retry_after(peer: &Peer, response: &Response)
     }
 }
 
-/// Returns the error for a server that requires a login. Its challenge is shown but never followed.
+/// Returns the error for a server that requires a login, and marks the connection as unusable. The server's challenge
+/// is shown but never followed.
 pub(in crate::mcp::client) fn unauthorized(peer: &Peer, response: &Response) -> RequestError {
     let challenge = response.headers().get(header::WWW_AUTHENTICATE);
     let challenge = challenge
@@ -180,7 +181,8 @@ fn header_detail(url: &Url, response: &Response) -> String {
     pause.map_or(String::new(), |pause| format!(": it accepts no requests for {} s", pause.as_secs_f64()))
 }
 
-/// Returns `true` if the session has ended. Some servers respond with 400 where the specification requires 404.
+/// Returns `true` if an error with HTTP status 400 means that the session has ended. Some servers send this status
+/// where the specification requires 404.
 fn is_end_of_session(status: StatusCode, had_session: bool, error: &RpcError) -> bool {
     status == StatusCode::BAD_REQUEST && had_session && error.message.to_ascii_lowercase().contains("session")
 }
@@ -211,7 +213,7 @@ pub(in crate::mcp::client) fn is_event_stream(response: &Response) -> bool {
     matches!(media_type(response), MediaType::EventStream)
 }
 
-/// Returns the beginning of a body as one line, after a colon.
+/// Returns the beginning of a body as one line, after a colon; empty for an empty body.
 fn body_detail(body: &[u8]) -> String {
     let text = shown(&String::from_utf8_lossy(&body[..body.len().min(4000)]), 300);
     if text.is_empty() { text } else { format!(": {text}") }

@@ -12,7 +12,8 @@ use toolstead_domain::ProtocolGeneration;
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 impl HttpTransport {
-    /// Listens until the server reports that it offers no such stream.
+    /// Listens for messages outside of requests on a stream, and opens the stream again when it ends. Returns when the
+    /// server offers no stream or no new session can be opened, and at once for a modern server.
     pub(super) async fn keep_listening(&self, writer: &ConnectionRequestSerializer) {
         if writer.version.generation() == ProtocolGeneration::Modern {
             return;

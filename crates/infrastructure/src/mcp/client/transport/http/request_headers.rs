@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use toolstead_domain::{ProtocolGeneration, ProtocolVersion};
 
-/// Headers that the protocol sets, and those of a single connection.
+/// Names of headers that cannot be configured: those that the protocol sets, and those of a single HTTP connection.
 const RESERVED: [&str; 6] = ["accept", "content-type", "content-length", "transfer-encoding", "connection", "host"];
 
 /// Returns the headers of every message: `headers`, the configured ones and those of the protocol.
@@ -46,7 +46,7 @@ pub(super) struct MirroredParts<'a> {
     pub(super) method: &'a str,
     /// Name of the tool, or the subject of another request.
     pub(super) name: Option<&'a str>,
-    /// Parameters with headers of their own, and the arguments.
+    /// Parameters of the tool that have headers of their own, with the arguments of the call.
     pub(super) params: Option<(&'a ParamHeaders, &'a Map<String, Value>)>,
 }
 

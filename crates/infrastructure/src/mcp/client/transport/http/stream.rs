@@ -95,7 +95,8 @@ impl HttpTransport {
         self.execute(Method::GET, headers, Bytes::new()).await
     }
 
-    /// Reads a stream up to the response for `waiting`, or to the end of the stream. A broken stream counts as ended.
+    /// Reads a stream up to the response for `waiting`, which it returns, or to the end of the stream. Handles all
+    /// other messages and updates `position`. A broken stream counts as ended.
     pub(super) async fn read_stream(
         &self,
         response: Response,

@@ -102,7 +102,8 @@ pub(super) fn folder(server: &StdioUpstream, profile: ServerSandboxProfile, laun
     server.working_dir.as_deref().unwrap_or(usual).to_owned()
 }
 
-/// Returns the workspace root for guarded servers. Never a whole home folder, because it contains all data of its user.
+/// Returns the workspace root in which guarded servers start; `None` without one, or if it is or contains the home
+/// folder, because that contains all data of its user.
 fn first_root(launcher: &StdioLauncher) -> Option<&Path> {
     let home = launcher.environment.get("HOME").map(Path::new);
     launcher.roots.start().filter(|root| !program_folders::holds_home(root, home))

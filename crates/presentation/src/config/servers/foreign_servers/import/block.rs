@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 use std::{collections::BTreeSet, path::Path, sync::Arc};
 use toolstead_domain::ServerName;
 
-/// Order of the keys.
+/// Order of the keys in the table of an imported server. Other keys follow them.
 const ORDER: [&str; 13] = [
     "command",
     "args",
@@ -33,7 +33,7 @@ const ENV_FILE: &str = "env_file";
 /// Text in place of a secret.
 const MASK: &str = "…";
 
-/// The table of a server.
+/// Table `[mcp_servers.NAME]` of a server to import.
 #[derive(Debug, Clone)]
 pub(super) struct ImportedServerTable {
     name: ServerName,
@@ -73,7 +73,7 @@ impl ImportedServerTable {
         words.join(" ")
     }
 
-    /// Returns the table without secrets.
+    /// Returns the table as TOML, with `…` in place of each secret.
     pub(super) fn shown(&self) -> String {
         self.written(|key, name, text| self.masked(key, name, text))
     }
@@ -83,7 +83,7 @@ impl ImportedServerTable {
         format!("# {}\n{}", self.comment, self.written(|_, _, text| text))
     }
 
-    /// Returns the table as JSON.
+    /// Returns the keys of the server as JSON, with secrets; `null` if the table is not valid TOML.
     pub(super) fn to_json(&self) -> Json {
         tables(&self.text()).ok().and_then(|tables| tables.get(self.name.as_str()).cloned()).unwrap_or_default()
     }
@@ -92,7 +92,7 @@ impl ImportedServerTable {
         &self.name
     }
 
-    /// Returns `true` if both tables describe the same server.
+    /// Returns `true` if both tables have the same keys and values. Names of servers and `env_file` are ignored.
     pub(super) fn is_same_server(&self, other: &Self) -> bool {
         let described = |block: &Self| -> Vec<(String, Json)> {
             let values = block.values.iter().filter(|(key, _)| key != ENV_FILE);
@@ -128,7 +128,7 @@ impl ImportedServerTable {
     }
 }
 
-/// Returns the servers of a TOML text, by name.
+/// Returns the keys of each server in a TOML text, by name of the server; `null` if it has no table `mcp_servers`.
 ///
 /// # Errors
 /// The reason why the text is not valid.

@@ -46,13 +46,14 @@ pub(super) struct ImportPlanner<'a> {
     /// Names of servers in the configuration and of those planned, as [`server_names::folded`] returns them.
     taken: BTreeSet<String>,
     planned: Vec<(ServerName, ImportedServerTable)>,
-    /// Names of the servers of the configuration, and their keys as text.
+    /// Names of the servers in Toolstead's own configuration, without other programs' files, and the values of their
+    /// keys as text.
     configured: Vec<(String, String)>,
     /// Number of servers for which a name was sought, including those that are not added.
     considered: usize,
-    /// Foreign names of all servers.
+    /// Names of all servers in the files that were read, including servers that are not selected.
     pub(super) names: BTreeSet<String>,
-    /// Names of the given values that servers refer to.
+    /// Names in the request's `values` that imported servers refer to.
     pub(super) used: BTreeSet<String>,
 }
 
@@ -77,7 +78,7 @@ impl<'a> ImportPlanner<'a> {
         }
     }
 
-    /// Plans the servers of a file.
+    /// Plans the selected servers of a file and returns one entry for each. Records the names of all its servers.
     pub(super) fn file(&mut self, file: ClientFile) -> Vec<ServerImportPlanEntry> {
         let mut seen = BTreeSet::new();
         let ClientFile { owner, owner_name, dialect, workspace, list } = file;
@@ -173,7 +174,8 @@ impl<'a> ImportPlanner<'a> {
         Ok(TranslatedServer { name: own, entries, variables, own_variables: BTreeSet::new(), origin })
     }
 
-    /// Chooses the name of a server, and decides whether it is new.
+    /// Chooses a free name for a server and adds it to the plan, unless the configuration file or the plan has the same
+    /// server.
     fn outcome(
         &mut self,
         server: TranslatedServer,
@@ -218,7 +220,7 @@ impl<'a> ImportPlanner<'a> {
         ServerImportOutcome::Rejected("no name is free for it".into())
     }
 
-    /// Returns a server of another name that uses this variable.
+    /// Returns the name of another server, configured or planned, that uses this variable.
     fn user_of(&self, variable: &str, name: &ServerName) -> Option<&str> {
         let configured = self.configured.iter().map(|(name, text)| (name.as_str(), text.clone()));
         let planned = self.planned.iter().map(|(name, block)| (name.as_str(), block.to_json().to_string()));
@@ -226,7 +228,8 @@ impl<'a> ImportPlanner<'a> {
         configured.chain(planned).find(|(other, text)| *other != name.as_str() && is_used(text)).map(|(other, _)| other)
     }
 
-    /// Returns the table of a server under this name, the file for its secrets, and notes.
+    /// Returns the table of a server under this name, the path and content of the file for its secrets if any are
+    /// moved, and notes for the user.
     fn block(
         &self,
         server: &TranslatedServer,
@@ -281,13 +284,13 @@ impl<'a> ImportPlanner<'a> {
     }
 }
 
-/// A server with checked keys.
+/// A server of another program with translated and checked keys.
 struct TranslatedServer {
     name: ServerName,
     entries: Vec<LayerEntry>,
-    /// Variables without a default, with their descriptions.
+    /// Environment variables that the user has to set, with their descriptions: those without a default.
     variables: BTreeMap<String, String>,
-    /// Variables that no other server may use.
+    /// Variables of this server's own inputs. One that another server uses is renamed.
     own_variables: BTreeSet<String>,
     origin: Origin,
 }

@@ -24,18 +24,18 @@ use toolstead_domain::ServerName;
 /// Maximum number of copies of a file that are made within a second.
 const MAX_COPIES: u32 = 100;
 
-/// A TOML file, which may not exist yet.
+/// TOML configuration file that imported servers are added to. It may not exist yet.
 #[derive(Debug)]
 pub(super) struct ImportTarget {
     file: PathBuf,
     /// Content when it was read; `None` if the file does not exist.
     before: Option<String>,
-    /// Its servers, by name.
+    /// Keys of each server in the file, by name of the server; `null` if it has none.
     servers: Json,
 }
 
 impl ImportTarget {
-    /// Reads the file of `--config`, or else the user's own.
+    /// Reads the configuration file of `--config`, or else the user's configuration file, which may be absent.
     pub(super) fn of(config: &Config) -> Result<Self, ImportError> {
         let of_kind = |kind| config.files.iter().find(|file| file.kind == kind).map(|file| file.path.to_path_buf());
         let own = || Some(real(&config.folders.config.as_ref()?.join("config.toml")));
@@ -63,10 +63,12 @@ impl ImportTarget {
         self.servers.get(name.as_str()).is_some_and(|known| *known == block.to_json())
     }
 
-    /// Copies the file and appends the tables to it.
+    /// Copies the file, writes the files with secrets, and appends the tables. Creates missing folders, and copies each
+    /// file that it replaces.
     ///
     /// # Errors
-    /// [`ImportError`]. The file is unchanged then.
+    /// [`ImportError`], for example if the file changed after it was read. The configuration file is unchanged then,
+    /// but files with secrets may be written.
     pub(super) fn write(
         self,
         blocks: &[&ImportedServerTable],

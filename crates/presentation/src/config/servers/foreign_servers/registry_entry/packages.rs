@@ -9,10 +9,11 @@ use crate::config::{
     },
 };
 
-/// Translates a package to the command that runs exactly its version.
+/// Translates a package of an entry in the MCP registry to the keys `command`, `args` and `env` of a server that runs
+/// exactly its version.
 ///
 /// # Errors
-/// The reason why it cannot be run.
+/// The reason why the package cannot be run.
 pub(super) fn translate(
     package: &[Member],
     origin: &Origin,
@@ -86,7 +87,8 @@ pub(super) fn translate(
     Ok(keys)
 }
 
-/// Returns `true` if the variable configures the program that downloads and starts the package, or the loader.
+/// Returns `true` if the environment variable configures the program that downloads and starts the package, or the
+/// dynamic loader or shell.
 fn configures_runner(name: &str) -> bool {
     const PREFIXES: &[&str] =
         &["NPM_CONFIG_", "UV_", "PIP_", "NUGET_", "LD_", "DYLD_", "BASH_", "GIT_SSH", "GIT_CONFIG", "GIT_EXEC"];
@@ -155,7 +157,8 @@ fn check_mounts(runtime: &[String], identifier: &str) -> Result<(), String> {
     })
 }
 
-/// Returns the version if it names exactly one.
+/// Returns the version if it is a single version; an error for a range such as `1.x`, a word such as `latest`, or no
+/// version.
 fn exact_version<'v>(identifier: &str, version: Option<&'v str>) -> Result<&'v str, String> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+' | '_' | '!');
     let is_exact = |version: &&str| {

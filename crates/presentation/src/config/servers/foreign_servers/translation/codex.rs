@@ -26,7 +26,8 @@ pub(super) fn is_key(key: &str) -> bool {
     )
 }
 
-/// Translates one key.
+/// Translates one key of Codex and adds the result to `translator`. A value of an unsuitable type is recorded as
+/// ignored.
 ///
 /// # Errors
 /// A [`Problem`] if a setting of a single tool may restrict it and has no equivalent.
@@ -98,7 +99,8 @@ fn variable(node: &Node) -> Option<String> {
     }
 }
 
-/// Returns `true` if the settings of a tool switch it off.
+/// Returns `true` if the settings of a tool switch it off. Records in `translator` the settings that have no
+/// equivalent, and fails if one may restrict the tool.
 fn is_denied(translator: &mut Translator<'_>, tool: &Member) -> Result<bool, Problem> {
     let NodeContent::Table(settings) = &tool.node.content else { return Ok(false) };
     let mut is_denied = false;
