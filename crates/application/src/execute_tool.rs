@@ -85,7 +85,7 @@ pub struct ExecuteToolHandler {
     settings: CallSettings,
     /// Registry that publishes the URIs of resources; empty if the application has none.
     context: OnceLock<Arc<ContextRegistry>>,
-    /// Handler of the lists that callers receive, to find out which tools are deferred; empty if it is not set.
+    /// Handler of the lists that callers receive, which decides which tools are deferred; empty if it is not set.
     lists: OnceLock<Arc<ListToolsHandler>>,
 }
 

@@ -361,8 +361,8 @@ impl ExecutionOutcome {
         }
     }
 
-    /// Returns the kind of the error; for a cancelled call, `Timeout` or `Cancelled`. `None` if the outcome is no
-    /// error.
+    /// Returns the kind of the error; for a cancelled call, `Timeout` or `Cancelled`. `None` if the call has not
+    /// failed.
     pub fn error_kind(&self) -> Option<ErrorKind> {
         match self {
             Self::Failed(kind, _) | Self::Refused(kind, _) => Some(*kind),

@@ -5,8 +5,8 @@ use toolstead_domain::ports::calls::WHOLE_OUTPUT;
 /// Size limits of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct OutputBudget {
-    /// Maximum number of characters of the texts, of the structured content, and of the other members: each may have so
-    /// many.
+    /// Maximum number of characters of the texts; also of the structured content, and of the other members, each by
+    /// itself.
     pub(super) characters: usize,
     /// Maximum number of bytes of binary content in its wire form, base64.
     pub(super) media_bytes: usize,

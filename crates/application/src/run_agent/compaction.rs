@@ -153,7 +153,7 @@ struct RequestHistory<'a> {
     summary: Option<&'a str>,
     /// First prompt of the user, with the number of its event, even if it is summarized already.
     first_words: Option<(u64, &'a [Block])>,
-    /// Last prompt of the user, likewise; the same as the first one if there is no other.
+    /// Last prompt of the user, in the same form as the first one, and equal to it if there is no other.
     last_words: Option<(u64, &'a [Block])>,
 }
 

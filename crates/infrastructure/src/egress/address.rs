@@ -115,7 +115,7 @@ fn range_of_v6(address: Ipv6Addr) -> Option<NonPublicRange> {
     V6.iter().find(fits).map_or(Some(NonPublicRange::Special), |(.., range)| *range)
 }
 
-/// Returns the IPv4 address that receives packets to this IPv6 address; `None` if it is no form of an IPv4 address.
+/// Returns the IPv4 address that receives packets to this IPv6 address; `None` if it contains no IPv4 address.
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let last = || {
         let [.., a, b, c, d] = address.octets();

@@ -26,7 +26,7 @@ pub enum HookEvent {
     SubagentStop,
     /// Before a conversation is summarized.
     PreCompact,
-    /// When the user is notified, or an agent waits for the user.
+    /// Notification of the user, or an agent that waits for the user.
     Notification,
     /// Before the first prompt or call of a session.
     SessionStart,

@@ -24,7 +24,7 @@ pub(super) fn listed(app: &App, of: ContextList) -> Result<Vec<Map<String, Value
 }
 
 /// Adds the provider to the `_meta` of a definition, unless the definition is built in. Replaces an existing provider,
-/// and a `_meta` that is no object.
+/// and a `_meta` that is not an object.
 fn named(mut definition: Map<String, Value>, provider: String) -> Map<String, Value> {
     if provider != BUILT_IN {
         match definition.get_mut("_meta") {

@@ -37,7 +37,7 @@ const MAX_MADE_FOLDERS: usize = 32;
 pub struct FileChangeDraft<'t> {
     target: &'t WriteTarget<'t>,
     folder: TargetFolder<'t>,
-    /// Temporary name beside the file: of the new file until it is put in place, then of the old file if that is kept.
+    /// Temporary name beside the file: of the new file until it is put in place, then of the old file, unless that is deleted.
     name: PathBuf,
     /// Metadata of the new file. `None` for a removal.
     file: Option<FileFacts>,

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use toolstead_domain::{RequestKind, ToolExecution};
 
-/// Returns the subject of a call on one line: the URI or name of a request that is no tool call, the command line, the
+/// Returns the subject of a call on one line: the URI or name of another request than a tool call, the command line, the
 /// first access with the number of further ones, or else the arguments.
 pub(super) fn call_target(execution: &ToolExecution) -> String {
     // The URI or name is more specific than the accesses.

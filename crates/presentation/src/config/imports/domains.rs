@@ -54,7 +54,7 @@ pub(super) fn translate(file: &SourceFile, notes: &mut Vec<Problem>) -> Node {
     table("permissions", table("allow", at(&whole, NodeContent::List(rules))))
 }
 
-/// Returns the host of an entry, which may be a URL; `None` if it is no valid pattern for Toolstead, in which a `*`
+/// Returns the host of an entry, which may be a URL; `None` if it is not a valid pattern for Toolstead, in which a `*`
 /// after the first label matches within one label only.
 fn host(entry: &str) -> Option<String> {
     let rest = entry.split_once("://").map_or(entry, |(_, rest)| rest);

@@ -533,7 +533,7 @@ impl Connection {
     }
 
     /// Ends the session and every request: after `grace`, those that are still running are cancelled and have `records`
-    /// to be recorded. Tells the application that the session ended.
+    /// to be recorded. Notifies the application of the end of the session.
     pub(super) async fn end(&mut self, grace: Duration, reason: CancelReason, records: Duration) {
         self.session.close();
         self.ending.cancel();

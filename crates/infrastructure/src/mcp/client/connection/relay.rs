@@ -163,8 +163,8 @@ async fn ask(caller: &dyn Caller, id: RequestId, request: InputRequest) -> Serve
     (id, outcome)
 }
 
-/// Returns the JSON-RPC error code that tells the server why its question was not answered. A refusal keeps the
-/// client's code.
+/// Returns the JSON-RPC error code with which a question of the server fails: that of the client for a refusal, else one
+/// for the reason.
 fn code_of(why: &NotAnswered) -> i64 {
     match why {
         NotAnswered::Refused { code, .. } => *code,

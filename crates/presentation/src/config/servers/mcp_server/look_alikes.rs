@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use toolstead_domain::server_name::folded_name;
 
 /// Returns the servers without those whose names look like that of a server from a more trusted layer, each with a
-/// note. Two such servers of equal trust are both rejected, as problems. Disabled servers are kept and reject no
+/// note. Two such servers of equal trust are both rejected, as problems. Disabled servers remain and reject no
 /// others.
 pub(super) fn reject(
     servers: Vec<ConfiguredServer>,
