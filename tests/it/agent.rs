@@ -527,7 +527,7 @@ async fn a_bound_of_costs_that_cannot_hold_is_told() {
 
 /// A program with a scripted model, in a folder of its own.
 async fn program(folder: &Path, model: &Arc<ScriptedModel>) -> RunningApp {
-    let environment = EnvironmentVariableSnapshot::new([("HOME", folder.display().to_string())]);
+    let environment = EnvironmentVariables::new([("HOME", folder.display().to_string())]);
     let request = ConfigRequest {
         environment,
         start: folder.into(),

@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use toolstead_presentation::config::{
     Config,
     layers::{
-        environment::EnvironmentVariableSnapshot,
+        environment::EnvironmentVariables,
         request::{ConfigFlags, ConfigRequest},
     },
     tree::problem::ConfigError,
@@ -39,7 +39,7 @@ impl Machine {
             fs::create_dir_all(root.join(name)).unwrap();
         }
         let request = ConfigRequest {
-            environment: EnvironmentVariableSnapshot::new([("HOME", root.join("home").to_str().unwrap())]),
+            environment: EnvironmentVariables::new([("HOME", root.join("home").to_str().unwrap())]),
             start: root.join("home/project"),
             administrator: root.join("etc"),
             file: None,
@@ -70,7 +70,7 @@ impl Machine {
     fn variables(mut self, variables: &[(&str, &str)]) -> Self {
         let home = self.path("home");
         let all = variables.iter().copied().chain([("HOME", home.as_str())]);
-        self.request.environment = EnvironmentVariableSnapshot::new(all);
+        self.request.environment = EnvironmentVariables::new(all);
         self
     }
 

@@ -134,7 +134,7 @@ async fn open(home: &Home, config: &str) -> RunningApp {
     let folder = |name: &str| home.data().parent().unwrap().join(name);
     let text = |name: &str| folder(name).to_str().unwrap().to_owned();
     let request = ConfigRequest {
-        environment: EnvironmentVariableSnapshot::new([
+        environment: EnvironmentVariables::new([
             ("HOME", text("home")),
             ("XDG_DATA_HOME", text("data")),
             ("XDG_CONFIG_HOME", text("config")),

@@ -19,7 +19,7 @@ use toolstead_presentation::{
     config::{
         Config,
         layers::{
-            environment::EnvironmentVariableSnapshot,
+            environment::EnvironmentVariables,
             request::{ConfigFlags, ConfigRequest},
         },
     },
@@ -62,7 +62,7 @@ fn builder_with(folder: &Path, allow: &[&str], settings: &str) -> AppBuilder {
     std::fs::create_dir_all(path("home")).unwrap();
     std::fs::write(path("work/own.toml"), settings).unwrap();
     let request = ConfigRequest {
-        environment: EnvironmentVariableSnapshot::new([("HOME", path("home")), ("XDG_DATA_HOME", path("data"))]),
+        environment: EnvironmentVariables::new([("HOME", path("home")), ("XDG_DATA_HOME", path("data"))]),
         start: path("work").into(),
         administrator: path("etc").into(),
         file: Some(path("work/own.toml").into()),

@@ -81,7 +81,7 @@ async fn program(folder: &Path, allow: &[&str], add: impl FnOnce(AppBuilder) -> 
     fs::create_dir_all(path("work")).unwrap();
     fs::create_dir_all(path("home")).unwrap();
     let request = ConfigRequest {
-        environment: EnvironmentVariableSnapshot::new([("HOME", path("home")), ("XDG_DATA_HOME", path("data"))]),
+        environment: EnvironmentVariables::new([("HOME", path("home")), ("XDG_DATA_HOME", path("data"))]),
         start: path("work").into(),
         administrator: path("etc").into(),
         flags: ConfigFlags {
@@ -200,7 +200,7 @@ async fn a_name_that_is_taken_at_the_start_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let build = async |add: fn(AppBuilder) -> AppBuilder| {
         let path = folder.path().to_path_buf();
-        let environment = EnvironmentVariableSnapshot::new([("HOME", path.display().to_string())]);
+        let environment = EnvironmentVariables::new([("HOME", path.display().to_string())]);
         let request = ConfigRequest {
             environment,
             start: path.clone(),

@@ -30,7 +30,7 @@ use toolstead_presentation::{
     config::{
         Config,
         layers::{
-            environment::EnvironmentVariableSnapshot,
+            environment::EnvironmentVariables,
             request::{ConfigFlags, ConfigRequest},
         },
     },
@@ -65,7 +65,7 @@ impl House {
         let path = |name: &str| folder.path().join(name);
         let variables = [("HOME", path("home")), ("XDG_DATA_HOME", path("data"))];
         let request = ConfigRequest {
-            environment: EnvironmentVariableSnapshot::new(
+            environment: EnvironmentVariables::new(
                 variables.map(|(name, path)| (name, path.to_str().unwrap().to_owned())),
             ),
             start: path("work"),

@@ -40,7 +40,7 @@ pub use self::{
     context_registry::{
         ContextEvent, ContextListVersions, ContextRegistrationError, ContextRegistry,
         answerer::ContextRequestTarget,
-        snapshot::{ContextSnapshot, PublishedDefinition},
+        snapshot::{ContextSnapshot, PublishedContextDefinition},
     },
     definition_pins::{DefinitionPins, UnapprovedItem, digest_of},
     event_bus::{EventBus, EventSubscription, ReceivedEvent},
@@ -60,7 +60,7 @@ pub use self::{
     open_calls::{NotAdmitted, OpenCallGuard, OpenCalls},
     orchestration::{ExampleArguments, OrchestrationTools, SubagentPorts},
     permission_book::{CallIdentity, PermissionBook},
-    provider_notifications::{LogListenerRegistration, ProviderNotifications},
+    provider_notifications::{LogListenerRegistration, ProviderInstructionsAndLogs},
     refresh_tools::{RefreshToolsCommand, RefreshToolsHandler},
     ruled_approver::ApprovalRuleApprover,
     run_agent::{

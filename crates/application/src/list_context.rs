@@ -3,7 +3,7 @@
 use crate::{
     context_registry::{
         ContextRegistry,
-        snapshot::{ContextSnapshot, NamedDefinition, PublishedDefinition},
+        snapshot::{ContextSnapshot, NamedDefinition, PublishedContextDefinition},
     },
     permission_book::PermissionBook,
 };
@@ -136,7 +136,7 @@ fn request(member: &str, value: &str) -> Map<String, Value> {
 /// Returns `true` unless the policy denies every request for the definition. `request` has only the URI or the name.
 fn is_open<T: NamedDefinition>(
     policy: &PermissionPolicy,
-    offered: &PublishedDefinition<T>,
+    offered: &PublishedContextDefinition<T>,
     kind: RequestKind,
     request: &Map<String, Value>,
 ) -> bool {

@@ -15,7 +15,7 @@ use toolstead_domain::{ContextNotice, LogLevel, LogMessage, Scope, ViewContent};
 
 /// Instructions and log messages of all providers. A caller receives those of a provider only if the policy permits
 /// anything that the provider offers.
-pub struct ProviderNotifications {
+pub struct ProviderInstructionsAndLogs {
     context: Arc<ContextRegistry>,
     tools: Arc<ToolRegistry>,
     permissions: Arc<PermissionBook>,
@@ -32,19 +32,19 @@ struct ListenerLogLevels {
 /// A listener to log messages that belong to no call. Its requested level counts until it is dropped.
 #[derive(Debug)]
 pub struct LogListenerRegistration {
-    notifications: Arc<ProviderNotifications>,
+    notifications: Arc<ProviderInstructionsAndLogs>,
     number: u64,
     scope: Scope,
     level: Option<LogLevel>,
 }
 
-impl std::fmt::Debug for ProviderNotifications {
+impl std::fmt::Debug for ProviderInstructionsAndLogs {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ProviderNotifications").field("listeners", &*self.lock()).finish_non_exhaustive()
+        f.debug_struct("ProviderInstructionsAndLogs").field("listeners", &*self.lock()).finish_non_exhaustive()
     }
 }
 
-impl ProviderNotifications {
+impl ProviderInstructionsAndLogs {
     /// Creates the notifications for the providers of the registries, under the policies of the book.
     pub fn new(context: Arc<ContextRegistry>, tools: Arc<ToolRegistry>, permissions: Arc<PermissionBook>) -> Arc<Self> {
         Arc::new(Self { context, tools, permissions, listeners: Mutex::default() })

@@ -97,7 +97,7 @@ pub use self::{
     permission::{
         command_pattern::PatternWords,
         decision::{Cause, Decision, Finding, NearMiss, Verdict},
-        grant::{CallGrant, FolderReadGrant},
+        grant::{CallGrant, FolderReadRules},
         offered_rule::UnusableRule,
         path_pattern::PatternContext,
         policy::{OuterPolicies, PermissionMode, PermissionPolicy},

@@ -9,9 +9,9 @@ use tokio::time::timeout;
 use toolstead_application::{
     CallSettings, ContextRegistry, DefinitionPins, EventBus, EventSubscription, ExecuteToolHandler, ExecuteToolPorts,
     ForkConversationHandler, ForwardRequestHandler, ForwardTaskHandler, GetToolHandler, ListContextHandler,
-    ListExecutionsHandler, ListToolsHandler, OpenCalls, PermissionBook, ProviderNotifications, RefreshToolsHandler,
-    RegistryError, RunAgentHandler, RunAgentPorts, SetToolEnabledHandler, ToolDeferral, ToolRegistry,
-    UndoConversationHandler, UndoConversationPorts, WatchResourceHandler, registry_events,
+    ListExecutionsHandler, ListToolsHandler, OpenCalls, PermissionBook, ProviderInstructionsAndLogs,
+    RefreshToolsHandler, RegistryError, RunAgentHandler, RunAgentPorts, SetToolEnabledHandler, ToolDeferral,
+    ToolRegistry, UndoConversationHandler, UndoConversationPorts, WatchResourceHandler, registry_events,
 };
 use toolstead_domain::{
     AgentCatalogue, ChangeJournal, ConversationStore, DefinitionStore, Dialect, PermissionPolicy, Principal,
@@ -54,7 +54,7 @@ pub struct App {
     /// The live set of resources and prompts. Providers are registered here at run time.
     pub context: Arc<ContextRegistry>,
     /// Log messages of providers outside of calls, for the clients that may receive them.
-    pub provider_notifications: Arc<ProviderNotifications>,
+    pub provider_notifications: Arc<ProviderInstructionsAndLogs>,
     /// The live set of tools. Providers are registered, replaced and unregistered here at run time.
     pub registry: Arc<ToolRegistry>,
     /// Open calls.
@@ -174,7 +174,11 @@ impl App {
             watch_resource: Arc::new(WatchResourceHandler::new(context.clone(), execute_tool.clone())),
             forward_task: Arc::new(ForwardTaskHandler::new(registry.clone(), execute_tool.clone())),
             list_context: Arc::new(ListContextHandler::new(context.clone(), permissions.clone())),
-            provider_notifications: ProviderNotifications::new(context.clone(), registry.clone(), permissions.clone()),
+            provider_notifications: ProviderInstructionsAndLogs::new(
+                context.clone(),
+                registry.clone(),
+                permissions.clone(),
+            ),
             execute_tool,
             context,
             registry,

@@ -32,7 +32,7 @@ pub use upstream::ServerSelection;
 
 use crate::{
     app::App,
-    config::{Config, agent_files::AgentFileCatalogue},
+    config::{Config, agent_files::DefinitionFileCatalogue},
     event_file::{EventLineWriter, EventTarget},
     surroundings::InstructionFiles,
 };
@@ -110,7 +110,7 @@ pub struct RunningApp {
     /// Questions that wait for an answer.
     pub questions: OptionalQuestionStore,
     /// Agents, skills and commands defined in files.
-    pub agent_files: Arc<AgentFileCatalogue>,
+    pub agent_files: Arc<DefinitionFileCatalogue>,
     /// Instruction files of the user and of the workspace.
     pub instruction_files: Arc<InstructionFiles>,
     browsers: Arc<Browsers>,

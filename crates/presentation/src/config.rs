@@ -22,11 +22,11 @@ pub(crate) mod workspace;
 
 pub use config_file::{ConfigFile, FileTrust};
 
-use agent_files::AgentFileCatalogue;
+use agent_files::DefinitionFileCatalogue;
 use hooks::ConfiguredHooks;
 use layers::{
     LayerKind, ResolvedSettings,
-    environment::EnvironmentVariableSnapshot,
+    environment::EnvironmentVariables,
     folders::{self, StandardFolders},
     request::ConfigRequest,
 };
@@ -73,7 +73,7 @@ pub const ADMINISTRATOR_FOLDER: &str = "/etc/toolstead";
 #[derive(Debug, Clone)]
 pub struct Config {
     /// Environment that the configuration was loaded with. Child processes of the application derive theirs from it.
-    pub environment: EnvironmentVariableSnapshot,
+    pub environment: EnvironmentVariables,
     /// Folders of the workspace, with symbolic links resolved.
     pub roots: WorkspaceRoots,
     /// Rules and mode that decide calls.
@@ -146,7 +146,7 @@ impl Config {
         Self::of(sources, &request.environment)
     }
 
-    fn of(sources: MergedSources, environment: &EnvironmentVariableSnapshot) -> Result<Self, ConfigError> {
+    fn of(sources: MergedSources, environment: &EnvironmentVariables) -> Result<Self, ConfigError> {
         let MergedSources { mut resolved, folders, mut files, named, trusted, mut notes } = sources;
         let mut problems = Vec::new();
         let inputs = CallSectionInputs { folders: &folders, environment, trusted: &trusted };
@@ -205,9 +205,9 @@ impl Config {
     }
 
     /// Returns the agents, skills and commands that users defined in files and that may be used.
-    pub fn agent_files(&self) -> AgentFileCatalogue {
+    pub fn agent_files(&self) -> DefinitionFileCatalogue {
         let is_alone = self.files.iter().any(|file| file.kind == LayerKind::Chosen);
-        AgentFileCatalogue::of(&self.folders, &self.roots, is_alone)
+        DefinitionFileCatalogue::of(&self.folders, &self.roots, is_alone)
     }
 
     /// Returns the folder that stored data such as outputs and undo records belongs to: the first root, or the start

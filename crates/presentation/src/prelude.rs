@@ -12,7 +12,7 @@ pub use crate::{
     config::{
         Config,
         layers::{
-            environment::EnvironmentVariableSnapshot,
+            environment::EnvironmentVariables,
             request::{ConfigFlags, ConfigRequest},
         },
     },

@@ -1,7 +1,7 @@
 //! Logging, only to standard error: standard output is used for results and for the protocol.
 
 use crate::{
-    config::layers::environment::{EnvironmentVariableSnapshot, LOG},
+    config::layers::environment::{EnvironmentVariables, LOG},
     escaping_writer::{escaped_json, on_one_line},
 };
 use clap::ValueEnum;
@@ -69,7 +69,7 @@ impl LogSettings {
 }
 
 /// Starts logging as `TOOLSTEAD_LOG` specifies, or else as the settings do. A second call has no effect.
-pub fn start(settings: LogSettings, environment: &EnvironmentVariableSnapshot) {
+pub fn start(settings: LogSettings, environment: &EnvironmentVariables) {
     let wanted = environment.get(LOG).and_then(|directives| EnvFilter::try_new(directives).ok());
     let filter = wanted.unwrap_or_else(|| EnvFilter::new(settings.directives()));
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_target(false);

@@ -16,7 +16,7 @@ use toolstead_presentation::{
     config::{
         Config,
         layers::{
-            environment::EnvironmentVariableSnapshot,
+            environment::EnvironmentVariables,
             request::{ConfigFlags, ConfigRequest},
         },
     },
@@ -77,8 +77,7 @@ async fn initialize(address: SocketAddr, key: &str) -> anyhow::Result<String> {
 /// A configuration that depends on nothing outside of the folder.
 fn config(folder: &Path) -> anyhow::Result<Config> {
     let variables = [("HOME", folder), ("XDG_DATA_HOME", folder), ("XDG_CONFIG_HOME", folder)];
-    let environment =
-        EnvironmentVariableSnapshot::new(variables.map(|(name, path)| (name, path.display().to_string())));
+    let environment = EnvironmentVariables::new(variables.map(|(name, path)| (name, path.display().to_string())));
     let start = folder.join("work");
     std::fs::create_dir(&start)?;
     let request = ConfigRequest {

@@ -16,7 +16,7 @@ fn main() -> anyhow::Result<()> {
 async fn embed() -> anyhow::Result<()> {
     // Your program uses `ConfigRequest::of_process()` unchanged; this example uses a temporary folder.
     let folder = tempfile::tempdir()?;
-    let environment = EnvironmentVariableSnapshot::new([("HOME", folder.path().display().to_string())]);
+    let environment = EnvironmentVariables::new([("HOME", folder.path().display().to_string())]);
     // Tools of an upstream server need approval, and this program has no approver.
     let flags = ConfigFlags { allow: vec!["mcp__notes__*".into()], ..ConfigFlags::default() };
     let config = Config::load(&ConfigRequest {

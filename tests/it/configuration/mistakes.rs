@@ -1,13 +1,13 @@
 //! Wrong files are refused, each mistake with its place and what to do.
 
 use super::{Machine, PROJECT, USER};
-use toolstead_presentation::config::layers::environment::EnvironmentVariableSnapshot;
+use toolstead_presentation::config::layers::environment::EnvironmentVariables;
 
 #[test]
 fn without_a_home_the_database_is_not_put_where_the_program_starts() {
     for home in ["", "home", "./home"] {
         let mut machine = Machine::new();
-        machine.request.environment = EnvironmentVariableSnapshot::new([("HOME", home)]);
+        machine.request.environment = EnvironmentVariables::new([("HOME", home)]);
         let error = machine.load().map(|_| "no error").unwrap_err().to_string();
         assert!(error.contains("so the database has no location: set it, XDG_DATA_HOME, or `database.url`"), "{error}");
         let url = format!("[database]\nurl = \"sqlite://{}\"", machine.path("elsewhere/own.db"));

@@ -4,8 +4,7 @@ use super::{ADMINISTRATOR, Machine, USER};
 use std::{fs, path::Path, time::Duration};
 use toolstead_infrastructure::mcp::client::config::{HttpUpstream, McpTransport, StdioUpstream};
 use toolstead_presentation::config::{
-    layers::environment::EnvironmentVariableSnapshot, sections::token::server_token,
-    servers::mcp_server::ConfiguredServer,
+    layers::environment::EnvironmentVariables, sections::token::server_token, servers::mcp_server::ConfiguredServer,
 };
 
 #[test]
@@ -262,7 +261,7 @@ fn a_token_that_can_be_guessed_is_refused_and_one_that_others_can_read_is_closed
     const GOOD: &str = "0123456789abcdef";
     let machine = Machine::new();
     let token = |variables: &[(&str, &str)]| {
-        let environment = EnvironmentVariableSnapshot::new(variables.iter().copied());
+        let environment = EnvironmentVariables::new(variables.iter().copied());
         server_token(&machine.config(), &environment).map_err(|problem| machine.plain(problem))
     };
     for (variable, expected) in [

@@ -18,7 +18,7 @@ use toolstead_presentation::{
     config::{
         Config,
         layers::{
-            environment::EnvironmentVariableSnapshot,
+            environment::EnvironmentVariables,
             request::{ConfigFlags, ConfigRequest},
         },
     },
@@ -109,7 +109,7 @@ impl SearchApp {
         }
         std::fs::write(path("own.toml"), settings).unwrap();
         let request = ConfigRequest {
-            environment: EnvironmentVariableSnapshot::new([("HOME", path("home")), ("XDG_DATA_HOME", path("data"))]),
+            environment: EnvironmentVariables::new([("HOME", path("home")), ("XDG_DATA_HOME", path("data"))]),
             start: path("work").into(),
             administrator: path("etc").into(),
             file: Some(path("own.toml").into()),

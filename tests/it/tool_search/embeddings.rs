@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use toolstead_presentation::config::{
     Config,
     layers::{
-        environment::EnvironmentVariableSnapshot,
+        environment::EnvironmentVariables,
         request::{ConfigFlags, ConfigRequest},
     },
 };
@@ -88,7 +88,7 @@ fn check_note(settings: &str, part: &str) {
     std::fs::write(&file, settings).unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let request = ConfigRequest {
-        environment: EnvironmentVariableSnapshot::new([("HOME", path("home")), ("XDG_DATA_HOME", path("data"))]),
+        environment: EnvironmentVariables::new([("HOME", path("home")), ("XDG_DATA_HOME", path("data"))]),
         start: folder.path().into(),
         administrator: path("etc").into(),
         file: Some(file),

@@ -17,16 +17,16 @@ use toolstead_domain::{
 #[derive(Debug, Default)]
 pub struct ContextSnapshot {
     version: u64,
-    resources: Vec<PublishedDefinition<Resource>>,
-    templates: Vec<PublishedDefinition<ResourceTemplate>>,
-    prompts: Vec<PublishedDefinition<Prompt>>,
+    resources: Vec<PublishedContextDefinition<Resource>>,
+    templates: Vec<PublishedContextDefinition<ResourceTemplate>>,
+    prompts: Vec<PublishedContextDefinition<Prompt>>,
     /// The providers, in the order in which their templates are tried: in-process providers first.
     providers: Vec<Arc<ContextPseudoTools>>,
 }
 
 /// A definition and its provider.
 #[derive(Debug)]
-pub struct PublishedDefinition<T> {
+pub struct PublishedContextDefinition<T> {
     /// The definition, with the URI or name under which clients receive it.
     pub definition: T,
     /// The provider's own URI or name, if it differs.
@@ -50,7 +50,7 @@ impl ProviderCatalogue<'_> {
     }
 }
 
-impl<T> PublishedDefinition<T> {
+impl<T> PublishedContextDefinition<T> {
     /// Returns the tool that represents requests of this kind in rules, hooks and tool selections.
     pub fn judged_as(&self, kind: RequestKind) -> &Tool {
         &self.answerers.of_kind(kind).tool
@@ -62,7 +62,7 @@ impl<T> PublishedDefinition<T> {
     }
 }
 
-impl<T> PublishedDefinition<T> {
+impl<T> PublishedContextDefinition<T> {
     /// Returns the access of a request for this definition.
     pub(crate) fn access(&self) -> Access
     where
@@ -107,7 +107,7 @@ impl ContextSnapshot {
                         tracing::warn!(provider, uri, "offered twice, so the second one is left out")
                     }
                     ClaimStatus::Own if !is_of_server || !(server_uri::has_distinct_prefix(uri) || fits_ours()) => {
-                        snapshot.resources.push(PublishedDefinition {
+                        snapshot.resources.push(PublishedContextDefinition {
                             definition: one.clone(),
                             own: None,
                             answerers: answerers(),
@@ -115,7 +115,7 @@ impl ContextSnapshot {
                     }
                     ClaimStatus::Own | ClaimStatus::ByAnother if is_of_server => {
                         let definition = one.at(&server_uri::of_server(provider, uri));
-                        snapshot.resources.push(PublishedDefinition {
+                        snapshot.resources.push(PublishedContextDefinition {
                             definition,
                             own: Some(uri.to_owned()),
                             answerers: answerers(),
@@ -135,14 +135,14 @@ impl ContextSnapshot {
                     ClaimStatus::Own
                         if !is_of_server || !server_uri::has_distinct_prefix(text) && one.template().has_scheme() =>
                     {
-                        snapshot.templates.push(PublishedDefinition {
+                        snapshot.templates.push(PublishedContextDefinition {
                             definition: one.clone(),
                             own: None,
                             answerers: answerers(),
                         })
                     }
                     ClaimStatus::Own | ClaimStatus::ByAnother => match one.at(&server_uri::of_server(provider, text)) {
-                        Ok(definition) if is_of_server => snapshot.templates.push(PublishedDefinition {
+                        Ok(definition) if is_of_server => snapshot.templates.push(PublishedContextDefinition {
                             definition,
                             own: Some(text.to_owned()),
                             answerers: answerers(),
@@ -156,7 +156,7 @@ impl ContextSnapshot {
             for one in &offer.catalogue.prompts {
                 match prompts.take(provider, one.name()) {
                     ClaimStatus::Own => {
-                        snapshot.prompts.push(PublishedDefinition {
+                        snapshot.prompts.push(PublishedContextDefinition {
                             definition: one.clone(),
                             own: None,
                             answerers: answerers(),
@@ -188,17 +188,17 @@ impl ContextSnapshot {
     }
 
     /// Returns the resources, sorted by URI.
-    pub fn resources(&self) -> &[PublishedDefinition<Resource>] {
+    pub fn resources(&self) -> &[PublishedContextDefinition<Resource>] {
         &self.resources
     }
 
     /// Returns the templates, sorted by their text.
-    pub fn templates(&self) -> &[PublishedDefinition<ResourceTemplate>] {
+    pub fn templates(&self) -> &[PublishedContextDefinition<ResourceTemplate>] {
         &self.templates
     }
 
     /// Returns the prompts, sorted by name.
-    pub fn prompts(&self) -> &[PublishedDefinition<Prompt>] {
+    pub fn prompts(&self) -> &[PublishedContextDefinition<Prompt>] {
         &self.prompts
     }
 
@@ -346,7 +346,7 @@ enum ClaimStatus {
 impl<'a> ClaimedNames<'a> {
     fn of<T>(
         offers: &[&'a ProviderCatalogue<'a>],
-        before: &'a [PublishedDefinition<T>],
+        before: &'a [PublishedContextDefinition<T>],
         names: impl Fn(&'a ContextCatalogue) -> Vec<&'a str>,
     ) -> Self
     where
@@ -420,6 +420,6 @@ impl NamedDefinition for Prompt {
     }
 }
 
-fn same<T: PartialEq>(some: &[PublishedDefinition<T>], others: &[PublishedDefinition<T>]) -> bool {
+fn same<T: PartialEq>(some: &[PublishedContextDefinition<T>], others: &[PublishedContextDefinition<T>]) -> bool {
     some.iter().map(|one| &one.definition).eq(others.iter().map(|one| &one.definition))
 }

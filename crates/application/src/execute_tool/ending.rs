@@ -17,7 +17,7 @@ use toolstead_domain::{CallOutcome, StoreError, ToolExecution, ToolExecutionRef}
 type Outcome = Result<CallOutcome, ExecuteToolError>;
 
 /// Events and log line of a call, published after its record is stored.
-pub(super) struct EndReport {
+pub(super) struct CallEndAnnouncement {
     events: Option<Box<EndEvents>>,
     line: Option<Box<CallLine>>,
 }
@@ -45,12 +45,12 @@ pub(super) fn store<'a>(
     record: &'a CallRecord,
     changed: Option<&'a ToolExecution>,
     outcome: &Outcome,
-) -> (BoxFuture<'a, Result<(), StoreError>>, EndReport) {
+) -> (BoxFuture<'a, Result<(), StoreError>>, CallEndAnnouncement) {
     let execution = changed.map_or_else(|| record.execution(), ToolExecutionRef::from);
     let details = settings.tells_details.then_some(record);
     let events = events::end(&ports.events, command, &execution, outcome, details);
     let line = CallLine::of(&execution);
-    (ports.log.record_ref(execution), EndReport { events, line })
+    (ports.log.record_ref(execution), CallEndAnnouncement { events, line })
 }
 
 /// Returns the error of a call whose final record cannot be stored. An earlier error of this kind takes precedence.
@@ -62,7 +62,7 @@ pub(super) fn audit_failure(outcome: Outcome, source: StoreError) -> ExecuteTool
     }
 }
 
-impl EndReport {
+impl CallEndAnnouncement {
     pub(super) fn publish(self, bus: &EventBus) {
         if let Some(events) = self.events {
             events.publish(bus);

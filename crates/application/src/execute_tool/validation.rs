@@ -79,7 +79,9 @@ fn unknown(tool: &Tool, schema: &ToolInputSchema, why: SchemaValidatorError) -> 
     };
     // Names the reason for the separate process if it is in the schema and not in these arguments.
     let because = schema.validate(&Value::Null).err().map_or_else(String::new, |error| match error {
-        ArgumentValidationError::Unbounded(unbounded) => format!(" (of its schema: {unbounded})"),
+        ArgumentValidationError::Unbounded(unbounded) => {
+            format!(" (a separate process was needed because of the schema: {unbounded})")
+        }
         ArgumentValidationError::Invalid(_) => String::new(),
     });
     tracing::warn!(tool = %name, reason = %why, because, "arguments could not be validated");

@@ -17,7 +17,7 @@ fn denying(rule: &str) -> PermissionPolicy {
     PermissionPolicy { rules: [Arc::new(rule)].into(), ..PermissionPolicy::default() }
 }
 
-async fn voices(providers: impl IntoIterator<Item = &Arc<ScriptedContext>>) -> Arc<ProviderNotifications> {
+async fn voices(providers: impl IntoIterator<Item = &Arc<ScriptedContext>>) -> Arc<ProviderInstructionsAndLogs> {
     let context = ContextRegistry::new();
     for provider in providers {
         context.register(provider.clone()).await.unwrap();
@@ -25,7 +25,7 @@ async fn voices(providers: impl IntoIterator<Item = &Arc<ScriptedContext>>) -> A
     let clock = Arc::new(FixedClock::at(Timestamp(0)));
     let tools = ToolRegistry::new(Arc::new(InMemoryToolRepository::new()), clock).await.unwrap();
     let book = PermissionBook::new(Arc::new(PermissionPolicy::default()), Arc::new(InMemoryRuleStore::new()));
-    ProviderNotifications::new(context, tools, Arc::new(book))
+    ProviderInstructionsAndLogs::new(context, tools, Arc::new(book))
 }
 
 fn log(level: LogLevel, principal: Option<&Scope>) -> ContextEvent {

@@ -6,7 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 ///
 /// An IPv4 address in an IPv6 form (mapped, compatible, NAT64) is checked as an IPv4 address.
 ///
-/// # Errors [`NotGlobal`] with the range that contains the address.
+/// # Errors
+/// [`NotGlobal`] with the range that contains the address.
 pub fn check_public(address: IpAddr) -> Result<(), NotGlobal> {
     let range = match address {
         IpAddr::V4(v4) => range_of_v4(v4),

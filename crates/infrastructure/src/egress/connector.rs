@@ -38,12 +38,14 @@ const MAX_LOOKUPS: usize = 16;
 pub trait Network: Send + Sync + fmt::Debug {
     /// Returns all addresses of a name.
     ///
-    /// # Errors The error of the system.
+    /// # Errors
+    /// The error of the system.
     async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>>;
 
     /// Connects to an address.
     ///
-    /// # Errors The error of the system.
+    /// # Errors
+    /// The error of the system.
     async fn connect(&self, address: SocketAddr) -> io::Result<TcpStream>;
 }
 
@@ -136,7 +138,8 @@ impl Connector {
 
     /// Returns the addresses of a host, all of which may be connected to. There is at least one.
     ///
-    /// # Errors [`ConnectError`].
+    /// # Errors
+    /// [`ConnectError`].
     pub async fn addresses(&self, host: &Host, port: u16) -> Result<Vec<IpAddr>, ConnectError> {
         let addresses = match host {
             Host::Address(address) => vec![*address],
@@ -165,7 +168,8 @@ impl Connector {
     /// Connects to a host. Resolves it once and tries its addresses in order, the next one as soon as one fails or is
     /// slow. The first connection is used.
     ///
-    /// # Errors [`ConnectError`].
+    /// # Errors
+    /// [`ConnectError`].
     pub async fn connect(&self, host: &Host, port: u16) -> Result<TcpStream, ConnectError> {
         let addresses = self.addresses(host, port).await?;
         let connecting = timeout(CONNECT_TIMEOUT, self.first_of(addresses, port)).await;

@@ -24,7 +24,8 @@ pub enum Host {
 impl Host {
     /// Parses a host as in a URL: a name, four decimal numbers, or IPv6 in brackets.
     ///
-    /// # Errors [`InvalidHost`] for everything else: user-info and other delimiters, control bytes, zones, a trailing
+    /// # Errors
+    /// [`InvalidHost`] for everything else: user-info and other delimiters, control bytes, zones, a trailing
     /// dot, and every other notation of an IPv4 address (decimal, octal, hexadecimal, short, in other digits).
     pub fn parse(text: &str) -> Result<Self, InvalidHost> {
         let wrong = |reason| InvalidHost { host: text.into(), reason };
@@ -99,7 +100,8 @@ impl From<IpAddr> for Host {
 
 /// Parses `host:port`. `default` is the port if there is none.
 ///
-/// # Errors [`InvalidHost`], also for an invalid port.
+/// # Errors
+/// [`InvalidHost`], also for an invalid port.
 pub fn parse_authority(text: &str, default: Option<u16>) -> Result<(Host, u16), InvalidHost> {
     let wrong = || InvalidHost { host: text.into(), reason: InvalidHostReason::Port };
     let (host, port) = match text.rsplit_once(':') {
@@ -190,7 +192,8 @@ impl HostPatterns {
     /// Parses patterns. Each is `host`, `*.host` (every name below, without the host itself) or a name with `*` within
     /// one label, with `:port` unless it is for ports 80 and 443.
     ///
-    /// # Errors [`InvalidHostPattern`] for the first pattern that would never match.
+    /// # Errors
+    /// [`InvalidHostPattern`] for the first pattern that would never match.
     pub fn parse<S: AsRef<str>>(patterns: impl IntoIterator<Item = S>) -> Result<Self, InvalidHostPattern> {
         patterns.into_iter().map(|text| HostPattern::parse(text.as_ref())).collect::<Result<_, _>>().map(Self)
     }

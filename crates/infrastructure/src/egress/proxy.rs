@@ -109,7 +109,8 @@ pub struct EgressProxy {
 impl EgressProxy {
     /// Serves on a listening TCP socket, in any network namespace. Requires a tokio runtime.
     ///
-    /// # Errors If the descriptor is not a listening socket.
+    /// # Errors
+    /// If the descriptor is not a listening socket.
     pub fn start(listener: OwnedFd, connector: Connector, policy: ProxyPolicy) -> io::Result<Self> {
         let listener = StdListener::from(listener);
         listener.set_nonblocking(true)?;
@@ -198,7 +199,7 @@ impl ProxyReport {
         let mut lines: Vec<String> = lines.collect();
         let others = self.refusals - self.refused.iter().map(|refused| refused.times).sum::<u64>();
         if others > 0 {
-            lines.push(format!("It was refused further hosts {others} times."));
+            lines.push(format!("{others} more refusals are not listed."));
         }
         (!lines.is_empty()).then(|| lines.join("\n"))
     }

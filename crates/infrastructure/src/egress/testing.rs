@@ -30,7 +30,8 @@ pub struct FakeNetwork {
 impl FakeNetwork {
     /// Defines the successive answers for a name. The last one is repeated.
     ///
-    /// # Panics If an answer contains an invalid address.
+    /// # Panics
+    /// If an answer contains an invalid address.
     pub fn name(&self, name: &str, answers: &[&[&str]]) {
         let answer = |addresses: &&[&str]| addresses.iter().map(|text| text.parse().expect("an address")).collect();
         lock(&self.names).insert(name.into(), answers.iter().map(answer).collect());
@@ -38,7 +39,8 @@ impl FakeNetwork {
 
     /// Redirects connections to `address` to `server`.
     ///
-    /// # Panics If `address` is not a valid address with a port.
+    /// # Panics
+    /// If `address` is not a valid address with a port.
     pub fn server(&self, address: &str, server: SocketAddr) {
         lock(&self.servers).insert(address.parse().expect("an address with a port"), server);
     }

@@ -2,7 +2,7 @@
 
 use super::{
     answer::HookAnswer,
-    command_hooks::{CommandHooks, HookOutcome, HookReport, after, verdict},
+    command_hooks::{CommandHooks, HookOutcome, HookWithOutcome, after, verdict},
     definition::{HookDefinition, HookEvent},
     input::HookPayload,
     text::MAX_TEXT,
@@ -16,7 +16,7 @@ impl CommandHooks {
         &self,
         event: HookEvent,
         moment: AgentHookEvent<'_>,
-    ) -> (Vec<HookReport>, AgentHookResponse) {
+    ) -> (Vec<HookWithOutcome>, AgentHookResponse) {
         // For a subagent this is the session that started it.
         let of_subagent = moment.delegated_by.filter(|_| event.is_of_subagent());
         let session = of_subagent.map_or_else(|| moment.conversation.session(), |by| by.session.clone());
@@ -63,9 +63,9 @@ impl AgentHook for CommandHooks {
 }
 
 /// Combines the answers of all hooks of one event. The first objection counts.
-fn combine_answers(reports: &[HookReport]) -> AgentHookResponse {
+fn combine_answers(reports: &[HookWithOutcome]) -> AgentHookResponse {
     let mut whole = AgentHookResponse::default();
-    for HookReport { hook, outcome } in reports {
+    for HookWithOutcome { hook, outcome } in reports {
         let HookOutcome::Ran { answer, .. } = outcome else { continue };
         let name = &hook.name;
         if let Some(fault) = &answer.fault {

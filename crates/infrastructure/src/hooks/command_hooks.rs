@@ -64,9 +64,9 @@ pub struct CommandHooks {
     background: Mutex<JoinSet<()>>,
 }
 
-/// Report on one hook for one event.
+/// A hook and its outcome for one event, even if it did not run.
 #[derive(Debug)]
-pub struct HookReport {
+pub struct HookWithOutcome {
     /// Hook that the report is about.
     pub hook: HookDefinition,
     /// Outcome of the hook.
@@ -101,7 +101,7 @@ pub enum HookOutcome {
 #[derive(Debug)]
 pub struct HookDryRun {
     /// Reports of all hooks of the event.
-    pub reports: Vec<HookReport>,
+    pub reports: Vec<HookWithOutcome>,
     /// Combined verdict. Always `Continue` for events after a call.
     pub verdict: HookVerdict,
     /// Combined effect of all hooks, as text.
@@ -160,7 +160,7 @@ impl CommandHooks {
         accesses: &[Access],
     ) -> Option<(String, HookDecision)> {
         let reports = self.run(HookPayload::Call(HookEvent::PermissionRequest, call, Some(accesses))).await;
-        let decided = |report: &HookReport| match &report.outcome {
+        let decided = |report: &HookWithOutcome| match &report.outcome {
             HookOutcome::Ran { answer, .. } => {
                 let decision = match (&answer.fault, verdict(&report.hook, answer)) {
                     (Some(_), HookVerdict::Continue) => None,
@@ -182,7 +182,7 @@ impl CommandHooks {
     }
 
     /// Runs the matching hooks in parallel, and reports on every hook of the event.
-    pub(super) async fn run(&self, occasion: HookPayload<'_>) -> Vec<HookReport> {
+    pub(super) async fn run(&self, occasion: HookPayload<'_>) -> Vec<HookWithOutcome> {
         let of_event: Vec<_> = self.definitions.iter().filter(|hook| hook.event == occasion.event()).collect();
         if of_event.is_empty() {
             return Vec::new();
@@ -211,7 +211,7 @@ impl CommandHooks {
                     let answer = HookAnswer::of(&ran, hook.event);
                     reported(ran, answer)
                 };
-                HookReport { hook: hook.clone(), outcome }
+                HookWithOutcome { hook: hook.clone(), outcome }
             }
         });
         join_all(all).await
@@ -239,7 +239,7 @@ impl CommandHooks {
 
     /// Runs the `SessionStart` hooks if this is the first prompt or call of the session, and returns their reports;
     /// otherwise returns none.
-    pub(super) async fn begin(&self, session: &Arc<str>) -> Vec<HookReport> {
+    pub(super) async fn begin(&self, session: &Arc<str>) -> Vec<HookWithOutcome> {
         if !self.has(HookEvent::SessionStart) && !self.has(HookEvent::SessionEnd) {
             return Vec::new();
         }
@@ -333,11 +333,11 @@ pub(super) fn verdict(hook: &HookDefinition, answer: &HookAnswer) -> HookVerdict
 
 /// Combines the answers of all hooks of one call: deny over defer over ask over allow. The first of the strictest
 /// decides. Different replacements of the arguments count as a denial.
-fn combined(reports: &[HookReport], call: &ToolCall) -> BeforeCallResponse {
+fn combined(reports: &[HookWithOutcome], call: &ToolCall) -> BeforeCallResponse {
     let mut whole = BeforeCallResponse::default();
     let names = DialectCallNames::of(call);
     let mut rewriter: Option<&str> = None;
-    for HookReport { hook, outcome } in reports {
+    for HookWithOutcome { hook, outcome } in reports {
         let HookOutcome::Ran { answer, .. } = outcome else { continue };
         let mut verdict = verdict(hook, answer);
         if let Some(fault) = &answer.fault {
@@ -381,9 +381,9 @@ fn rank(verdict: &HookVerdict) -> u8 {
 }
 
 /// Combines the answers of all hooks after a call. Different replacements of the output are withheld.
-pub(super) fn after(reports: &[HookReport]) -> AfterCallResponse {
+pub(super) fn after(reports: &[HookWithOutcome]) -> AfterCallResponse {
     let mut whole = AfterCallResponse::default();
-    for HookReport { hook, outcome } in reports {
+    for HookWithOutcome { hook, outcome } in reports {
         let HookOutcome::Ran { answer, .. } = outcome else { continue };
         let name = &hook.name;
         if let Some(fault) = &answer.fault {

@@ -75,7 +75,8 @@ pub fn mounts(all: bool) -> Vec<Mount> {
 impl Mount {
     /// Returns the space in the file system. Blocks, without a limit if a server on the network does not respond.
     ///
-    /// # Errors The error of the system.
+    /// # Errors
+    /// The error of the system.
     pub fn space(&self) -> io::Result<FileSystemSpace> {
         let found = statvfs(&self.mount_point)?;
         let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);

@@ -29,7 +29,8 @@ pub struct NetworkInterface {
 
 /// Returns all interfaces, sorted by name. Blocks briefly.
 ///
-/// # Errors The error of the system.
+/// # Errors
+/// The error of the system.
 pub fn interfaces() -> io::Result<Vec<NetworkInterface>> {
     let mut all: BTreeMap<String, NetworkInterface> = BTreeMap::new();
     let mut first: *mut libc::ifaddrs = ptr::null_mut();
@@ -89,7 +90,8 @@ fn kind(hardware: Option<&str>, is_wireless: bool) -> &'static str {
 
 /// Returns the internet address in a socket address; `None` for a null pointer and for any other family.
 ///
-/// # Safety The pointer must be null, or point to an address whose size matches its family.
+/// # Safety
+/// The pointer must be null, or point to an address whose size matches its family.
 unsafe fn address(pointer: *const libc::sockaddr) -> Option<IpAddr> {
     if pointer.is_null() {
         return None;

@@ -32,7 +32,7 @@ pub enum InvalidModel {
     /// The base URL is invalid.
     #[error("the model `{name}`: its `base_url` {reason}")]
     Address {
-        /// Name of the model.
+        /// Name of the model in the configuration.
         name: String,
         /// Reason why the URL is invalid.
         reason: String,
@@ -40,7 +40,7 @@ pub enum InvalidModel {
     /// A header is invalid.
     #[error("the model `{name}`: the header `{header}` {reason}")]
     Header {
-        /// Name of the model.
+        /// Name of the model in the configuration.
         name: String,
         /// Name of the header.
         header: String,

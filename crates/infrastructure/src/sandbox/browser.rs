@@ -80,7 +80,8 @@ impl UserBrowserProgram {
 
     /// Opens a page, and returns once the program has been started.
     ///
-    /// # Errors [`UserBrowserError`].
+    /// # Errors
+    /// [`UserBrowserError`].
     pub fn open(&self, page: &Url) -> Result<(), UserBrowserError> {
         if !is_fit(page) {
             return Err(UserBrowserError::Address);

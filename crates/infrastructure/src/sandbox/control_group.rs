@@ -42,7 +42,7 @@ pub(super) struct ControlGroups {
     /// Folder of the groups. It is locked, so that no other process removes it as abandoned.
     folder: OwnedFd,
     bounds: SupportedLimits,
-    runs: Vec<RunGroup>,
+    runs: Vec<RunGroupEntry>,
     created_count: u64,
 }
 
@@ -59,7 +59,7 @@ pub struct SupportedLimits {
 
 /// Control group that was created for a run.
 #[derive(Debug)]
-struct RunGroup {
+struct RunGroupEntry {
     name: String,
     /// Process descriptor of the init of the run. `None` if no init was started.
     init: Option<OwnedFd>,
@@ -104,7 +104,8 @@ impl fmt::Display for OutOfMemoryCause {
 
 /// Returns the resources that groups can limit, by creating one and removing it again.
 ///
-/// # Errors The reason why runs have no groups.
+/// # Errors
+/// The reason why runs have no groups.
 pub fn tried() -> Result<SupportedLimits, String> {
     ControlGroups::found().map(|groups| groups.bounds.clone())
 }
@@ -125,7 +126,8 @@ impl ControlGroups {
     /// Creates the folder of this process at the place where groups can limit the most, and removes abandoned groups at
     /// all places that it tries.
     ///
-    /// # Errors The reason why there is no such place.
+    /// # Errors
+    /// The reason why there is no such place.
     pub(super) fn found() -> Result<Self, String> {
         let places = ParentGroup::all()?;
         let mut first: Option<Self> = None;
@@ -180,7 +182,7 @@ impl ControlGroups {
         let name = self.created_count.to_string();
         mkdirat(&self.folder, name.as_str(), Mode::from_raw_mode(0o755))?;
         let folder = opened(&self.folder, &name);
-        self.runs.push(RunGroup { name, init: None });
+        self.runs.push(RunGroupEntry { name, init: None });
         let folder = folder?;
         let kill = file(&folder, "cgroup.kill", OFlags::WRONLY)?;
         let memory = self.bounds.memory.then(|| file(&folder, "memory.events", OFlags::RDONLY)).transpose()?;
@@ -189,7 +191,8 @@ impl ControlGroups {
 
     /// Sets the limits of the group of a run.
     ///
-    /// # Errors If one of the limits cannot be set. The run must not start then.
+    /// # Errors
+    /// If one of the limits cannot be set. The run must not start then.
     pub(super) fn bound(&self, group: &ControlGroupHandle, limits: ControlGroupLimits) -> io::Result<()> {
         self.bounds.set(&group.folder, limits)
     }
@@ -205,7 +208,8 @@ impl ControlGroups {
     pub(super) fn wait(&mut self, for_these: &[BorrowedFd<'_>]) {
         loop {
             // Processes of a group are killed with their init. Some may take a moment to end.
-            let is_left = |run: &RunGroup| run.init.as_ref().is_some_and(lives) || !is_removed(&self.folder, &run.name);
+            let is_left =
+                |run: &RunGroupEntry| run.init.as_ref().is_some_and(lives) || !is_removed(&self.folder, &run.name);
             self.runs.retain(is_left);
             let lingers = self.runs.iter().any(|run| run.init.as_ref().is_none_or(|init| !lives(init)));
             let soon = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };

@@ -60,7 +60,8 @@ impl DetachedTaskStore {
     /// Removes the oldest records if there are too many, takes the next number, creates the record, which begins with
     /// the secret, and listens on the socket. Blocks for a moment.
     ///
-    /// # Errors The error of the system, or `PermissionDenied` if other users have access to the folder.
+    /// # Errors
+    /// The error of the system, or `PermissionDenied` if other users have access to the folder.
     pub fn begin(&self) -> io::Result<DetachedTaskListener> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
         let numbers = self.numbers()?;
@@ -81,7 +82,8 @@ impl DetachedTaskStore {
 
     /// Returns the numbers of all tasks with a record, oldest first. Blocks for a moment.
     ///
-    /// # Errors As for [`begin`](Self::begin).
+    /// # Errors
+    /// As for [`begin`](Self::begin).
     pub fn numbers(&self) -> io::Result<Vec<u64>> {
         match fs::symlink_metadata(&self.folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -100,21 +102,24 @@ impl DetachedTaskStore {
 
     /// Opens the record for reading from its beginning.
     ///
-    /// # Errors The error of the system.
+    /// # Errors
+    /// The error of the system.
     pub fn record(&self, number: u64) -> io::Result<File> {
         File::open(self.path(number))
     }
 
     /// Opens the record for appending.
     ///
-    /// # Errors The error of the system.
+    /// # Errors
+    /// The error of the system.
     pub fn append(&self, number: u64) -> io::Result<File> {
         OpenOptions::new().append(true).open(self.path(number))
     }
 
     /// Connects to a running task.
     ///
-    /// # Errors The error of the system, also if the task no longer runs.
+    /// # Errors
+    /// The error of the system, also if the task no longer runs.
     pub fn connect(&self, number: u64) -> io::Result<UnixStream> {
         UnixStream::connect(short_socket_path(&File::open(&self.folder)?, number))
     }

@@ -47,7 +47,8 @@ impl DetachedProcess {
     /// Does the work of this command line in a second process, which receives this input. Returns the exit code once
     /// the second process reports it; that process may continue.
     ///
-    /// # Errors The error of the system if the process cannot be started or its report cannot be read.
+    /// # Errors
+    /// The error of the system if the process cannot be started or its report cannot be read.
     pub async fn instead(input: Vec<u8>) -> io::Result<u8> {
         let (mut interrupt, mut terminate, mut hangup) =
             (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?, signal(SignalKind::hangup())?);
@@ -87,7 +88,8 @@ impl DetachedProcess {
 
     /// Ends the command with this code. After that, this process has no terminal, input or output.
     ///
-    /// # Errors The error of the system. The command has not ended then.
+    /// # Errors
+    /// The error of the system. The command has not ended then.
     pub fn let_command_end(self, code: u8) -> io::Result<()> {
         let nothing = OpenOptions::new().read(true).write(true).open("/dev/null")?;
         // This process was started by another one, so it does not lead a process group.

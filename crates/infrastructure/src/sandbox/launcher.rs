@@ -257,7 +257,8 @@ impl Launcher {
     /// privileges, and a signal that ends it with this process. The confinement is tested before the first confined
     /// child.
     ///
-    /// # Errors [`LaunchError`]. Nothing runs then.
+    /// # Errors
+    /// [`LaunchError`]. Nothing runs then.
     pub async fn launch(&self, spec: LaunchSpec) -> Result<Child, LaunchError> {
         self.launch_of(spec, ProgramPlacePolicy::Anywhere).await
     }
@@ -265,7 +266,8 @@ impl Launcher {
     /// Starts a child whose program is searched on its `PATH` as in [`find_outside`](Self::find_outside). The child
     /// receives the reduced `PATH`, unless it `sees_whole_path`.
     ///
-    /// # Errors As for [`launch`](Self::launch).
+    /// # Errors
+    /// As for [`launch`](Self::launch).
     pub async fn launch_from_outside(&self, spec: LaunchSpec, sees_whole_path: bool) -> Result<Child, LaunchError> {
         self.launch_of(spec, ProgramPlacePolicy::Outside { sees_whole_path }).await
     }

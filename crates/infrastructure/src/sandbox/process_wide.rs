@@ -29,7 +29,8 @@ pub(super) struct SandboxGlobalState {
 impl Launcher {
     /// Starts the launching thread.
     ///
-    /// # Errors If the system cannot create a thread.
+    /// # Errors
+    /// If the system cannot create a thread.
     pub fn start() -> io::Result<Self> {
         Self::sharing(&PROCESS.launchers)
     }

@@ -19,7 +19,8 @@ pub struct DiskRingBuffer {
 impl DiskRingBuffer {
     /// Creates an empty spool in a folder, for at most this number of bytes. Blocks.
     ///
-    /// # Errors The error of the system if no file can be created there.
+    /// # Errors
+    /// The error of the system if no file can be created there.
     pub fn create(folder: &Path, capacity: u64) -> io::Result<Self> {
         let path = folder.join(format!(".spool-{}", Uuid::new_v4()));
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
@@ -29,7 +30,8 @@ impl DiskRingBuffer {
 
     /// Writes bytes at their offset in the whole output. Blocks.
     ///
-    /// # Errors The error of the system, for example if the disk is full.
+    /// # Errors
+    /// The error of the system, for example if the disk is full.
     pub fn write_at(&self, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
         while !bytes.is_empty() {
             let (part, place) = self.piece(bytes.len(), offset);
@@ -42,7 +44,8 @@ impl DiskRingBuffer {
 
     /// Reads bytes at an offset in the whole output. All of them must have been written and not overwritten. Blocks.
     ///
-    /// # Errors The error of the system.
+    /// # Errors
+    /// The error of the system.
     pub fn read_at(&self, mut bytes: &mut [u8], mut offset: u64) -> io::Result<()> {
         while !bytes.is_empty() {
             let (part, place) = self.piece(bytes.len(), offset);

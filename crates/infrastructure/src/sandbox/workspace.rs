@@ -162,7 +162,8 @@ impl Workspace {
     /// interpreted, neither URLs nor escapes. `.` and `..` are resolved in the text, so that the checked file is the
     /// file that is opened. A missing path is not an error: the last components of its real form do not exist.
     ///
-    /// # Errors [`PathError`] if the text is not a valid path, or the system refuses to resolve it.
+    /// # Errors
+    /// [`PathError`] if the text is not a valid path, or the system refuses to resolve it.
     pub fn access(&self, text: &str) -> Result<AccessPath, PathError> {
         let lexical = self.lexical(text)?;
         let real = match self.resolve(&lexical)? {

@@ -112,7 +112,8 @@ impl WritableRoots {
 impl PathKindCache {
     /// Returns the real path, even if runs can influence it.
     ///
-    /// # Errors `NotFound` if the path has no target; otherwise the error of the system.
+    /// # Errors
+    /// `NotFound` if the path has no target; otherwise the error of the system.
     pub(crate) fn real(&mut self, path: &Path) -> io::Result<PathBuf> {
         // A relative path is resolved by the system.
         let lost = match path.is_absolute().then(|| WritableRoots::default().follow_links(self, path)) {

@@ -56,7 +56,7 @@ struct State {
     /// Cleared segment for later records.
     spare: Option<Segment>,
     /// Number of the next file.
-    number: u32,
+    number: u64,
     /// `true` while taken records are neither committed nor failed.
     are_rows_out: bool,
 }
@@ -128,7 +128,10 @@ impl Backlog {
             Some(spare) => spare,
             None => Segment::create(self.location.file(self.instance, state.next_number()))?,
         };
-        next.append(line)?;
+        if let Err(error) = next.append(line) {
+            state.spare = Some(next);
+            return Err(error);
+        }
         state.full.extend(state.current.replace(next));
         Ok(true)
     }
@@ -169,17 +172,17 @@ impl Backlog {
             // Records of an earlier failed commit have no further notification.
             self.has_records.notify_one();
         }
-        let number = state.next_number();
+        let last = done.pop().map(|segment| (segment, state.next_number()));
         drop(state);
-        if let Some(segment) = done.pop() {
+        // Only a burst needs more segments. The oldest go first: a later record of a call replaces an earlier one.
+        done.into_iter().for_each(Segment::delete);
+        if let Some((segment, number)) = last {
             self.reuse(segment, number);
         }
-        // Only a burst needs more segments.
-        done.into_iter().for_each(Segment::delete);
     }
 
     /// Clears a segment, which takes too long to do it under the lock, and retains it for later records.
-    fn reuse(&self, mut segment: Segment, number: u32) {
+    fn reuse(&self, mut segment: Segment, number: u64) {
         if segment.clear(self.location.file(self.instance, number)).is_ok() {
             let mut state = self.state();
             // Segments are numbered in the order of their records. A new one may have been created meanwhile.
@@ -250,7 +253,7 @@ impl State {
         done
     }
 
-    fn next_number(&mut self) -> u32 {
+    fn next_number(&mut self) -> u64 {
         let number = self.number;
         self.number += 1;
         number
@@ -391,6 +394,30 @@ mod tests {
         assert!(backlog.enough().now_or_never().is_none());
         fill(1);
         backlog.enough().await;
+    }
+
+    #[test]
+    fn a_segment_that_is_being_cleared_has_no_records() {
+        let (backlog, folder) = backlog();
+        assert!(append(&backlog, 1) && append(&backlog, 2));
+        let (_, path) = place(&folder).files().unwrap().remove(0);
+        let mut text = fs::read(&path).unwrap();
+        text[0] = 0;
+        fs::write(&path, text).unwrap();
+        let read = records_in(&path).unwrap();
+        assert!(read.records.is_empty() && !read.is_damaged);
+        assert!(waiting(&backlog).is_empty());
+    }
+
+    #[test]
+    fn a_segment_that_cannot_be_written_is_used_again() {
+        let (backlog, folder) = backlog();
+        let path = folder.path().join("segment");
+        backlog.state().spare = Some(Segment::unwritable(path.clone()));
+        assert!(!append(&backlog, 1) && !append(&backlog, 2));
+        assert_eq!(count(&folder), 1);
+        backlog.close();
+        assert!(!path.exists());
     }
 
     #[test]

@@ -277,8 +277,8 @@ impl Batch {
             Ok(written) => {
                 let mut written = written.into_iter();
                 backlog::refused(taken.rows.iter(), written.by_ref());
-                backlog.committed(taken);
                 rows.into_iter().zip(written).for_each(|((_, done), written)| send_result(done, written));
+                backlog.committed(taken);
             }
             Err(fault) => {
                 let fault = Arc::new(fault);

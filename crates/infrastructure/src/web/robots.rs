@@ -30,10 +30,10 @@ const SITES: usize = 100;
 
 /// Cached rules of sites. They are shared by all callers.
 #[derive(Debug, Default)]
-pub struct RobotsCache(Mutex<HashMap<String, SiteRules>>);
+pub struct RobotsCache(Mutex<HashMap<String, CachedSiteRules>>);
 
 #[derive(Debug, Clone)]
-struct SiteRules {
+struct CachedSiteRules {
     read_at: Timestamp,
     /// `None` if nothing may be fetched: the site fails (RFC 9309, 2.3.1.4), or has too many rules.
     rules: Option<Arc<RobotsRules>>,
@@ -61,7 +61,7 @@ impl RobotsCache {
                 if sites.len() >= SITES {
                     sites.clear();
                 }
-                sites.insert(site, SiteRules { read_at: now, rules: rules.clone() });
+                sites.insert(site, CachedSiteRules { read_at: now, rules: rules.clone() });
                 rules
             }
         };

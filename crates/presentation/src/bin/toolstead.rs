@@ -5,7 +5,7 @@ use std::{env, ffi::OsStr, path::Path, process::ExitCode};
 use toolstead_infrastructure::helper::enter_if_helper;
 use toolstead_presentation::{
     cli::{Cli, exit::parsed, serve::Serve},
-    config::layers::environment::EnvironmentVariableSnapshot,
+    config::layers::environment::EnvironmentVariables,
     runtime, telemetry,
 };
 
@@ -21,7 +21,7 @@ fn main() -> ExitCode {
         return runtime::run_server(|cores| serve.run(cores), give_back);
     }
     let cli: Cli = parsed();
-    telemetry::start(cli.log(), &EnvironmentVariableSnapshot::of_process());
+    telemetry::start(cli.log(), &EnvironmentVariables::of_process());
     runtime::run(cli.run(), give_back)
 }
 

@@ -3,7 +3,7 @@
 mod page_sign_in;
 mod servers;
 
-use self::page_sign_in::{SignInMethod, pasted_lines_for, signed_in};
+use self::page_sign_in::{SignInBrowser, pasted_lines_for, signed_in};
 use super::{
     CommandResult,
     confirmation::is_confirmed,
@@ -117,8 +117,8 @@ impl Auth {
         match self.command {
             Command::Login { target, chosen, no_browser } => {
                 let method = match no_browser {
-                    true => SignInMethod::Pasting,
-                    false => SignInMethod::Browser(browser(&config)),
+                    true => SignInBrowser::Pasting,
+                    false => SignInBrowser::Browser(browser(&config)),
                 };
                 match chosen.server(&target, &config)? {
                     Some(server) => server.login(&principal, &method, global.json, output).await,
@@ -153,7 +153,7 @@ async fn login(
     accounts: &Accounts,
     principal: &Principal,
     grants: &[&'static GrantDefinition],
-    method: &SignInMethod,
+    method: &SignInBrowser,
     as_json: bool,
     output: &mut StdoutWriter,
 ) -> CommandResult {

@@ -16,7 +16,7 @@ use toolstead_domain::{
     error_kind::ErrorKind,
 };
 use toolstead_infrastructure::hooks::{
-    command_hooks::{HookDryRun, HookOutcome, HookReport},
+    command_hooks::{HookDryRun, HookOutcome, HookWithOutcome},
     definition::HookEvent,
 };
 use uuid::Uuid;
@@ -185,7 +185,7 @@ fn show_none(event: HookEvent, as_json: bool, output: &mut StdoutWriter) -> Comm
 
 fn show_reports(
     event: HookEvent,
-    reports: &[HookReport],
+    reports: &[HookWithOutcome],
     together: &str,
     as_json: bool,
     output: &mut StdoutWriter,
@@ -278,7 +278,7 @@ fn row(event: HookEvent, call: &ToolCall) -> ToolExecution {
     }
 }
 
-fn report_lines(report: &HookReport) -> Vec<String> {
+fn report_lines(report: &HookWithOutcome) -> Vec<String> {
     match &report.outcome {
         HookOutcome::NotMatched => {
             vec![format!(
@@ -315,7 +315,7 @@ fn report_lines(report: &HookReport) -> Vec<String> {
     }
 }
 
-fn report_json(report: &HookReport) -> Value {
+fn report_json(report: &HookWithOutcome) -> Value {
     let mut object =
         json!({"name": report.hook.name, "origin": report.hook.origin, "runs": report.hook.program.to_string()});
     let (outcome, more) = match &report.outcome {

@@ -12,7 +12,7 @@ use crate::{
     composition_root::{RunningApp, StartupError},
     config::{
         Config,
-        layers::environment::EnvironmentVariableSnapshot,
+        layers::environment::EnvironmentVariables,
         sections::token::{ServerToken, server_token},
     },
     cores::RuntimePool,
@@ -60,7 +60,7 @@ impl Serve {
 
     async fn serve(self, cores: RuntimePool) -> CommandResult {
         let mut shutdown = ShutdownListener::of_server()?;
-        let environment = EnvironmentVariableSnapshot::of_process();
+        let environment = EnvironmentVariables::of_process();
         let (config, notes) = self.global.load_for_server(self.listen.clone())?;
         telemetry::start(self.global.log_of_server(config.server.log_calls), &environment);
         let token = server_token(&config, &environment).map_err(|problem| StartupError::Config(problem.into()))?;
@@ -193,10 +193,10 @@ mod tests {
     use crate::config::layers::request::{ConfigFlags, ConfigRequest};
     use std::path::Path;
 
-    fn loaded(home: &Path, text: &str) -> (Config, EnvironmentVariableSnapshot) {
+    fn loaded(home: &Path, text: &str) -> (Config, EnvironmentVariables) {
         let file = home.join("config.toml");
         std::fs::write(&file, text).unwrap();
-        let environment = EnvironmentVariableSnapshot::new([
+        let environment = EnvironmentVariables::new([
             ("HOME", home.to_str().unwrap()),
             ("TOOLSTEAD_SERVER_TOKEN", "a-token-that-is-long-enough-for-any-server"),
         ]);

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     composition_root::StartupError,
-    config::{layers::environment::EnvironmentVariableSnapshot, sections::token::rotate_server_token},
+    config::{layers::environment::EnvironmentVariables, sections::token::rotate_server_token},
 };
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -35,7 +35,7 @@ impl Tokens {
 }
 
 fn rotate(global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
-    let token = rotate_server_token(&global.load()?, &EnvironmentVariableSnapshot::of_process())
+    let token = rotate_server_token(&global.load()?, &EnvironmentVariables::of_process())
         .map_err(|problem| StartupError::Config(problem.into()))?;
     if global.json {
         output.json(&json!({"token_file": token.file.as_ref().map(|file| file.display().to_string())}))?;

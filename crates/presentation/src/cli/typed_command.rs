@@ -1,14 +1,14 @@
 //! Text that starts with the name of a command defined in a file.
 
 use super::{config::trusting, exit::CommandError};
-use crate::config::agent_files::{AgentFileCatalogue, AgentFileKind};
+use crate::config::agent_files::{AgentFileKind, DefinitionFileCatalogue};
 use toolstead_domain::Block;
 
 /// Returns the text of the command that was typed as `/name words`; `None` if there is no such command.
 ///
 /// # Errors
 /// [`CommandError::Usage`] if the command waits for trust, or its text cannot be built.
-pub(super) fn text_of(typed: &str, files: &AgentFileCatalogue) -> Result<Option<String>, CommandError> {
+pub(super) fn text_of(typed: &str, files: &DefinitionFileCatalogue) -> Result<Option<String>, CommandError> {
     let Some(command) = typed.strip_prefix('/') else { return Ok(None) };
     let (name, words) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
     let listing = files.listing();
@@ -28,7 +28,7 @@ pub(super) fn text_of(typed: &str, files: &AgentFileCatalogue) -> Result<Option<
 ///
 /// # Errors
 /// The errors of [`text_of`].
-pub(super) fn in_prompt(prompt: Vec<Block>, files: &AgentFileCatalogue) -> Result<Vec<Block>, CommandError> {
+pub(super) fn in_prompt(prompt: Vec<Block>, files: &DefinitionFileCatalogue) -> Result<Vec<Block>, CommandError> {
     let replaced = |block: Block| match &block {
         Block::Text { text } => Ok(text_of(text, files)?.map_or(block, Block::text)),
         _ => Ok(block),

@@ -40,7 +40,7 @@ pub(super) fn browser_settings(config: &Config, network: Arc<dyn Network>) -> Br
 mod tests {
     use super::*;
     use crate::config::layers::{
-        environment::EnvironmentVariableSnapshot,
+        environment::EnvironmentVariables,
         request::{ConfigFlags, ConfigRequest},
     };
     use std::path::PathBuf;
@@ -54,7 +54,7 @@ mod tests {
             std::fs::create_dir(made).unwrap();
         }
         std::fs::write(administrator.join("config.toml"), toml.replace('~', home.to_str().unwrap())).unwrap();
-        let environment = EnvironmentVariableSnapshot::new([("HOME", home.to_str().unwrap())]);
+        let environment = EnvironmentVariables::new([("HOME", home.to_str().unwrap())]);
         let request = ConfigRequest {
             environment,
             start: home.clone(),

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     agent_parts::AgentModels,
-    config::{Config, agent_files::AgentFileCatalogue, sections::services::NetworkToolSettings},
+    config::{Config, agent_files::DefinitionFileCatalogue, sections::services::NetworkToolSettings},
 };
 use std::sync::Arc;
 use toolstead_application::EventBus;
@@ -60,7 +60,7 @@ pub(super) struct EnvironmentStage {
     /// Client for untrusted addresses, and for sign-in at services and servers.
     pub(super) web: WebClient,
     pub(super) models: AgentModels,
-    pub(super) agent_files: Arc<AgentFileCatalogue>,
+    pub(super) agent_files: Arc<DefinitionFileCatalogue>,
 }
 
 impl EnvironmentStage {

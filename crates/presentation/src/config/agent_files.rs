@@ -43,7 +43,7 @@ const MOST_BYTES_OF_ALL: usize = 16 << 20;
 
 /// Agents, skills and commands defined in files, which are read on demand.
 #[derive(Debug)]
-pub struct AgentFileCatalogue {
+pub struct DefinitionFileCatalogue {
     search_folders: Vec<SearchFolder>,
     folders: StandardFolders,
     roots: WorkspaceRoots,
@@ -116,7 +116,7 @@ pub struct ShadowedFile {
     pub by: Arc<Path>,
 }
 
-impl AgentFileCatalogue {
+impl DefinitionFileCatalogue {
     /// Creates the catalogue for the folders of this configuration. If `is_alone` is set, because `--config` names the
     /// only file, it has no folders.
     pub(super) fn of(folders: &StandardFolders, roots: &WorkspaceRoots, is_alone: bool) -> Self {
@@ -305,7 +305,7 @@ fn put<T>(
 }
 
 #[async_trait]
-impl AgentCatalogue for AgentFileCatalogue {
+impl AgentCatalogue for DefinitionFileCatalogue {
     fn agents(&self) -> Vec<Arc<AgentDefinition>> {
         self.listing().agents.iter().map(|listed| listed.item.clone()).collect()
     }

@@ -8,9 +8,7 @@ mod settings_file;
 
 use crate::config::{
     ConfigFile, FileTrust,
-    layers::{
-        LayerKind, ResolvedSettings, Setting, environment::EnvironmentVariableSnapshot, folders::StandardFolders,
-    },
+    layers::{LayerKind, ResolvedSettings, Setting, environment::EnvironmentVariables, folders::StandardFolders},
     sections::section,
     tree::{
         check::PathBase, expansion::expand, origin::Origin, problem::Problem, source_file::project_of,
@@ -72,7 +70,7 @@ pub struct InactiveHook {
 /// Inputs for reading hooks.
 pub(super) struct HookInputs<'a> {
     pub(super) folders: &'a StandardFolders,
-    pub(super) environment: &'a EnvironmentVariableSnapshot,
+    pub(super) environment: &'a EnvironmentVariables,
     pub(super) roots: &'a WorkspaceRoots,
     pub(super) trusted: &'a TrustList,
 }

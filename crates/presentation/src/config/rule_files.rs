@@ -231,14 +231,14 @@ impl RuleStore for RuleFileStore {
 mod tests {
     use super::*;
     use crate::config::layers::{
-        environment::EnvironmentVariableSnapshot,
+        environment::EnvironmentVariables,
         request::{ConfigFlags, ConfigRequest},
     };
     use toolstead_domain::testing::rule_store_contract::rule_store_contract;
 
     fn load(home: &Path, project: &Path) -> Config {
         let at = |path: &Path| path.to_str().unwrap().to_owned();
-        let environment = EnvironmentVariableSnapshot::new([
+        let environment = EnvironmentVariables::new([
             ("HOME", at(home)),
             ("XDG_CONFIG_HOME", at(&home.join("config"))),
             ("XDG_DATA_HOME", at(&home.join("data"))),

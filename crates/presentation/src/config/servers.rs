@@ -8,7 +8,7 @@ pub(super) mod server_times;
 pub mod untrusted_server;
 
 use crate::config::{
-    layers::{ResolvedSettings, environment::EnvironmentVariableSnapshot, folders::StandardFolders},
+    layers::{ResolvedSettings, environment::EnvironmentVariables, folders::StandardFolders},
     tree::{origin::Origin, problem::Problem, source_file},
     trust::programs,
 };
@@ -31,7 +31,7 @@ impl ConfiguredServers {
     pub(super) fn of(
         resolved: &mut ResolvedSettings,
         folders: &StandardFolders,
-        environment: &EnvironmentVariableSnapshot,
+        environment: &EnvironmentVariables,
         roots: &WorkspaceRoots,
         problems: &mut Vec<Problem>,
         notes: &mut Vec<Problem>,

@@ -41,7 +41,8 @@ impl ClientRequest {
 }
 
 impl McpServer {
-    /// Answers the request. Returns `None` if the client cancelled it and expects no answer.
+    /// Answers a request for a tool, a task, a resource, a prompt or a completion. Returns `None` if the client cancelled
+    /// it and expects no answer.
     pub(super) fn call<'a>(
         &'a self,
         id: &'a RequestId,

@@ -14,7 +14,7 @@ impl SuggestionFormatter for CommandLineSuggestions {
                 let (flags, rules) = flags_and_operands(rules);
                 format!("To allow it, run with `{flags}`, or for good: `toolstead permissions allow {rules}`.")
             }
-            Suggestion::SelectTool(tool) => format!("To offer it, add `{tool}` to `--tools`."),
+            Suggestion::SelectTool(tool) => format!("To offer it, include `{tool}` in `--tools` or `[tools] select`."),
             Suggestion::AddRoot => {
                 "To work there, start with `--root DIR` or add the folder to `[workspace] roots` in \
                                     the configuration."

@@ -18,7 +18,7 @@ impl SuggestionFormatter for HttpSuggestions {
                 )
             }
             Suggestion::SelectTool(tool) => {
-                format!("To offer it, the operator adds `{tool}` to `--tools` of the server.")
+                format!("To offer it, the operator includes `{tool}` in `--tools` or `[tools] select` of the server.")
             }
             Suggestion::AddRoot => {
                 "To work there, the operator starts the server with `--root DIR`, or adds the folder \

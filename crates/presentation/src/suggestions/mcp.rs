@@ -18,7 +18,9 @@ impl SuggestionFormatter for McpSuggestions {
                 )
             }
             Suggestion::SelectTool(tool) => {
-                format!("To offer it, add `{tool}` to `--tools` in the settings of the MCP client.")
+                format!(
+                    "To offer it, include `{tool}` in `--tools` in the settings of the MCP client, or in `[tools] select`."
+                )
             }
             Suggestion::AddRoot => "To work there, open the folder in the MCP client, or add `--root DIR` to the \
                                     arguments of Toolstead in its settings."

@@ -92,7 +92,7 @@ fn commands_in_suggestions_can_be_pasted_into_a_shell() {
             r"To allow it, run with `--allow 'Write(//w/a)' --allow 'Bash(it'\''s)'`, or for good: `toolstead permissions allow 'Write(//w/a)' 'Bash(it'\''s)'`.",
         ),
         (&suggestions()[1], "To allow it, change `Read(.env)` in the command line."),
-        (&suggestions()[2], "To offer it, add `grep` to `--tools`."),
+        (&suggestions()[2], "To offer it, include `grep` in `--tools` or `[tools] select`."),
         (&suggestions()[4], "Review it, then trust it with `toolstead config trust '/w/a b.toml'`."),
         (&suggestions()[6], "`toolstead auth login google --grant gmail --principal 'token:ann'` signs in."),
     ] {

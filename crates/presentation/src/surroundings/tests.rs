@@ -4,7 +4,7 @@ use super::*;
 use crate::config::{
     Config,
     layers::{
-        environment::EnvironmentVariableSnapshot,
+        environment::EnvironmentVariables,
         request::{ConfigFlags, ConfigRequest},
     },
 };
@@ -43,7 +43,7 @@ impl Machine {
     fn config(&self) -> Config {
         let home = self.path("home");
         let request = ConfigRequest {
-            environment: EnvironmentVariableSnapshot::new([("HOME", home.to_str().unwrap())]),
+            environment: EnvironmentVariables::new([("HOME", home.to_str().unwrap())]),
             start: self.path("work"),
             administrator: self.path("etc"),
             file: None,

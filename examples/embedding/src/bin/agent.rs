@@ -11,7 +11,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 async fn ask() -> Result<(), Box<dyn Error>> {
     // Your application would use `ConfigRequest::of_process()` unchanged, and the models of the configuration.
     let folder = tempfile::tempdir()?;
-    let environment = EnvironmentVariableSnapshot::new([("HOME", folder.path().display().to_string())]);
+    let environment = EnvironmentVariables::new([("HOME", folder.path().display().to_string())]);
     let config =
         Config::load(&ConfigRequest { environment, start: folder.path().into(), ..ConfigRequest::of_process()? })?;
     let composition = App::builder(config).model(Arc::new(OfflineModel::default())).build().await?;

@@ -11,7 +11,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 async fn embed() -> Result<(), Box<dyn Error>> {
     // Your program uses `ConfigRequest::of_process()` unchanged; this example uses a temporary folder.
     let folder = tempfile::tempdir()?;
-    let environment = EnvironmentVariableSnapshot::new([("HOME", folder.path().display().to_string())]);
+    let environment = EnvironmentVariables::new([("HOME", folder.path().display().to_string())]);
     let config =
         Config::load(&ConfigRequest { environment, start: folder.path().into(), ..ConfigRequest::of_process()? })?;
     let desk = tool_group("desk", "1.0.0", [typed(Forecast), closures::sum()])?;

@@ -16,7 +16,8 @@ const MAX: usize = 1024;
 #[derive(Debug)]
 pub(super) struct ParkedCallTable<C>(Mutex<HashMap<CallId, (Principal, Arc<C>)>>);
 
-/// Error: no place is free, and the principal has no waiting call that could be cancelled.
+/// Error: the principal has its maximum of parked calls and none of them is waiting, or it has fewer and the maximum of all
+/// principals is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct WaitingRoomFull;
 

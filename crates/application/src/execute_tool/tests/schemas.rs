@@ -24,7 +24,7 @@ async fn a_schema_without_a_bound_is_validated_beside_this_process_or_the_call_i
     }
     check(InProcessSchemaValidator::new(), json!({"b": 1}), "(no output)").await;
     check(InProcessSchemaValidator::new(), json!({"a": 1}), "refused invalid_input: The arguments do not fit").await;
-    let why = "(of its schema: it contains itself, and refers twice to one place of what it describes)";
+    let why = "(a separate process was needed because of the schema: it contains itself, and refers twice to one place of what it describes)";
     for (failure, kind) in [
         (SchemaValidatorError::OutOfProcessorTime("1 second".into()), "refused timeout"),
         (SchemaValidatorError::Late, "refused timeout"),

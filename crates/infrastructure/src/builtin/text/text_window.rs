@@ -43,7 +43,7 @@ pub(crate) struct LineRangeContent {
 }
 
 /// A text whose lines are read.
-pub(crate) struct LinedText<'a> {
+pub(crate) struct LineRangeReader<'a> {
     pub(crate) reader: &'a mut dyn ReadSeek,
     /// Size with the byte order mark, in bytes.
     pub(crate) bytes: u64,
@@ -51,7 +51,7 @@ pub(crate) struct LinedText<'a> {
     pub(crate) stop: &'a StopCondition,
 }
 
-impl LinedText<'_> {
+impl LineRangeReader<'_> {
     /// Reads at most `limit` lines. Lines near the end of a large text are read backwards.
     pub(crate) fn read_lines(&mut self, wanted: TextWindowPosition, limit: u64) -> io::Result<LineRangeContent> {
         let mut window = match wanted {
@@ -191,7 +191,9 @@ mod tests {
     fn window(text: &[u8], unit: CodeUnit, wanted: TextWindowPosition, limit: u64) -> LineRangeContent {
         let (mut reader, mut index) = (Cursor::new(text), LineIndex::new(0, unit));
         let bytes = text.len() as u64;
-        LinedText { reader: &mut reader, bytes, index: &mut index, stop: &later() }.read_lines(wanted, limit).unwrap()
+        LineRangeReader { reader: &mut reader, bytes, index: &mut index, stop: &later() }
+            .read_lines(wanted, limit)
+            .unwrap()
     }
 
     #[test]
@@ -205,7 +207,7 @@ mod tests {
     fn when_the_time_is_over_what_is_there_is_returned() {
         let (mut reader, mut index) = (Cursor::new(b"\n".repeat(100)), LineIndex::new(0, CodeUnit::Byte));
         let stop = StopCondition::at(Instant::now());
-        let mut text = LinedText { reader: &mut reader, bytes: 100, index: &mut index, stop: &stop };
+        let mut text = LineRangeReader { reader: &mut reader, bytes: 100, index: &mut index, stop: &stop };
         for wanted in [TextWindowPosition::From(50), TextWindowPosition::Around(50), TextWindowPosition::Last(5)] {
             let window = text.read_lines(wanted, 1).unwrap();
             assert_eq!((window.lines, window.total_lines, window.is_out_of_time), (0, None, true), "{wanted:?}");
@@ -230,7 +232,7 @@ mod tests {
         let text = b"0123456\n".repeat((COUNTED_BYTES as usize / 8) + 2);
         let bytes = text.len() as u64;
         let (mut reader, mut index) = (Counted(Cursor::new(text), 0), LineIndex::new(0, CodeUnit::Byte));
-        let mut text = LinedText { reader: &mut reader, bytes, index: &mut index, stop: &later() };
+        let mut text = LineRangeReader { reader: &mut reader, bytes, index: &mut index, stop: &later() };
         let window = text.read_lines(TextWindowPosition::Last(100), 10).unwrap();
         assert_eq!((window.first, window.lines, window.total_lines), (-100, 10, None));
         assert!(reader.1 < 1 << 20, "{}", reader.1);
@@ -239,7 +241,7 @@ mod tests {
     #[test]
     fn a_text_that_shrinks_meanwhile_is_read_as_far_as_it_goes() {
         let (mut reader, mut index) = (Cursor::new(b"a\nb\n".to_vec()), LineIndex::new(0, CodeUnit::Byte));
-        let mut text = LinedText { reader: &mut reader, bytes: 1 << 40, index: &mut index, stop: &later() };
+        let mut text = LineRangeReader { reader: &mut reader, bytes: 1 << 40, index: &mut index, stop: &later() };
         for wanted in [
             TextWindowPosition::From(1),
             TextWindowPosition::From(9),

@@ -31,7 +31,7 @@ pub(super) trait Transport: Debug + Send + Sync {
     /// Returns the state of the server at the other end.
     fn peer(&self) -> &Arc<Peer>;
 
-    /// Returns the transport as one word, if it differs from the configured one.
+    /// Returns the transport as one word, if it may differ from the configured one.
     fn label(&self) -> Option<&'static str> {
         None
     }

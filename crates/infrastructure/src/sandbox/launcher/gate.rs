@@ -33,7 +33,8 @@ impl ConfinementProbeCache {
     /// Returns the layers that confine programs. Concurrent callers wait for a test in progress. If layers are missing,
     /// each session is warned once.
     ///
-    /// # Errors [`LaunchError::Unconfinable`].
+    /// # Errors
+    /// [`LaunchError::Unconfinable`].
     pub(super) async fn pass(
         &self,
         launcher: &Launcher,

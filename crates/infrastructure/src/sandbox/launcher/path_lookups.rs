@@ -19,7 +19,8 @@ impl PathLookupLimiter {
 
     /// Waits for a permit, runs a lookup and returns its result, all within the time limit.
     ///
-    /// # Errors [`LaunchError::Confine`] if the time is exceeded.
+    /// # Errors
+    /// [`LaunchError::Confine`] if the time is exceeded.
     pub(super) async fn done<T: Send + 'static>(
         &'static self,
         work: impl FnOnce() -> T + Send + 'static,

@@ -122,7 +122,8 @@ impl<'t> FileChangeDraft<'t> {
 
     /// Puts the change in place in one step: a reader sees either the old or the new file.
     ///
-    /// # Errors [`PathError::Changed`] if the file has changed since the target was locked, [`PathError::OutOfTime`].
+    /// # Errors
+    /// [`PathError::Changed`] if the file has changed since the target was locked, [`PathError::OutOfTime`].
     /// The file is unchanged then.
     pub fn put_in_place(&mut self) -> Result<WriteResult, PathError> {
         let target = self.target;
@@ -150,7 +151,8 @@ impl<'t> FileChangeDraft<'t> {
 
     /// Makes the change permanent. The old file is removed, and the names are on disk when this returns.
     ///
-    /// # Errors The error of the system if the names could not be synced to disk. The change is made in any case.
+    /// # Errors
+    /// The error of the system if the names could not be synced to disk. The change is made in any case.
     pub fn keep(mut self) -> Result<(), io::Error> {
         self.remove_temporary_file();
         Ok(sync_folder(self.folder.own())?)
@@ -314,7 +316,8 @@ fn rename_to_free(folder: BorrowedFd<'_>, from: &Path, to: &Path) -> rustix::io:
 impl<'t> TargetFolder<'t> {
     /// Creates the missing folders of a target, each beneath the handle of the previous one.
     ///
-    /// # Errors [`PathError::TooManyFolders`], or the error of the system. The created folders are removed then.
+    /// # Errors
+    /// [`PathError::TooManyFolders`], or the error of the system. The created folders are removed then.
     pub(super) fn of(target: &'t WriteTarget<'t>) -> Result<Self, PathError> {
         if target.missing.len() > MAX_MADE_FOLDERS {
             let (path, count) = (target.path.lexical.clone(), target.missing.len());

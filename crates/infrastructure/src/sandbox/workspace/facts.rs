@@ -101,7 +101,8 @@ impl FileStamp {
 impl FileFacts {
     /// Returns the current metadata of an open file. Blocks.
     ///
-    /// # Errors The error of the system.
+    /// # Errors
+    /// The error of the system.
     pub fn of_open(file: impl AsFd) -> io::Result<Self> {
         Ok(Self::of(&fstat(file)?))
     }

@@ -64,7 +64,8 @@ impl FileHandle {
 
     /// Opens the file for reading. Blocks.
     ///
-    /// # Errors [`PathError::NotAFile`] for anything but a regular file. Reading a pipe or a device may never end, or
+    /// # Errors
+    /// [`PathError::NotAFile`] for anything but a regular file. Reading a pipe or a device may never end, or
     /// have side effects.
     pub fn open_file(&self) -> Result<File, PathError> {
         self.expect_file()?;
@@ -77,7 +78,8 @@ impl FileHandle {
 
     /// Reads the whole file. Blocks.
     ///
-    /// # Errors As for [`open_file`](Self::open_file), and [`PathError::TooLarge`] if it has more than `limit` bytes.
+    /// # Errors
+    /// As for [`open_file`](Self::open_file), and [`PathError::TooLarge`] if it has more than `limit` bytes.
     pub fn read(&self, limit: u64) -> Result<Vec<u8>, PathError> {
         let too_large = |bytes| PathError::TooLarge { path: self.path.lexical.clone(), bytes, limit };
         let file = self.open_file()?;

@@ -76,14 +76,16 @@ impl GrantedWorkspace {
 
     /// Checks that the call may read this path.
     ///
-    /// # Errors [`PathError::Refused`].
+    /// # Errors
+    /// [`PathError::Refused`].
     pub fn permit_reading(&self, path: &AccessPath) -> Result<(), PathError> {
         self.permitted(Access::ReadPath(path.clone()))
     }
 
     /// Checks that the call may write to this path.
     ///
-    /// # Errors [`PathError::Refused`].
+    /// # Errors
+    /// [`PathError::Refused`].
     pub fn permit_writing(&self, path: &AccessPath) -> Result<(), PathError> {
         self.permitted(Access::WritePath(path.clone()))
     }
@@ -95,7 +97,8 @@ impl GrantedWorkspace {
 
     /// Finds the file at a path, and checks the permissions for its real path.
     ///
-    /// # Errors [`PathError::NotFound`] with similar names, [`PathError::Outside`], [`PathError::Refused`] if no rule
+    /// # Errors
+    /// [`PathError::NotFound`] with similar names, [`PathError::Outside`], [`PathError::Refused`] if no rule
     /// permits reading it.
     pub fn find(&self, text: &str) -> Result<FileHandle, PathError> {
         let lexical = self.workspace.lexical(text)?;
@@ -107,7 +110,8 @@ impl GrantedWorkspace {
 
     /// Finds the file at a lexical path, for example of an entry of a walk. Does not search similar names.
     ///
-    /// # Errors As for [`find`](Self::find).
+    /// # Errors
+    /// As for [`find`](Self::find).
     pub fn find_lexical(&self, lexical: &Path) -> Result<FileHandle, PathError> {
         for _ in 0..ATTEMPTS {
             let handle = self.workspace.open_path(lexical)?;
@@ -130,7 +134,8 @@ impl GrantedWorkspace {
     /// the grant does not permit to read are skipped and counted. Returns the summary, and the results of each thread.
     /// The visitor gets `above` as the context above the folder.
     ///
-    /// # Errors [`PathError::NotAFolder`], or the error of the system if the folder itself cannot be read.
+    /// # Errors
+    /// [`PathError::NotAFolder`], or the error of the system if the folder itself cannot be read.
     pub fn walk<V: Visitor>(
         &self,
         folder: &FileHandle,
@@ -145,7 +150,8 @@ impl GrantedWorkspace {
     /// Waits until this number of files may be open for changes. A call must request all of its files at once, before
     /// it opens the first one.
     ///
-    /// # Errors [`PathError::Crowded`].
+    /// # Errors
+    /// [`PathError::Crowded`].
     pub fn acquire_file_permit(&self, places: usize) -> Result<OpenFilePermit, PathError> {
         PROCESS.open_file_limit.take(places, &self.stop).ok_or(PathError::Crowded)
     }

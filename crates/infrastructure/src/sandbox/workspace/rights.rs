@@ -37,7 +37,8 @@ impl LostRights {
 /// Copies owner, group, access list and extended attributes of the old file to the new one, as far as the system
 /// permits.
 ///
-/// # Errors The error of the system if the new file has an inherited access list that cannot be removed.
+/// # Errors
+/// The error of the system if the new file has an inherited access list that cannot be removed.
 pub(super) fn keep(file: &File, existing: &FileHandle) -> rustix::io::Result<LostRights> {
     let (owner_changed, group_changed) = keep_owner(file, existing)?;
     let keeps_list = keep_attributes(file, existing)?;

@@ -43,16 +43,16 @@ impl StopCondition {
 
     /// Returns a guard that ends the work when it is dropped, for example when the caller stops waiting.
     #[must_use]
-    pub fn when_dropped(&self) -> AbandonOnDrop {
-        AbandonOnDrop(self.abandoned.clone())
+    pub fn when_dropped(&self) -> StopOnDrop {
+        StopOnDrop(self.abandoned.clone())
     }
 }
 
 /// Ends the work of its [`StopCondition`] when it is dropped.
 #[derive(Debug)]
-pub struct AbandonOnDrop(Arc<AtomicBool>);
+pub struct StopOnDrop(Arc<AtomicBool>);
 
-impl Drop for AbandonOnDrop {
+impl Drop for StopOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }

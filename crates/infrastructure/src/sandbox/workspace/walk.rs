@@ -33,7 +33,7 @@ use std::{
     },
     thread::{self, Scope},
 };
-use toolstead_domain::{AccessPath, CallGrant, FolderReadGrant};
+use toolstead_domain::{AccessPath, CallGrant, FolderReadRules};
 pub use unreadable_reason::UnreadableReason;
 
 /// Maximum number of threads. More threads wait for each other more than they help.
@@ -134,7 +134,7 @@ pub struct WalkFolder<'a> {
     path: &'a AccessPath,
     handle: BorrowedFd<'a>,
     names: &'a FolderEntryNames,
-    reading: &'a FolderReadGrant<'a>,
+    reading: &'a FolderReadRules<'a>,
 }
 
 /// An entry of a folder on a walk.
@@ -195,14 +195,16 @@ impl WalkEntry<'_> {
 
     /// Returns the metadata of the entry, or of the link itself.
     ///
-    /// # Errors The error of the system. The entry may have been removed meanwhile.
+    /// # Errors
+    /// The error of the system. The entry may have been removed meanwhile.
     pub fn facts(&self) -> io::Result<FileFacts> {
         Ok(FileFacts::of(&statat(self.folder, self.name, AtFlags::SYMLINK_NOFOLLOW)?))
     }
 
     /// Opens the file for reading, and returns it with its metadata.
     ///
-    /// # Errors The error of the system, also if it is not a regular file or became a link meanwhile.
+    /// # Errors
+    /// The error of the system, also if it is not a regular file or became a link meanwhile.
     pub fn open(&self) -> io::Result<(File, FileFacts)> {
         if self.kind == FileKind::File { open_entry(self.folder, self.name) } else { Err(Errno::INVAL.into()) }
     }
@@ -231,7 +233,7 @@ struct Walk<'a, V: Visitor> {
     visitor: &'a V,
     stop: &'a StopCondition,
     start: &'a FileHandle,
-    reading: FolderReadGrant<'a>,
+    reading: FolderReadRules<'a>,
     limits: WalkLimits,
     /// `true` if the kernel generates all files that the walk visits. A walk does not leave the file system where it
     /// began.

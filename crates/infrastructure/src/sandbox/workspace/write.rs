@@ -23,7 +23,8 @@ use toolstead_domain::{Access, AccessPath};
 impl GrantedWorkspace {
     /// Locks the target of a path for writing. Other calls that write to the same target wait.
     ///
-    /// # Errors [`PathError::NotAFile`], [`PathError::Outside`], [`PathError::Refused`], [`PathError::Busy`].
+    /// # Errors
+    /// [`PathError::NotAFile`], [`PathError::Outside`], [`PathError::Refused`], [`PathError::Busy`].
     pub fn write_target(&self, text: &str) -> Result<WriteTarget<'_>, PathError> {
         let lexical = self.workspace.lexical(text)?;
         for _ in 0..ATTEMPTS {
@@ -103,7 +104,8 @@ impl<'a> WriteTarget<'a> {
 
     /// Returns the content of the existing file, or `None` if there is none.
     ///
-    /// # Errors [`PathError::Refused`] if the call may not read it, [`PathError::TooLarge`].
+    /// # Errors
+    /// [`PathError::Refused`] if the call may not read it, [`PathError::TooLarge`].
     pub fn read(&self, limit: u64) -> Result<Option<Vec<u8>>, PathError> {
         let Some(existing) = &self.existing else { return Ok(None) };
         self.granted.permitted(Access::ReadPath(self.path.clone()))?;
@@ -113,14 +115,16 @@ impl<'a> WriteTarget<'a> {
     /// Returns the content of the existing file, even if the call may not read it. For storing it for an undo, not for
     /// output.
     ///
-    /// # Errors [`PathError::TooLarge`].
+    /// # Errors
+    /// [`PathError::TooLarge`].
     pub fn replaced(&self, limit: u64) -> Result<Option<Vec<u8>>, PathError> {
         self.existing.as_ref().map(|existing| existing.read(limit)).transpose()
     }
 
     /// Checks that the content can be written with these options.
     ///
-    /// # Errors [`PathError::Exists`], [`PathError::FolderMissing`], [`PathError::WriteProtected`].
+    /// # Errors
+    /// [`PathError::Exists`], [`PathError::FolderMissing`], [`PathError::WriteProtected`].
     pub fn check(&self, options: WriteOptions) -> Result<(), PathError> {
         if self.existing.is_some() && !options.overwrite {
             return Err(PathError::Exists { path: self.path.lexical.clone() });
@@ -134,7 +138,8 @@ impl<'a> WriteTarget<'a> {
 
     /// Checks that the file can be removed.
     ///
-    /// # Errors [`PathError::NotFound`], [`PathError::ThroughLink`], [`PathError::WriteProtected`].
+    /// # Errors
+    /// [`PathError::NotFound`], [`PathError::ThroughLink`], [`PathError::WriteProtected`].
     pub fn check_removal(&self) -> Result<(), PathError> {
         if self.existing.is_none() {
             return Err(PathError::not_found(&self.path.lexical));
@@ -150,7 +155,8 @@ impl<'a> WriteTarget<'a> {
     /// (without set-user-id and similar bits); it has the owner and the extended attributes of the old file if the
     /// system permits.
     ///
-    /// # Errors As for [`check`](Self::check), and the errors of the system.
+    /// # Errors
+    /// As for [`check`](Self::check), and the errors of the system.
     pub fn prepare(&self, content: &[u8], options: WriteOptions) -> Result<FileChangeDraft<'_>, PathError> {
         self.check(options)?;
         FileChangeDraft::with_content(self, TargetFolder::of(self)?, content, options.mode)
@@ -158,7 +164,8 @@ impl<'a> WriteTarget<'a> {
 
     /// Prepares the removal of the file.
     ///
-    /// # Errors As for [`check_removal`](Self::check_removal).
+    /// # Errors
+    /// As for [`check_removal`](Self::check_removal).
     pub fn prepare_removal(&self) -> Result<FileChangeDraft<'_>, PathError> {
         self.check_removal()?;
         Ok(FileChangeDraft::without_content(self))

@@ -10,6 +10,7 @@ use std::{
     ffi::OsString,
     fs::{self, File},
     io::{self, Read as _},
+    os::unix::fs::FileExt,
     path::{Path, PathBuf},
 };
 use toolstead_domain::CallId;
@@ -44,7 +45,7 @@ impl BacklogLocation {
             let name = entry.file_name();
             let parts = name.to_str().and_then(|name| name.strip_suffix(&self.ending)?.split_once('.'));
             if let Some((instance, number)) = parts
-                && let (Ok(instance), Ok(number)) = (instance.parse::<Uuid>(), number.parse::<u32>())
+                && let (Ok(instance), Ok(number)) = (instance.parse::<Uuid>(), number.parse::<u64>())
             {
                 found.push((instance, number, entry.path()));
             }
@@ -90,9 +91,10 @@ impl BacklogLocation {
             }
             listed = changed;
             if listed.is_empty() {
-                break;
+                return Ok(read.into_values().flatten().collect());
             }
         }
+        tracing::warn!(processes = listed.len(), "pending audit records changed while they were read");
         Ok(read.into_values().flatten().collect())
     }
 
@@ -105,7 +107,7 @@ impl BacklogLocation {
     }
 
     /// Returns the path of this file of a process.
-    pub(super) fn file(&self, instance: Uuid, number: u32) -> PathBuf {
+    pub(super) fn file(&self, instance: Uuid, number: u64) -> PathBuf {
         self.folder.join(format!("{instance}.{number}{}", self.ending))
     }
 }
@@ -126,12 +128,22 @@ pub(in crate::sqlite) fn records_in(path: &Path) -> io::Result<BacklogRecords> {
     }
 }
 
-/// Reads a file up to the zeros after its records.
+/// Reads a file up to the zeros after its records. Returns nothing if the file is being cleared, because its records are
+/// in the database.
 fn read_text(mut file: File) -> io::Result<Vec<u8>> {
+    let mut text = read_to_zero(&mut file)?;
+    let mut first = [0; 1];
+    if file.read_at(&mut first, 0).is_ok_and(|read| read == 0 || first == [0]) {
+        text.clear();
+    }
+    Ok(text)
+}
+
+fn read_to_zero(file: &mut File) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     loop {
         let start = text.len();
-        let read = (&mut file).take(READ_BYTES).read_to_end(&mut text)?;
+        let read = file.take(READ_BYTES).read_to_end(&mut text)?;
         if let Some(end) = text[start..].iter().position(|byte| *byte == 0) {
             text.truncate(start + end);
             return Ok(text);

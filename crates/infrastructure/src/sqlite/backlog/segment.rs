@@ -12,6 +12,7 @@ use std::{
     io,
     os::unix::fs::{FileExt, OpenOptionsExt},
     path::PathBuf,
+    sync::atomic::{Ordering, fence},
 };
 
 /// Length of a segment in bytes.
@@ -68,16 +69,28 @@ impl Segment {
         Ok(())
     }
 
-    /// Removes all records, then renames the file: readers that find the same name twice have read no later record.
+    /// Removes all records, the first byte first, so that a reader finds none or all of them. Then renames the file:
+    /// readers that find the same name twice have read no later record.
     pub(super) fn clear(&mut self, path: PathBuf) -> io::Result<()> {
         match &mut self.storage {
-            SegmentFileAccess::Mapped(memory) => memory.iter_mut().take(self.len).for_each(|byte| *byte = 0),
+            SegmentFileAccess::Mapped(memory) => {
+                memory[..self.len.min(1)].fill(0);
+                fence(Ordering::SeqCst);
+                memory[..self.len].fill(0);
+            }
             SegmentFileAccess::Written(file) => file.set_len(0)?,
         }
         self.len = 0;
         fs::rename(&self.path, &path)?;
         self.path = path;
         Ok(())
+    }
+
+    /// Creates a segment whose file accepts no records.
+    #[cfg(test)]
+    pub(super) fn unwritable(path: PathBuf) -> Self {
+        fs::write(&path, "").unwrap();
+        Self { storage: SegmentFileAccess::Written(File::open(&path).unwrap()), path, len: 0 }
     }
 
     /// Deletes the file. A remaining file is committed again later, without effect.
@@ -90,12 +103,17 @@ impl Segment {
 #[expect(unsafe_code, reason = "a map of a file that another process truncates is undefined")]
 fn mapped(file: &File) -> Option<MmapMut> {
     let file_system = fstatfs(file).ok()?.f_type;
-    if !MAPPED_FILE_SYSTEMS.iter().any(|magic| file_system == *magic) {
+    if !MAPPED_FILE_SYSTEMS.contains(&file_system) {
         return None;
     }
-    fallocate(file, FallocateFlags::empty(), 0, SEGMENT_BYTES as u64).ok()?;
+    let allocated = fallocate(file, FallocateFlags::empty(), 0, SEGMENT_BYTES as u64);
     // SAFETY: this process has created the file, and nothing truncates or writes it while its instance is locked.
-    unsafe { MmapMut::map_mut(file) }.ok()
+    let memory = allocated.map_err(io::Error::from).and_then(|()| unsafe { MmapMut::map_mut(file) });
+    if memory.is_err() {
+        // A failed allocation on a full disk keeps its last blocks, which the database needs.
+        let _ = file.set_len(0);
+    }
+    memory.ok()
 }
 
 #[cfg(test)]

@@ -244,7 +244,7 @@ pub(super) struct TreeWalk<'a> {
 }
 
 impl TreeWalk<'_> {
-    /// Skips the content of the node that was entered last.
+    /// Skips the content of the node that was entered last. The next event is that the node is left.
     pub(super) fn pass_over(&mut self, entered: NodeId) {
         self.next = Some(WalkEvent::Leave(entered));
     }

@@ -31,7 +31,7 @@ const PATIENCE_TO_PASTE: Duration = Duration::from_secs(600);
 const MAX_LINE: u64 = 16 << 10;
 
 /// Way to open the sign-in page and return from it.
-pub(super) enum SignInMethod {
+pub(super) enum SignInBrowser {
     /// The browser of this machine, if there is one.
     Browser(Option<UserBrowserProgram>),
     /// A browser on any machine; the user pastes the address of the last page.
@@ -98,14 +98,14 @@ impl PageSignIn for UpstreamSignIn {
 pub(super) async fn signed_in<S: PageSignIn>(
     sign_in: S,
     about: &str,
-    method: &SignInMethod,
+    method: &SignInBrowser,
     lines: &mut mpsc::Receiver<String>,
 ) -> Result<S::Grant, CommandError> {
     // On a line of its own and in full, so that it can be copied.
     let address = visible(sign_in.page().as_str());
     note(&format!("To sign in for {about}, open this page:\n\n{address}\n"));
     let patience = match method {
-        SignInMethod::Browser(browser) => {
+        SignInBrowser::Browser(browser) => {
             match browser.as_ref().map(|browser| browser.open(sign_in.page())) {
                 Some(Ok(())) => note("The page opens in the browser. Waiting for the sign-in to finish …"),
                 Some(Err(why)) => note(&format!("The page could not be opened here: {why}. Open it yourself.")),
@@ -113,7 +113,7 @@ pub(super) async fn signed_in<S: PageSignIn>(
             }
             PATIENCE
         }
-        SignInMethod::Pasting => {
+        SignInBrowser::Pasting => {
             note(
                 "It leads to an address at 127.0.0.1, which may show nothing on another machine. Paste that address \
                  here, or the code in it:",
@@ -138,11 +138,11 @@ pub(super) async fn signed_in<S: PageSignIn>(
 }
 
 /// Returns the lines that the user pastes with this method; none with a browser if standard input is not a terminal.
-pub(super) fn pasted_lines_for(method: &SignInMethod) -> mpsc::Receiver<String> {
+pub(super) fn pasted_lines_for(method: &SignInBrowser) -> mpsc::Receiver<String> {
     match method {
-        SignInMethod::Pasting => pasted_lines(),
-        SignInMethod::Browser(_) if io::stdin().is_terminal() => pasted_lines(),
-        SignInMethod::Browser(_) => mpsc::channel(1).1,
+        SignInBrowser::Pasting => pasted_lines(),
+        SignInBrowser::Browser(_) if io::stdin().is_terminal() => pasted_lines(),
+        SignInBrowser::Browser(_) => mpsc::channel(1).1,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Sign-in to MCP servers.
 
-use super::page_sign_in::{SignInMethod, pasted_lines_for, signed_in};
+use super::page_sign_in::{SignInBrowser, pasted_lines_for, signed_in};
 use crate::cli::{
     CommandResult,
     exit::{CommandError, Exit},
@@ -65,7 +65,7 @@ impl SignInServer {
     pub(super) async fn login(
         &self,
         principal: &Principal,
-        method: &SignInMethod,
+        method: &SignInBrowser,
         as_json: bool,
         output: &mut StdoutWriter,
     ) -> CommandResult {

@@ -36,7 +36,7 @@ impl Machine {
         fs::write(path, text).unwrap();
     }
 
-    fn files(&self) -> AgentFileCatalogue {
+    fn files(&self) -> DefinitionFileCatalogue {
         let folders = StandardFolders {
             start: self.path("project"),
             home: Some(self.path("home")),
@@ -44,7 +44,7 @@ impl Machine {
             data: Some(self.path("data")),
             administrator: self.path("none"),
         };
-        AgentFileCatalogue::of(&folders, &self.roots, false)
+        DefinitionFileCatalogue::of(&folders, &self.roots, false)
     }
 
     /// Returns the listing after the user trusted all files.

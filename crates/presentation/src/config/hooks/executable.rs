@@ -1,7 +1,7 @@
 //! Finds the files that the command of a hook or a server runs, and checks that the program of a hook exists. A
 //! mistyped path must not disable a gate.
 
-use crate::config::layers::environment::EnvironmentVariableSnapshot;
+use crate::config::layers::environment::EnvironmentVariables;
 use std::{
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
@@ -41,7 +41,7 @@ const MAX_LINES: usize = 64;
 pub(super) fn look(
     program: &HookProgram,
     start: &Path,
-    environment: &EnvironmentVariableSnapshot,
+    environment: &EnvironmentVariables,
 ) -> Result<Vec<PathBuf>, String> {
     let commands = match program {
         HookProgram::Direct(program, arguments) => {
@@ -61,7 +61,7 @@ pub(in crate::config) fn run_by(
     program: &str,
     arguments: &[String],
     start: &Path,
-    environment: &EnvironmentVariableSnapshot,
+    environment: &EnvironmentVariables,
 ) -> Vec<PathBuf> {
     let words = std::iter::once(program).chain(arguments.iter().map(String::as_str));
     let command = words.map(|word| Some(word.to_owned())).collect();
@@ -73,7 +73,7 @@ pub(in crate::config) fn run_by(
 pub(in crate::config) fn lines_within(
     words: &[&str],
     start: &Path,
-    environment: &EnvironmentVariableSnapshot,
+    environment: &EnvironmentVariables,
 ) -> Vec<Vec<String>> {
     let Some(shell) = words.iter().position(|word| program(word).is_shell()) else { return Vec::new() };
     let is_line = |pair: &[&str]| pair[0].starts_with('-') && pair[0].ends_with('c');
@@ -87,7 +87,7 @@ fn check(
     words: &[Option<String>],
     is_shell: bool,
     start: &Path,
-    environment: &EnvironmentVariableSnapshot,
+    environment: &EnvironmentVariables,
 ) -> Result<(), String> {
     let Some(Some(first)) = words.first() else { return Ok(()) };
     let of_the_shell = is_shell && is_shell_word(first);
@@ -120,11 +120,7 @@ fn check(
 
 /// Returns the files that these commands run, as far as the lines show: programs named with a path, scripts of
 /// interpreters, and all other executable files among the words.
-fn programs_of(
-    commands: &[Vec<Option<String>>],
-    start: &Path,
-    environment: &EnvironmentVariableSnapshot,
-) -> Vec<PathBuf> {
+fn programs_of(commands: &[Vec<Option<String>>], start: &Path, environment: &EnvironmentVariables) -> Vec<PathBuf> {
     let (mut folder, mut files) = (start.to_path_buf(), Vec::new());
     for command in commands {
         let words: Vec<&str> = command.iter().map(|word| word.as_deref().unwrap_or_default()).collect();
@@ -236,7 +232,7 @@ fn is_executable(path: &Path) -> Result<(), String> {
 
 /// Returns the words of each simple command of a line, split at operators, and then those of command substitutions. A
 /// word is `None` if the shell would expand it in a way that is not known here.
-fn commands(line: &str, start: &Path, environment: &EnvironmentVariableSnapshot) -> Vec<Vec<Option<String>>> {
+fn commands(line: &str, start: &Path, environment: &EnvironmentVariables) -> Vec<Vec<Option<String>>> {
     let (mut lines, mut commands, mut next) = (vec![line.to_owned()], Vec::new(), 0);
     while let Some(line) = lines.get(next).filter(|_| next < MAX_LINES).cloned() {
         commands.extend(commands_of(&line, start, environment, &mut lines));
@@ -249,7 +245,7 @@ fn commands(line: &str, start: &Path, environment: &EnvironmentVariableSnapshot)
 fn commands_of(
     line: &str,
     start: &Path,
-    environment: &EnvironmentVariableSnapshot,
+    environment: &EnvironmentVariables,
     lines: &mut Vec<String>,
 ) -> Vec<Vec<Option<String>>> {
     let mut commands = Vec::new();
@@ -354,7 +350,7 @@ mod tests {
 
     #[test]
     fn the_words_of_a_line_are_those_that_the_shell_would_see() {
-        let environment = EnvironmentVariableSnapshot::new([("HOME", "/home/a")]);
+        let environment = EnvironmentVariables::new([("HOME", "/home/a")]);
         let words = |line| {
             let words = commands(line, Path::new("/w"), &environment).swap_remove(0);
             words.into_iter().map(|word| word.unwrap_or("?".into())).collect::<Vec<_>>()
@@ -375,7 +371,7 @@ mod tests {
             std::fs::write(folder.path().join(name), "").unwrap();
             std::fs::set_permissions(folder.path().join(name), std::fs::Permissions::from_mode(mode)).unwrap();
         }
-        let environment = EnvironmentVariableSnapshot::new([("PATH", "/usr/bin:/bin")]);
+        let environment = EnvironmentVariables::new([("PATH", "/usr/bin:/bin")]);
         let found = |line: &str| {
             let files = look(&HookProgram::Shell(line.into()), folder.path(), &environment).unwrap();
             let names = files.iter().filter_map(|file| file.strip_prefix(folder.path()).ok()?.to_str());
@@ -438,7 +434,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let script = folder.path().join("x.sh");
         std::fs::write(&script, "#!/bin/sh\n").unwrap();
-        let environment = EnvironmentVariableSnapshot::new([("PATH", "/usr/bin:/bin")]);
+        let environment = EnvironmentVariables::new([("PATH", "/usr/bin:/bin")]);
         let look = |line: &str| look(&HookProgram::Shell(line.into()), folder.path(), &environment);
         assert!(look("./x.sh").unwrap_err().contains("is not executable"));
         std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();

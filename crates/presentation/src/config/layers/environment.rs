@@ -23,18 +23,18 @@ const TOOLS: &str = "TOOLSTEAD_TOOLS";
 
 /// The environment variables as a value. Variables that are not UTF-8 are omitted.
 #[derive(Clone, PartialEq, Eq, Default)]
-pub struct EnvironmentVariableSnapshot {
+pub struct EnvironmentVariables {
     variables: BTreeMap<String, String>,
 }
 
-impl std::fmt::Debug for EnvironmentVariableSnapshot {
+impl std::fmt::Debug for EnvironmentVariables {
     /// Prints only the names: values may be secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_set().entries(self.variables.keys()).finish()
     }
 }
 
-impl EnvironmentVariableSnapshot {
+impl EnvironmentVariables {
     /// Reads the environment of this process. If `HOME` is not an absolute path, the home folder of the user database
     /// replaces it.
     pub fn of_process() -> Self {

@@ -1,7 +1,7 @@
 //! Folders in which Toolstead reads and stores data.
 
 use crate::config::{
-    layers::environment::EnvironmentVariableSnapshot,
+    layers::environment::EnvironmentVariables,
     tree::{
         origin::Origin,
         ownership::{close_to_others, user},
@@ -33,7 +33,7 @@ pub struct StandardFolders {
 
 impl StandardFolders {
     pub(in crate::config) fn of(
-        environment: &EnvironmentVariableSnapshot,
+        environment: &EnvironmentVariables,
         start: &Path,
         administrator: &Path,
     ) -> Result<Self, Problem> {
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn a_start_removes_what_ended_processes_left_in_the_data_folder() {
         let home = tempfile::tempdir().unwrap();
-        let environment = EnvironmentVariableSnapshot::new([("HOME", home.path().to_str().unwrap())]);
+        let environment = EnvironmentVariables::new([("HOME", home.path().to_str().unwrap())]);
         let folders = StandardFolders::of(&environment, home.path(), home.path()).unwrap();
         let data = folders.prepare_data().unwrap();
         fs::write(data.join(format!(".trust.json.{}", "0".repeat(32))), "x").unwrap();

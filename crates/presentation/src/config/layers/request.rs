@@ -2,7 +2,7 @@
 
 use crate::config::{
     ADMINISTRATOR_FOLDER,
-    layers::environment::EnvironmentVariableSnapshot,
+    layers::environment::EnvironmentVariables,
     tree::{
         node::{Member, Node, NodeContent},
         origin::Origin,
@@ -14,7 +14,7 @@ use std::{io, path::PathBuf};
 #[derive(Debug, Clone)]
 pub struct ConfigRequest {
     /// Environment of the process.
-    pub environment: EnvironmentVariableSnapshot,
+    pub environment: EnvironmentVariables,
     /// Folder in which the program was started.
     pub start: PathBuf,
     /// Folder of the administrator: [`crate::config::ADMINISTRATOR_FOLDER`], except in tests.
@@ -47,7 +47,7 @@ impl ConfigRequest {
     /// The error of the operating system if the current folder no longer exists.
     pub fn of_process() -> io::Result<Self> {
         Ok(Self {
-            environment: EnvironmentVariableSnapshot::of_process(),
+            environment: EnvironmentVariables::of_process(),
             start: std::env::current_dir()?,
             administrator: PathBuf::from(ADMINISTRATOR_FOLDER),
             file: None,

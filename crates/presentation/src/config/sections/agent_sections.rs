@@ -1,7 +1,7 @@
 //! The sections that refer to each other: models, profiles, views, and the settings of agents.
 
 use crate::config::{
-    layers::{ResolvedSettings, environment::EnvironmentVariableSnapshot, folders::StandardFolders},
+    layers::{ResolvedSettings, environment::EnvironmentVariables, folders::StandardFolders},
     sections::{
         agent::{self, AgentSettings},
         models::{self, ConfiguredModels, ModelSectionInputs},
@@ -18,7 +18,7 @@ use toolstead_domain::{ServerName, WorkspaceRoots};
 /// Inputs for reading the sections about models, profiles, views and agents.
 pub(in crate::config) struct AgentSectionInputs<'a> {
     pub(in crate::config) folders: &'a StandardFolders,
-    pub(in crate::config) environment: &'a EnvironmentVariableSnapshot,
+    pub(in crate::config) environment: &'a EnvironmentVariables,
     pub(in crate::config) roots: &'a WorkspaceRoots,
     pub(in crate::config) servers: &'a [ConfiguredServer],
 }

@@ -3,7 +3,7 @@
 use crate::config::{
     config_file::ConfigFile,
     hooks::{self, ConfiguredHooks, HookInputs},
-    layers::{ResolvedSettings, environment::EnvironmentVariableSnapshot, folders::StandardFolders},
+    layers::{ResolvedSettings, environment::EnvironmentVariables, folders::StandardFolders},
     sections::permission_settings::PermissionSettings,
     servers::ConfiguredServers,
     tree::problem::Problem,
@@ -16,7 +16,7 @@ use toolstead_domain::WorkspaceRoots;
 /// Inputs for reading the sections about roots, permissions, hooks and servers.
 pub(in crate::config) struct CallSectionInputs<'a> {
     pub(in crate::config) folders: &'a StandardFolders,
-    pub(in crate::config) environment: &'a EnvironmentVariableSnapshot,
+    pub(in crate::config) environment: &'a EnvironmentVariables,
     pub(in crate::config) trusted: &'a TrustList,
 }
 

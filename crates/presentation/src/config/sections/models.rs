@@ -4,7 +4,7 @@
 //! key and the headers of lower layers, and a project file never supplies a key for an address of another file.
 
 use crate::config::{
-    layers::{ContributionsByKey, ResolvedSettings, Setting, environment::EnvironmentVariableSnapshot},
+    layers::{ContributionsByKey, ResolvedSettings, Setting, environment::EnvironmentVariables},
     sections::{
         known_models::{ModelDefaults, known},
         plaintext_url::is_plaintext,
@@ -79,7 +79,7 @@ pub enum NoSuchModel {
 
 /// Inputs for reading models.
 pub(in crate::config) struct ModelSectionInputs<'a> {
-    pub(in crate::config) environment: &'a EnvironmentVariableSnapshot,
+    pub(in crate::config) environment: &'a EnvironmentVariables,
     /// Home folder, in which key commands start, because tools cannot change files there.
     pub(in crate::config) home: &'a Path,
     /// Folders that tools can write to.

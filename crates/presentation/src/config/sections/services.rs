@@ -5,7 +5,7 @@
 //! sent only to the default address. If the configuration names another address, it must also name the key.
 
 use crate::config::{
-    layers::{ResolvedSettings, Setting, environment::EnvironmentVariableSnapshot},
+    layers::{ResolvedSettings, Setting, environment::EnvironmentVariables},
     sections::plaintext_url::is_plaintext,
     tree::{expansion::expand, origin::Origin, problem::Problem, value::ConfigValue},
 };
@@ -62,7 +62,7 @@ pub struct NetworkToolSettings {
 /// Returns the settings for outbound access, for the browser, and for the services that tools use.
 pub(in crate::config) fn outside(
     resolved: &ResolvedSettings,
-    environment: &EnvironmentVariableSnapshot,
+    environment: &EnvironmentVariables,
     problems: &mut Vec<Problem>,
     notes: &mut Vec<Problem>,
 ) -> NetworkToolSettings {
@@ -101,7 +101,7 @@ pub(in crate::config) fn outside(
 
 struct ServiceSettingsReader<'a> {
     resolved: &'a ResolvedSettings,
-    environment: &'a EnvironmentVariableSnapshot,
+    environment: &'a EnvironmentVariables,
     notes: &'a mut Vec<Problem>,
 }
 

@@ -3,7 +3,7 @@
 use crate::config::{
     Config,
     layers::{
-        environment::{EnvironmentVariableSnapshot, SERVER_TOKEN},
+        environment::{EnvironmentVariables, SERVER_TOKEN},
         folders::{ExistingFileTreatment, real, write_private},
     },
     tree::{origin::Origin, ownership::close_to_others, problem::Problem, source_file::read_bounded},
@@ -42,7 +42,7 @@ const MAX_CHARACTERS: usize = 4096;
 /// # Errors
 /// A [`Problem`] if a configured token is invalid or too short, if others can read its file and that cannot be
 /// corrected, or if none can be created.
-pub fn server_token(config: &Config, environment: &EnvironmentVariableSnapshot) -> Result<ServerToken, Problem> {
+pub fn server_token(config: &Config, environment: &EnvironmentVariables) -> Result<ServerToken, Problem> {
     if let Some(token) = environment.get(SERVER_TOKEN) {
         return checked(token, Origin::Environment(SERVER_TOKEN.into()));
     }
@@ -61,7 +61,7 @@ pub fn server_token(config: &Config, environment: &EnvironmentVariableSnapshot) 
 ///
 /// # Errors
 /// A [`Problem`] if the token is the value of a variable, or the file holds something else or cannot be written.
-pub fn rotate_server_token(config: &Config, environment: &EnvironmentVariableSnapshot) -> Result<ServerToken, Problem> {
+pub fn rotate_server_token(config: &Config, environment: &EnvironmentVariables) -> Result<ServerToken, Problem> {
     if environment.get(SERVER_TOKEN).is_some() {
         let message = "the token is the value of this variable: set another value, or unset it and name a file";
         return Err(Problem::new(Origin::Environment(SERVER_TOKEN.into()), message));

@@ -2,7 +2,7 @@
 
 use crate::config::{
     Config,
-    layers::{ResolvedSettings, environment::EnvironmentVariableSnapshot},
+    layers::{ResolvedSettings, environment::EnvironmentVariables},
     sections::{models::parse_base_url, plaintext_url::is_plaintext},
     tree::{expansion::expand, problem::Problem, value::ConfigValue},
 };
@@ -40,7 +40,7 @@ impl Config {
 /// note reports. A key that is configured twice is added to `problems`.
 pub(in crate::config) fn embeddings(
     resolved: &ResolvedSettings,
-    environment: &EnvironmentVariableSnapshot,
+    environment: &EnvironmentVariables,
     problems: &mut Vec<Problem>,
     notes: &mut Vec<Problem>,
 ) -> Option<EmbeddingsSettings> {

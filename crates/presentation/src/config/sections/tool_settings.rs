@@ -1,7 +1,7 @@
 //! `[tools]` and `[dialect]`: the tools that are offered, and the form in which they appear.
 
 use crate::config::{
-    layers::{ResolvedSettings, environment::EnvironmentVariableSnapshot},
+    layers::{ResolvedSettings, environment::EnvironmentVariables},
     sections::{tool_block, tool_choice, tool_search},
     tree::{problem::Problem, value::TextItem},
 };
@@ -29,7 +29,7 @@ impl ToolOfferSettings {
     /// Returns the settings. `selected` are the names in the selections of other sections.
     pub(in crate::config) fn of(
         resolved: &mut ResolvedSettings,
-        environment: &EnvironmentVariableSnapshot,
+        environment: &EnvironmentVariables,
         selected: Vec<TextItem>,
         problems: &mut Vec<Problem>,
         notes: &mut Vec<Problem>,

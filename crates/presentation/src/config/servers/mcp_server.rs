@@ -3,7 +3,7 @@
 mod look_alikes;
 
 use crate::config::{
-    layers::{LayerKind, ResolvedSettings, Setting, environment::EnvironmentVariableSnapshot},
+    layers::{LayerKind, ResolvedSettings, Setting, environment::EnvironmentVariables},
     servers::{server_auth, server_programs::WritableServerPrograms},
     tree::{
         expansion::expand,
@@ -139,7 +139,7 @@ enum TransportKind {
 /// invalid tables and rejected names, which are problems or notes.
 pub(in crate::config) fn servers(
     resolved: &ResolvedSettings,
-    environment: &EnvironmentVariableSnapshot,
+    environment: &EnvironmentVariables,
     folder: &Path,
     problems: &mut Vec<Problem>,
     notes: &mut Vec<Problem>,
@@ -253,7 +253,7 @@ fn place(keys: &BTreeMap<&str, &Setting>) -> (LayerKind, Origin) {
 /// file defines the server, or else `folder`.
 fn expand_for_server(
     text: &str,
-    environment: &EnvironmentVariableSnapshot,
+    environment: &EnvironmentVariables,
     project: Option<&Path>,
     folder: &Path,
 ) -> Result<String, String> {
@@ -271,7 +271,7 @@ fn expand_for_server(
 /// project around the start folder.
 fn transport(
     written: &ServerTable,
-    environment: &EnvironmentVariableSnapshot,
+    environment: &EnvironmentVariables,
     project: Option<&Path>,
     folder: &Path,
 ) -> Result<McpTransport, String> {

@@ -2,7 +2,7 @@
 //! precedence.
 
 use crate::config::{
-    layers::{ResolvedSettings, environment::EnvironmentVariableSnapshot},
+    layers::{ResolvedSettings, environment::EnvironmentVariables},
     tree::{origin::Origin, problem::Problem, value::ConfigValue},
 };
 
@@ -14,7 +14,7 @@ const VARIABLES: &[(&str, &str, u64)] =
 /// Sets the defaults from the variables. Adds a note for each invalid value.
 pub(in crate::config) fn fill_in(
     resolved: &mut ResolvedSettings,
-    environment: &EnvironmentVariableSnapshot,
+    environment: &EnvironmentVariables,
     notes: &mut Vec<Problem>,
 ) {
     for (variable, key, most) in VARIABLES {

@@ -7,7 +7,7 @@
 use crate::config::{
     Config,
     hooks::executable::{lines_within, run_by},
-    layers::{LayerKind, environment::EnvironmentVariableSnapshot, folders::StandardFolders},
+    layers::{LayerKind, environment::EnvironmentVariables, folders::StandardFolders},
     servers::{
         mcp_server::ConfiguredServer,
         server_programs::{ProgramFile, WritableServerPrograms},
@@ -87,7 +87,7 @@ pub(in crate::config) fn of_servers(
     servers: &mut [ConfiguredServer],
     roots: &WorkspaceRoots,
     folders: &StandardFolders,
-    environment: &EnvironmentVariableSnapshot,
+    environment: &EnvironmentVariables,
 ) -> Vec<(PathBuf, Origin)> {
     let written = written_by_tools(servers, roots);
     let is_written = |path: &Path| written.iter().any(|folder| path.starts_with(folder));
@@ -165,7 +165,7 @@ pub(in crate::config) fn guarding_rules(
 pub(in crate::config) fn in_reach_of_tools(
     words: &[String],
     start: &Path,
-    environment: &EnvironmentVariableSnapshot,
+    environment: &EnvironmentVariables,
     written: &[PathBuf],
 ) -> Option<PathBuf> {
     let (command, args) = words.split_first()?;
@@ -182,7 +182,7 @@ pub(in crate::config) fn in_reach_of_tools(
 pub fn out_of_reach_of_tools(
     servers: &[ConfiguredServer],
     roots: &WorkspaceRoots,
-    environment: &EnvironmentVariableSnapshot,
+    environment: &EnvironmentVariables,
 ) -> BTreeMap<String, String> {
     let mut variables = child_environment::base(|name| environment.get(name).map(str::to_owned));
     let written = written_by_tools(servers, roots);

@@ -34,7 +34,7 @@ pub(super) enum JournalEntryRestoreOutcome {
     /// Shown path of each file with its change, in the order of the given files; `None` if the file already had the
     /// state.
     Done(Vec<(String, Option<ChangedFile>)>),
-    /// Nothing was changed, because these files are not as the call left them: the shown path, the index, and the
+    /// Nothing was changed, because these files have a content that they did not have during the call: the shown path, the index, and the
     /// current content; `None` if the file is gone, or too large.
     Stale(Vec<(String, usize, Option<Vec<u8>>)>),
 }
@@ -65,7 +65,7 @@ pub(super) fn files_of(entry: &JournalEntry) -> Vec<JournalEntryFile> {
 }
 
 /// Restores all files to their state before the call, or none: if a file is not as the call left it, it changes nothing
-/// and returns [`RestoreOutcome::Stale`]. With `dry_run` it also changes nothing.
+/// and returns [`JournalEntryRestoreOutcome::Stale`]. With `dry_run` it also changes nothing.
 pub(super) fn restore(
     granted: &GrantedWorkspace,
     files: Vec<JournalEntryFile>,

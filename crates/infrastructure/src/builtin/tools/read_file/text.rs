@@ -12,7 +12,7 @@ use crate::{
             line_index::LineIndex,
             line_unit::CodeUnit,
             text_encoding::TextEncoding,
-            text_window::{LineRangeContent, LinedText, TextWindowPosition},
+            text_window::{LineRangeContent, LineRangeReader, TextWindowPosition},
         },
         tool_kit::answer::answer,
     },
@@ -138,7 +138,7 @@ impl FileReader {
             return text.window(wanted, input.limit).map_err(unreadable);
         }
         let mut index = self.lines.get(content.id, start as u64, unit);
-        let lined = LinedText { bytes: content.bytes, reader: &mut content.reader, index: &mut index, stop };
+        let lined = LineRangeReader { bytes: content.bytes, reader: &mut content.reader, index: &mut index, stop };
         let window = { lined }.read_lines(wanted, input.limit).map_err(|error| content.unreadable(error))?;
         if content.is_settled() {
             self.lines.put(content.id, index);
@@ -161,7 +161,7 @@ fn in_memory<'a>(bytes: &'a [u8], start: u64, unit: CodeUnit, stop: &'a StopCond
 impl InMemoryText<'_> {
     fn window(&mut self, wanted: TextWindowPosition, limit: u64) -> io::Result<LineRangeContent> {
         let (bytes, mut reader) = (self.bytes.len() as u64, Cursor::new(self.bytes));
-        let mut text = LinedText { reader: &mut reader, bytes, index: &mut self.index, stop: self.stop };
+        let mut text = LineRangeReader { reader: &mut reader, bytes, index: &mut self.index, stop: self.stop };
         text.read_lines(wanted, limit)
     }
 }

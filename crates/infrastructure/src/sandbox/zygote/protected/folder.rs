@@ -212,7 +212,8 @@ impl FolderHandle {
 
     /// Returns the names in the folder.
     ///
-    /// # Errors `QuotaExceeded` if there are more than may be examined; otherwise the error of the system.
+    /// # Errors
+    /// `QuotaExceeded` if there are more than may be examined; otherwise the error of the system.
     pub(super) fn names(&self, work: &mut WorkBudget) -> io::Result<Vec<OsString>> {
         let mut names = Vec::new();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;

@@ -42,7 +42,8 @@ impl RepositoryListFolder {
 
 /// Calls a function for all entries of one part of a repository that are not read-only.
 ///
-/// # Errors `QuotaExceeded` if there is more than may be examined; otherwise the error of the system or of the
+/// # Errors
+/// `QuotaExceeded` if there is more than may be examined; otherwise the error of the system or of the
 /// function.
 pub(super) fn each(
     repository: &FolderHandle,

@@ -1,6 +1,6 @@
 //! The programs whose configuration may define MCP servers, and the places of their files on Linux.
 
-use crate::config::{layers::environment::EnvironmentVariableSnapshot, tree::format::ConfigFormat};
+use crate::config::{layers::environment::EnvironmentVariables, tree::format::ConfigFormat};
 use std::path::{Path, PathBuf};
 
 /// Notation in which a program describes MCP servers. It decides the meaning of keys and texts that several programs
@@ -190,7 +190,7 @@ impl ForeignClient {
     }
 
     /// Returns the paths at which the user's files of the program may be, sorted within a folder.
-    pub(super) fn user_paths(&self, environment: &EnvironmentVariableSnapshot) -> Vec<PathBuf> {
+    pub(super) fn user_paths(&self, environment: &EnvironmentVariables) -> Vec<PathBuf> {
         let home = environment.home();
         let mut paths = Vec::new();
         for (folder, below) in self.user_files {
@@ -213,7 +213,7 @@ impl ForeignClient {
 
     /// Returns the program that has a user's file at this path, or else a project file whose path within the project
     /// this path ends with; `None` if there is none.
-    pub(super) fn of_file(path: &Path, environment: &EnvironmentVariableSnapshot) -> Option<&'static Self> {
+    pub(super) fn of_file(path: &Path, environment: &EnvironmentVariables) -> Option<&'static Self> {
         let is_user_file = |client: &&Self| client.user_paths(environment).iter().any(|one| one == path);
         let is_project_file = |client: &&Self| client.project_files.iter().any(|one| path.ends_with(one));
         CLIENTS.iter().find(is_user_file).or_else(|| CLIENTS.iter().find(is_project_file))

@@ -6,7 +6,7 @@ use super::{
     server_list::{ServerList, disabled_in_project, switch_off},
 };
 use crate::config::{
-    layers::{environment::EnvironmentVariableSnapshot, folders::StandardFolders},
+    layers::{environment::EnvironmentVariables, folders::StandardFolders},
     tree::{
         node::{Node, NodeContent},
         origin::Origin,
@@ -43,7 +43,7 @@ pub(super) struct ClientFile {
 /// Reader of the files of other programs.
 pub(super) struct ClientFileReader<'a> {
     pub(super) folders: &'a StandardFolders,
-    pub(super) environment: &'a EnvironmentVariableSnapshot,
+    pub(super) environment: &'a EnvironmentVariables,
     /// Reasons why files are not used.
     pub(super) problems: Vec<Problem>,
 }

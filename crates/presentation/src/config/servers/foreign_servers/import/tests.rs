@@ -2,7 +2,7 @@ mod homes;
 
 use super::*;
 use crate::config::layers::{
-    environment::EnvironmentVariableSnapshot,
+    environment::EnvironmentVariables,
     request::{ConfigFlags, ConfigRequest},
 };
 use std::{fs, os::unix::fs::PermissionsExt};
@@ -72,7 +72,7 @@ impl Machine {
         let home = self.path("");
         let variables = self.variables.iter().copied().chain([("HOME", home.trim_end_matches('/'))]);
         Config::load(&ConfigRequest {
-            environment: EnvironmentVariableSnapshot::new(variables),
+            environment: EnvironmentVariables::new(variables),
             start: self.path("project").into(),
             administrator: self.path("etc").into(),
             file: None,
