@@ -198,7 +198,7 @@ impl BrowserSession {
             notes.push(format!("The page was refused the host {}{times}: {}.", refused.host, refused.reason));
         }
         if report.refusals > reported {
-            notes.push(format!("It was refused further hosts {} times.", report.refusals - reported));
+            notes.push(format!("{} more refusals are not listed.", report.refusals - reported));
         }
         if unannounced > 0 {
             notes.push(format!("Connections to hosts that no page requested were refused: {unannounced}."));
