@@ -17,18 +17,19 @@ const ANSWERS: &[(&[&str], &str)] = &[
 ];
 
 /// Returns the meaning of the exit code 1 if it is a result of the last command of `line` and not a failure; `None` for
-/// any other exit code or command.
+/// any other exit code or command, and if the code may be that of another command before `&&`.
 pub(super) fn meaning(line: &str, code: i32) -> Option<&'static str> {
     if code != 1 {
         return None;
     }
-    let words: Vec<&str> = last_command(line).split_whitespace().collect();
+    let words: Vec<&str> = deciding_command(line)?.split_whitespace().collect();
     ANSWERS.iter().find(|(program, _)| words.starts_with(program)).map(|(_, meaning)| *meaning)
 }
 
-/// Returns the last command of a line: the part after the last separator of the shell that is not quoted.
-fn last_command(line: &str) -> &str {
-    let (mut quote, mut start, mut is_escaped) = (None, 0, false);
+/// Returns the last command of a line: the part after the last separator of the shell that is not quoted. Returns `None`
+/// if a command other than `cd` before `&&` may have ended the line instead.
+fn deciding_command(line: &str) -> Option<&str> {
+    let (mut quote, mut start, mut is_escaped, mut may_have_ended) = (None, 0, false, false);
     let line = line.trim_end_matches([';', '\n', ' ', '\t']);
     for (at, character) in line.char_indices() {
         match (quote, character) {
@@ -38,11 +39,19 @@ fn last_command(line: &str) -> &str {
             (Some(open), _) if open == character => quote = None,
             // The `&` of a redirection such as `2>&1` is not a separator.
             (None, '&') if line[..at].ends_with('>') => {}
-            (None, ';' | '|' | '&' | '\n' | '(' | '{') => start = at + 1,
+            (None, ';' | '|' | '&' | '\n' | '(' | '{') => {
+                let rest = &line[at..];
+                if rest.starts_with("&&") {
+                    may_have_ended |= line[start..at].split_whitespace().next() != Some("cd");
+                } else if rest.starts_with("||") || matches!(character, ';' | '\n') {
+                    may_have_ended = false;
+                }
+                start = at + 1;
+            }
             _ => {}
         }
     }
-    &line[start..]
+    (!may_have_ended).then(|| &line[start..])
 }
 
 #[cfg(test)]
@@ -58,6 +67,9 @@ mod tests {
             ("[ -f a ]", Some("the condition is false")),
             ("grep x file | wc -l", None),
             ("grep x file; false", None),
+            ("cargo test && git diff", None),
+            ("cargo test && git diff; grep x file", Some("nothing was found")),
+            ("cargo test && true || grep x file", Some("nothing was found")),
             ("git status", None),
             ("grepper", None),
         ] {
