@@ -596,9 +596,9 @@ async fn what_a_program_asks_wrongly_is_told_before_anything_is_asked() {
     let wrong = app.query("x").model("other").start().await.unwrap_err();
     assert!(wrong.to_string().contains("no model is called `other`"), "{wrong}");
     let wrong = app.query("x").allowed(["Bash(git *"]).server(desk()).start().await.unwrap_err();
-    assert!(matches!(wrong, QueryError::Rule(_)), "{wrong}");
+    assert!(matches!(wrong, AgentStartError::Rule(_)), "{wrong}");
     let wrong = app.query("x").server("nobody").start().await.unwrap_err();
-    assert!(matches!(&wrong, QueryError::UnknownServer(name) if name == "nobody"), "{wrong}");
+    assert!(matches!(&wrong, AgentStartError::UnknownServer(name) if name == "nobody"), "{wrong}");
     assert!(!app.registry.providers().iter().any(|provider| provider.name == "desk"));
     assert_eq!(model.requests().len(), 0);
     composition.close().await;

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 use toolstead_application::{ExecuteToolCommand, ExecuteToolError};
 use toolstead_domain::{
-    Access, ApprovalRequest, ApprovalRule, ApprovalRuleAnswer, Category, CommandAccess, DefaultSuggestions,
+    Access, ApprovalRequest, ApprovalRule, ApprovalRuleDecision, Category, CommandAccess, DefaultSuggestions,
     ExecutionFilter, Labels, ServerName, Suggestion, SuggestionFormatter, Tool, ToolAnnotations, ToolFailure,
     ToolResult, ToolSource,
     testing::{
@@ -130,8 +130,12 @@ impl ApprovalRule for Planned {
         "planned"
     }
 
-    async fn judge(&self, request: &ApprovalRequest<'_>) -> ApprovalRuleAnswer {
-        if request.call.tool.name().as_str() == "destroy" { ApprovalRuleAnswer::Once } else { ApprovalRuleAnswer::Pass }
+    async fn judge(&self, request: &ApprovalRequest<'_>) -> ApprovalRuleDecision {
+        if request.call.tool.name().as_str() == "destroy" {
+            ApprovalRuleDecision::Once
+        } else {
+            ApprovalRuleDecision::Pass
+        }
     }
 }
 

@@ -16,9 +16,9 @@ use std::{
 };
 use toolstead_domain::{
     Clock, ContextCatalogue, DefinitionStore, DefinitionVersion, ItemKey, ItemKind, OfferedItem, PinnedServerKey,
-    PinningSettings, Prompt, ResourceTemplate, StoreError, Tool, ToolSource, VersionApproval,
+    Prompt, ResourceTemplate, ServerPinningSettings, StoreError, Tool, ToolSource, VersionApproval,
     context::Resource,
-    pinning::review::{DefinitionReview, OfferedDefinitions, approved_version, listed_marker, review},
+    pinning::review::{OfferedDefinitions, OfferedDefinitionsReview, approved_version, listed_marker, review},
 };
 
 /// Maximum number of times that an offer is compared again because another process recorded versions meanwhile.
@@ -146,7 +146,7 @@ impl DefinitionPins {
     /// tools, for finding look-alikes.
     pub(crate) async fn tools(
         &self,
-        pinning: &PinningSettings,
+        pinning: &ServerPinningSettings,
         offered: Vec<Tool>,
         other_names: &BTreeSet<String>,
     ) -> Result<ServedTools, StoreError> {
@@ -161,7 +161,7 @@ impl DefinitionPins {
     /// left out. Records nothing.
     pub(crate) async fn stored_tools(
         &self,
-        pinning: &PinningSettings,
+        pinning: &ServerPinningSettings,
         tools: Vec<Tool>,
     ) -> Result<ServedTools, StoreError> {
         let kinds = [ItemKind::Launch, ItemKind::Tool];
@@ -183,7 +183,7 @@ impl DefinitionPins {
     /// definitions take the place of the offered ones.
     pub(crate) async fn context(
         &self,
-        pinning: &PinningSettings,
+        pinning: &ServerPinningSettings,
         offered: ContextCatalogue,
         instructions: Option<String>,
         is_listed: bool,
@@ -217,7 +217,7 @@ impl DefinitionPins {
         Ok(ServedContext { catalogue: stored.catalogue, instructions: now.instructions })
     }
 
-    fn stored_context(&self, pinning: &PinningSettings, versions: &[DefinitionVersion]) -> ServedContext {
+    fn stored_context(&self, pinning: &ServerPinningSettings, versions: &[DefinitionVersion]) -> ServedContext {
         let items = latest_items(versions, CONTEXT_KINDS);
         let offer = OfferedDefinitions { kinds: CONTEXT_KINDS, items: &items, other_names: &BTreeSet::new() };
         let review = review(versions, offer, pinning.on_change, self.clock.now());
@@ -239,9 +239,9 @@ impl DefinitionPins {
 
     async fn record(
         &self,
-        pinning: &PinningSettings,
+        pinning: &ServerPinningSettings,
         offer: OfferedDefinitions<'_>,
-    ) -> Result<DefinitionReview, StoreError> {
+    ) -> Result<OfferedDefinitionsReview, StoreError> {
         // Reviewed again after each addition: another process may have taken the number of a version meanwhile.
         for _ in 0..MAX_REVIEWS {
             let versions = self.stored_versions(&pinning.server).await?;

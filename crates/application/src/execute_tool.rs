@@ -69,7 +69,7 @@ use std::{
     sync::{Arc, OnceLock},
     time::Duration,
 };
-use tasks::ProviderTasks;
+use tasks::ProviderTaskRegistry;
 use toolstead_domain::{CallId, CallOutcome, CallPreview, OutputStore, Principal, StoreError, SuggestionFormatter};
 use uuid::Uuid;
 
@@ -80,7 +80,7 @@ pub struct ExecuteToolHandler {
     ports: ExecuteToolPorts,
     open_calls: Arc<OpenCalls>,
     parked_calls: ParkedCalls,
-    tasks: ProviderTasks,
+    tasks: ProviderTaskRegistry,
     decision_texts: DecisionTextCache,
     settings: CallSettings,
     /// Registry that publishes the URIs of resources; empty if the application has none.
@@ -105,7 +105,7 @@ impl ExecuteToolHandler {
         settings: CallSettings,
     ) -> Arc<Self> {
         let parked_calls = ParkedCalls::new(open_calls.clone(), settings.approval_timeout);
-        let (tasks, decision_texts) = (ProviderTasks::default(), DecisionTextCache::default());
+        let (tasks, decision_texts) = (ProviderTaskRegistry::default(), DecisionTextCache::default());
         Arc::new(Self {
             registry,
             permissions,
@@ -269,7 +269,7 @@ impl ExecuteToolHandler {
     }
 
     /// Returns the calls that continue as tasks.
-    pub(crate) fn tasks(&self) -> &ProviderTasks {
+    pub(crate) fn tasks(&self) -> &ProviderTaskRegistry {
         &self.tasks
     }
 

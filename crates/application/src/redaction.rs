@@ -212,7 +212,7 @@ impl CallRedactor {
 
     /// Adds the secrets of further arguments of the call.
     pub(crate) fn learn(&mut self, arguments: &Value) {
-        let mut found = SecretCollector { secrets: Vec::new(), left: SEARCHED };
+        let mut found = ArgumentSecretCollector { secrets: Vec::new(), left: SEARCHED };
         found.search(arguments);
         for SecretValue { text: secret, is_typed } in found.secrets {
             let quoted = secret.replace('\'', r"'\''");
@@ -478,13 +478,13 @@ fn secret_of<'a>(found: &Captures<'a>) -> Option<regex::Match<'a>> {
 }
 
 /// The secrets in a value: members with the name of a secret, and matches of the patterns in texts.
-struct SecretCollector {
+struct ArgumentSecretCollector {
     secrets: Vec<SecretValue>,
     /// Remaining length of texts to search, in bytes.
     left: usize,
 }
 
-impl SecretCollector {
+impl ArgumentSecretCollector {
     fn search(&mut self, value: &Value) {
         match value {
             Value::Object(members) => {

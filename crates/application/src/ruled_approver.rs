@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use futures::FutureExt;
 use std::{fmt, panic::AssertUnwindSafe, sync::Arc};
 use tokio::time::timeout_at;
-use toolstead_domain::{Approval, ApprovalRequest, ApprovalRule, ApprovalRuleAnswer, ApprovalScope, Approver};
+use toolstead_domain::{Approval, ApprovalRequest, ApprovalRule, ApprovalRuleDecision, ApprovalScope, Approver};
 
 /// Approver that applies each rule of the embedding application, and asks the user if none decides. The answer names
 /// the rule that decided. A rule can refuse any call, but can grant only a call that needs approval by default.
@@ -16,7 +16,7 @@ use toolstead_domain::{Approval, ApprovalRequest, ApprovalRule, ApprovalRuleAnsw
 /// use toolstead_application::ruled_approver::ApprovalRuleApprover;
 /// use toolstead_domain::{
 ///     ports::{
-///         approval_rule::{ApprovalRule, ApprovalRuleAnswer},
+///         approval_rule::{ApprovalRule, ApprovalRuleDecision},
 ///         approver::ApprovalRequest,
 ///     },
 ///     testing::scripted_approver::ScriptedApprover,
@@ -30,9 +30,9 @@ use toolstead_domain::{Approval, ApprovalRequest, ApprovalRule, ApprovalRuleAnsw
 ///         "planned"
 ///     }
 ///
-///     async fn judge(&self, request: &ApprovalRequest<'_>) -> ApprovalRuleAnswer {
+///     async fn judge(&self, request: &ApprovalRequest<'_>) -> ApprovalRuleDecision {
 ///         let is_planned = request.call.tool.name().as_str() == "restart";
-///         if is_planned { ApprovalRuleAnswer::Once } else { ApprovalRuleAnswer::Pass }
+///         if is_planned { ApprovalRuleDecision::Once } else { ApprovalRuleDecision::Pass }
 ///     }
 /// }
 ///
@@ -74,9 +74,9 @@ impl Approver for ApprovalRuleApprover {
                 Err(_) => return Approval::TimedOut,
             };
             match answer {
-                ApprovalRuleAnswer::Refuse => return Approval::denied(by()),
-                ApprovalRuleAnswer::Once if request.is_by_default() => return Approval::once(by()),
-                ApprovalRuleAnswer::Session if request.is_by_default() => {
+                ApprovalRuleDecision::Refuse => return Approval::denied(by()),
+                ApprovalRuleDecision::Once if request.is_by_default() => return Approval::once(by()),
+                ApprovalRuleDecision::Session if request.is_by_default() => {
                     // An approval for the session counts once where that scope was not offered.
                     let scopes = vec![ApprovalScope::Session; request.parts.len()];
                     return Approval::Granted { by: by(), scopes };

@@ -215,7 +215,7 @@ impl ToolRegistry {
     /// after [`close`](Self::close). The provider is closed then. A tool of an MCP server whose name is taken does not
     /// cause an error: it is left out ([`ToolSnapshot::omitted_tools`]).
     pub async fn register(self: &Arc<Self>, provider: Arc<dyn ToolProvider>) -> Result<(), RegistryError> {
-        self.put(provider, Placement::New).await
+        self.put(provider, ProviderRegistrationMode::New).await
     }
 
     /// Replaces the provider of the same name and closes it, or adds the provider.
@@ -223,7 +223,7 @@ impl ToolRegistry {
     /// # Errors
     /// Those of [`register`](Self::register), except that the name of the provider may be taken.
     pub async fn replace(self: &Arc<Self>, provider: Arc<dyn ToolProvider>) -> Result<(), RegistryError> {
-        self.put(provider, Placement::Replacing).await
+        self.put(provider, ProviderRegistrationMode::Replacing).await
     }
 
     /// Removes a provider and its tools, and closes it.
@@ -407,7 +407,11 @@ impl ToolRegistry {
         futures::future::join_all(providers.iter().map(|provider| provider.session_ended(principal, session))).await;
     }
 
-    async fn put(self: &Arc<Self>, provider: Arc<dyn ToolProvider>, placement: Placement) -> Result<(), RegistryError> {
+    async fn put(
+        self: &Arc<Self>,
+        provider: Arc<dyn ToolProvider>,
+        placement: ProviderRegistrationMode,
+    ) -> Result<(), RegistryError> {
         match self.add(&provider, placement).await {
             Ok(replaced) => {
                 if let Some(replaced) = replaced {
@@ -429,7 +433,7 @@ impl ToolRegistry {
     async fn add(
         self: &Arc<Self>,
         provider: &Arc<dyn ToolProvider>,
-        placement: Placement,
+        placement: ProviderRegistrationMode,
     ) -> Result<Option<RegisteredProvider>, RegistryError> {
         // Checked before the store is read, which is closed as well by then.
         if self.lock().is_closed {
@@ -473,7 +477,7 @@ impl ToolRegistry {
         self: &Arc<Self>,
         provider: &Arc<dyn ToolProvider>,
         new: NewProviderCatalogue,
-        placement: Placement,
+        placement: ProviderRegistrationMode,
     ) -> Result<Option<RegisteredProvider>, RegistryError> {
         let NewProviderCatalogue { catalogue, offered, notes, is_listed: listed } = new;
         let mut inner = self.lock();
@@ -481,7 +485,7 @@ impl ToolRegistry {
             return Err(RegistryError::Closed);
         }
         let at = inner.entries.iter().position(|entry| entry.provider.name() == provider.name());
-        if at.is_some() && placement == Placement::New {
+        if at.is_some() && placement == ProviderRegistrationMode::New {
             return Err(RegistryError::DuplicateProvider(provider.name().into()));
         }
         // The catalogue of an upstream server is not under our control: only a tool whose name is taken is left out.
@@ -686,7 +690,7 @@ struct NewProviderCatalogue {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Placement {
+enum ProviderRegistrationMode {
     New,
     Replacing,
 }

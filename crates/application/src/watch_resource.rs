@@ -90,7 +90,7 @@ impl WatchResourceHandler {
         let begun = Arc::new(Mutex::new(None));
         let watching = |(tool, provider, own): (Arc<Tool>, Arc<dyn ContextProvider>, String)| {
             let watching =
-                WatchRequestProvider { watches: self.watches.clone(), provider, uri: own, begun: begun.clone() };
+                WatchPseudoToolProvider { watches: self.watches.clone(), provider, uri: own, begun: begun.clone() };
             Arc::new(RegisteredTool::new(tool, Arc::new(watching)))
         };
         let answerer = ContextRequestTarget { registered: found.map(watching), ..read };
@@ -218,7 +218,7 @@ impl Drop for ResourceWatchGuard {
 }
 
 /// Adapter to the call path: a tool that starts to watch.
-struct WatchRequestProvider {
+struct WatchPseudoToolProvider {
     watches: Arc<Watches>,
     provider: Arc<dyn ContextProvider>,
     /// URI as the provider knows it.
@@ -228,7 +228,7 @@ struct WatchRequestProvider {
 }
 
 #[async_trait]
-impl ToolProvider for WatchRequestProvider {
+impl ToolProvider for WatchPseudoToolProvider {
     fn name(&self) -> &str {
         self.provider.name()
     }

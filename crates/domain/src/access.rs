@@ -97,17 +97,17 @@ pub struct CommandAccess {
     /// Built-in rule for the command; `None` if there is none. [`allowing_rule`](Self::allowing_rule) decides if it
     /// applies.
     #[cfg_attr(feature = "serde", serde(default))]
-    pub built_in_rule: Option<BuiltInCommandRule>,
+    pub built_in_rule: Option<BuiltInAllowRule>,
     /// Numbers of leading words that a rule with wildcards must share with this command; `None` where only a rule with
     /// the exact command is offered.
     #[cfg_attr(feature = "serde", serde(default))]
-    pub widening: Option<RulePrefixLengths>,
+    pub widening: Option<OfferedRulePrefixLengths>,
 }
 
 /// Built-in rule, which allows commands without an access that a rule could apply to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
-pub enum BuiltInCommandRule {
+pub enum BuiltInAllowRule {
     /// `true`, `:` and `exit`.
     Status,
     /// `echo` and `printf`, which print their arguments.
@@ -116,7 +116,7 @@ pub enum BuiltInCommandRule {
     PipeFilter,
 }
 
-impl BuiltInCommandRule {
+impl BuiltInAllowRule {
     /// All built-in rules.
     pub const ALL: &[Self] = &[Self::Status, Self::Print, Self::PipeFilter];
 
@@ -133,7 +133,7 @@ impl BuiltInCommandRule {
 /// Numbers of leading words of a command in a rule with wildcards: the required minimum, and that of the offered rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct RulePrefixLengths {
+pub struct OfferedRulePrefixLengths {
     /// Minimum number of words with which a rule of the user must begin. At least 1.
     pub least: u8,
     /// Number of leading words before the wildcard of the rule that is offered to the user; `None` if only a rule with
@@ -263,7 +263,7 @@ impl CommandAccess {
 
     /// Returns the built-in rule that allows the command; `None` if the command opens a file, even one that every
     /// command may open, or could not be parsed.
-    pub fn allowing_rule(&self) -> Option<BuiltInCommandRule> {
+    pub fn allowing_rule(&self) -> Option<BuiltInAllowRule> {
         let opens_nothing = self.files().next().is_none() && !matches!(self.clarity, ParseConfidence::Opaque(_));
         self.built_in_rule.filter(|_| opens_nothing)
     }

@@ -10,13 +10,13 @@ const SYSTEM: i32 = 23;
 ///
 /// ```
 /// use std::io::Error;
-/// use toolstead_domain::descriptor_limit::DescriptorLimitError;
+/// use toolstead_domain::descriptor_limit::FileDescriptorExhaustion;
 ///
-/// assert_eq!(DescriptorLimitError::of(&Error::from_raw_os_error(24)), Some(DescriptorLimitError::Process));
-/// assert_eq!(DescriptorLimitError::of(&Error::from_raw_os_error(2)), None);
+/// assert_eq!(FileDescriptorExhaustion::of(&Error::from_raw_os_error(24)), Some(FileDescriptorExhaustion::Process));
+/// assert_eq!(FileDescriptorExhaustion::of(&Error::from_raw_os_error(2)), None);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum DescriptorLimitError {
+pub enum FileDescriptorExhaustion {
     /// The limit of the process.
     #[error("this process has no file descriptor left")]
     Process,
@@ -25,7 +25,7 @@ pub enum DescriptorLimitError {
     System,
 }
 
-impl DescriptorLimitError {
+impl FileDescriptorExhaustion {
     /// Returns the limit that this error reports.
     pub fn of(error: &io::Error) -> Option<Self> {
         match error.raw_os_error()? {

@@ -57,11 +57,13 @@ pub mod tool_selection;
 pub mod workspace_roots;
 
 pub use self::{
-    access::{Access, AccessKind, AccessPath, BuiltInCommandRule, CommandAccess, ParseConfidence, RulePrefixLengths},
+    access::{
+        Access, AccessKind, AccessPath, BuiltInAllowRule, CommandAccess, OfferedRulePrefixLengths, ParseConfidence,
+    },
     agent::{
         budget::{BudgetKind, Budgets},
         command_text::ArgumentInsertionError,
-        definition::{AgentDefinition, CommandArgument, Skill, UserPromptTemplate},
+        definition::{AgentDefinition, CommandArgument, CommandPromptTemplate, Skill},
         event::{AgentEvent, AgentOutcome},
         instructions::{DeliveredInstructions, InstructionFile},
     },
@@ -84,7 +86,7 @@ pub use self::{
         Conversation, ConversationId, Delegation,
         event::{ConversationEvent, ConversationEventKind},
     },
-    descriptor_limit::DescriptorLimitError,
+    descriptor_limit::FileDescriptorExhaustion,
     event::{Event, EventKind, EventOrigin, FileChangeKind},
     labels::{InvalidLabel, Labels},
     model::{
@@ -105,14 +107,14 @@ pub use self::{
         rule::{Effect, InvalidRule, PermissionRule, RuleSubject},
     },
     pinning::{
-        ChangePolicy, PendingDefinitionChange, PinningSettings,
+        ChangePolicy, PendingDefinitionChange, ServerPinningSettings,
         item::{DefinitionVersion, ItemKey, ItemKind, OfferedItem, PinnedServerKey, VersionApproval},
     },
     ports::{
         agent_catalogue::{AgentCatalogue, NoAgents},
         agent_hook::{AgentHook, AgentHookEvent, AgentHookResponse},
         agent_surroundings::{AgentSurroundings, FolderInstructions, SurroundingsDescription},
-        approval_rule::{ApprovalRule, ApprovalRuleAnswer},
+        approval_rule::{ApprovalRule, ApprovalRuleDecision},
         approver::{Approval, ApprovalPart, ApprovalRequest, ApprovalScope, Approver, NoApprover},
         caller::{
             Caller, InputRequest, InputResponse, InputResponses, LogMessage, NotAnswered, Progress, SilentCaller,
@@ -145,7 +147,7 @@ pub use self::{
             ToolProvider,
         },
         tool_repository::{Catalogue, DefinitionChange, StoreError, ToolRepository},
-        web_search::{DomainFilter, Freshness, WebHit, WebQuery, WebSearch, WebSearchConstraints, WebSearchError},
+        web_search::{DomainFilter, Freshness, WebHit, WebQuery, WebSearch, WebSearchError, WebSearchExecutionLimits},
     },
     principal::Principal,
     provider_identity::ProviderIdentity,

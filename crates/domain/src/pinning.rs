@@ -50,7 +50,7 @@ impl ChangePolicy {
 
 /// Settings for pinning the definitions of one server.
 #[derive(Debug, Clone, PartialEq)]
-pub struct PinningSettings {
+pub struct ServerPinningSettings {
     /// Key of the stored definitions.
     pub server: PinnedServerKey,
     /// Treatment of changes.

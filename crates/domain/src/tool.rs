@@ -12,7 +12,7 @@ use crate::{
     server_name::ServerName,
     tool_name::ToolName,
 };
-use definition::Definition;
+use definition::LazyDefinition;
 use serde_json::{Map, Value};
 use std::{borrow::Cow, sync::Arc};
 
@@ -46,8 +46,8 @@ pub const ORCHESTRATION: &str = "built-in (orchestration)";
 pub struct Tool {
     name: ToolName,
     rule_name: ToolName,
-    definition: Definition,
-    advertised: Option<Definition>,
+    definition: LazyDefinition,
+    advertised: Option<LazyDefinition>,
     /// Purpose of the tool.
     pub category: Category,
     /// Free words for filtering, sorted.
@@ -192,12 +192,12 @@ impl Tool {
         category: Category,
         source: ToolSource,
     ) -> Self {
-        Self::with_definition(name, Definition::deferred(build), Availability::Available, category, source)
+        Self::with_definition(name, LazyDefinition::deferred(build), Availability::Available, category, source)
     }
 
     fn with_definition(
         name: ToolName,
-        definition: Definition,
+        definition: LazyDefinition,
         availability: Availability,
         category: Category,
         source: ToolSource,
@@ -303,7 +303,7 @@ impl Tool {
     /// read. As in [`deferred`](Self::deferred), `build` inserts the name.
     #[must_use]
     pub fn advertised_by(mut self, build: impl FnOnce() -> Map<String, Value> + Send + 'static) -> Self {
-        self.advertised = Some(Definition::deferred(build));
+        self.advertised = Some(LazyDefinition::deferred(build));
         self
     }
 
@@ -314,7 +314,7 @@ impl Tool {
 
     /// Returns `true` if a definition of this tool was built.
     pub fn is_built(&self) -> bool {
-        self.definition.is_built() || self.advertised.as_ref().is_some_and(Definition::is_built)
+        self.definition.is_built() || self.advertised.as_ref().is_some_and(LazyDefinition::is_built)
     }
 
     /// Marks the tool as the one that represents requests of this kind for rules: it is not a tool that can be called.
@@ -342,7 +342,7 @@ impl Tool {
     /// Returns the definition of [`advertised_as`](Self::advertised_as), if there is one.
     #[cfg(feature = "serde")]
     pub(crate) fn short_definition(&self) -> Option<&Map<String, Value>> {
-        self.advertised.as_ref().map(Definition::get)
+        self.advertised.as_ref().map(LazyDefinition::get)
     }
 
     /// Returns the title for users: `title`, else `annotations.title`.

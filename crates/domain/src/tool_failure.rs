@@ -1,7 +1,7 @@
 //! Failures of calls, for two audiences.
 
 use crate::{
-    descriptor_limit::DescriptorLimitError,
+    descriptor_limit::FileDescriptorExhaustion,
     error_kind::ErrorKind,
     suggestion::{SUGGESTION, Suggestion, SuggestionFormatter},
     tool_result::ToolResult,
@@ -51,7 +51,7 @@ impl From<io::Error> for ToolFailure {
             io::ErrorKind::TimedOut => ErrorKind::Timeout,
             _ => ErrorKind::Io,
         };
-        Self::new(kind, error.to_string()).of_descriptors(DescriptorLimitError::of(&error)).caused_by(error)
+        Self::new(kind, error.to_string()).of_descriptors(FileDescriptorExhaustion::of(&error)).caused_by(error)
     }
 }
 
@@ -129,7 +129,7 @@ impl ToolFailure {
     /// Turns the failure into one of exhausted file descriptors: with the kind `RateLimited`, the limit in the message
     /// and the next step of `limit`. `None` changes nothing.
     #[must_use]
-    pub fn of_descriptors(self, limit: Option<DescriptorLimitError>) -> Self {
+    pub fn of_descriptors(self, limit: Option<FileDescriptorExhaustion>) -> Self {
         match limit {
             None => self,
             Some(limit) => Self {

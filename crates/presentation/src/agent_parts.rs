@@ -2,7 +2,7 @@
 
 use crate::{
     composition_root::program_tools::ProgramTools,
-    config::sections::{agent::AgentSettings, models::NoSuchModel},
+    config::sections::{agent::AgentSettings, models::ModelSelectionError},
 };
 use std::{collections::BTreeMap, fmt, sync::Arc};
 use toolstead_application::CompactionThreshold;
@@ -68,26 +68,26 @@ impl AgentModels {
     /// Returns the model with this name, or the default model if `name` is `None`.
     ///
     /// # Errors
-    /// [`NoSuchModel`] if no model is configured, no default is set, or the name is unknown or unusable.
-    pub fn find(&self, name: Option<&str>) -> Result<Arc<dyn ModelProvider>, NoSuchModel> {
+    /// [`ModelSelectionError`] if no model is configured, no default is set, or the name is unknown or unusable.
+    pub fn find(&self, name: Option<&str>) -> Result<Arc<dyn ModelProvider>, ModelSelectionError> {
         let names: Vec<&str> = self.names().collect();
         if names.is_empty() {
-            return Err(NoSuchModel::NoneConfigured { file: self.file.clone() });
+            return Err(ModelSelectionError::NoneConfigured { file: self.file.clone() });
         }
         let Some(name) = name.or(self.default.as_deref()) else {
-            return Err(NoSuchModel::NoneChosen { names: names.join(", ") });
+            return Err(ModelSelectionError::NoneChosen { names: names.join(", ") });
         };
         if let Some(model) = self.usable.get(name) {
             return Ok(model.clone());
         }
         if let Some(reason) = self.unusable.get(name) {
-            return Err(NoSuchModel::Unusable { name: name.to_owned(), reason: reason.clone() });
+            return Err(ModelSelectionError::Unusable { name: name.to_owned(), reason: reason.clone() });
         }
         let advice = match nearest_name(name, names.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("there are {}", names.join(", ")),
         };
-        Err(NoSuchModel::Unknown { name: name.to_owned(), advice })
+        Err(ModelSelectionError::Unknown { name: name.to_owned(), advice })
     }
 
     /// Returns all names, those of unusable models last.

@@ -40,7 +40,7 @@ use application::ApplicationStage;
 use environment::EnvironmentStage;
 use in_process_tools::InProcessStage;
 use program_tools::ProgramTools;
-use providers::ProviderStage;
+use providers::ProviderRegistrar;
 use std::{fmt, io, sync::Arc, time::Duration};
 use stores::{OpenStores, StoreStage};
 use toolstead_domain::{ProviderState, QuestionStore, ServerName, ToolFailure};
@@ -51,7 +51,7 @@ use toolstead_infrastructure::{
     mcp::client::Upstream,
     sandbox::workspace::Workspace,
 };
-use upstream::UpstreamStage;
+use upstream::UpstreamStarter;
 
 /// Time that running calls have to finish when a short-lived process ends.
 const DRAIN: Duration = Duration::from_millis(500);
@@ -79,10 +79,10 @@ impl AppBuilder {
 
         let upstreams = (!tools.cover(&config.tools.selection)).then(|| {
             let (web, clock) = (environment.web.clone(), environment.clock.clone());
-            UpstreamStage::new(upstreams, stores.tool_repository.clone(), web, clock)
+            UpstreamStarter::new(upstreams, stores.tool_repository.clone(), web, clock)
         });
         let (built_in, program_tools) = tools.into_providers(&mut application.app);
-        let providers = ProviderStage { environment: environment.tools.clone(), built_in, added, upstreams };
+        let providers = ProviderRegistrar { environment: environment.tools.clone(), built_in, added, upstreams };
         let mut running = RunningApp::new(config, environment, stores, application, program_tools);
         match running.start(providers).await {
             Ok(()) => Ok(running),
@@ -160,7 +160,7 @@ impl RunningApp {
     }
 
     /// Registers the providers, and waits for required servers.
-    async fn start(&mut self, providers: ProviderStage) -> Result<(), StartupError> {
+    async fn start(&mut self, providers: ProviderRegistrar) -> Result<(), StartupError> {
         self.servers = providers.register(self).await?;
         self.check_required().await
     }

@@ -37,7 +37,7 @@ use sections::{
     agent_sections::{AgentSectionInputs, AgentSections},
     call_sections::{CallDecisionSections, CallSectionInputs},
     database::DatabaseSettings,
-    models::{ConfiguredModels, NoSuchModel},
+    models::{ConfiguredModels, ModelSelectionError},
     permission_settings::PermissionSettings,
     policy,
     profiles::{self, AgentProfile, NoSuchProfile},
@@ -226,15 +226,15 @@ impl Config {
     /// Returns the model with this name, or the default model if `name` is `None`.
     ///
     /// # Errors
-    /// [`NoSuchModel`] if no model is configured, no default is set, or the name is unknown.
-    pub fn model(&self, name: Option<&str>) -> Result<&ModelSettings, NoSuchModel> {
+    /// [`ModelSelectionError`] if no model is configured, no default is set, or the name is unknown.
+    pub fn model(&self, name: Option<&str>) -> Result<&ModelSettings, ModelSelectionError> {
         let names: Vec<&str> = self.models.names().collect();
         if names.is_empty() {
-            return Err(NoSuchModel::NoneConfigured { file: self.user_file() });
+            return Err(ModelSelectionError::NoneConfigured { file: self.user_file() });
         }
         match name.or(self.models.default.as_deref()) {
             Some(name) => self.models.named(name),
-            None => Err(NoSuchModel::NoneChosen { names: names.join(", ") }),
+            None => Err(ModelSelectionError::NoneChosen { names: names.join(", ") }),
         }
     }
 

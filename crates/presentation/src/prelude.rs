@@ -23,7 +23,7 @@ pub use crate::{
         service::McpService,
         settings::{BearerToken, HttpSettings},
     },
-    query::{AgentQuery, AgentQueryRun, QueryError, QueryServer},
+    query::{AgentQuery, AgentQueryRun, AgentStartError, AgentToolServer},
 };
 pub use ::http::{self, HeaderMap, HeaderName, HeaderValue, StatusCode, request::Parts};
 pub use std::process::ExitCode;

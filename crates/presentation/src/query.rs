@@ -17,7 +17,7 @@
 use crate::{
     app::App,
     composition_root::program_tools::{ChangeToolsError, ProgramTools},
-    config::sections::models::NoSuchModel,
+    config::sections::models::ModelSelectionError,
 };
 use sha2::{Digest, Sha256};
 use std::{fmt, sync::Arc, time::Duration};
@@ -42,7 +42,7 @@ pub struct AgentQuery {
     budgets: Budgets,
     /// Rules of the allowed tools; `None` if neither `allowed` nor `server` was called.
     allowed: Option<Vec<String>>,
-    servers: Vec<QueryServer>,
+    servers: Vec<AgentToolServer>,
     conversation: ConversationId,
     principal: Principal,
     caller: Arc<dyn Caller>,
@@ -56,7 +56,7 @@ enum ModelSelection {
 
 /// A server whose tools an agent may use.
 #[derive(Debug, Clone)]
-pub enum QueryServer {
+pub enum AgentToolServer {
     /// A server in this process that exists as long as the run. No other server may have its name during that time.
     InProcess(ToolGroup),
     /// A server of the application, by name. The run waits for it.
@@ -66,10 +66,10 @@ pub enum QueryServer {
 /// Reason why an agent was not started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum QueryError {
+pub enum AgentStartError {
     /// There is no model to use.
     #[error(transparent)]
-    Model(#[from] NoSuchModel),
+    Model(#[from] ModelSelectionError),
     /// An allowed rule is invalid.
     #[error("`{}` cannot be allowed: {}", .0.rule, .0.reason)]
     Rule(#[from] InvalidRule),
@@ -114,7 +114,7 @@ impl AgentQuery {
 
     /// Offers the tools of a server: one in this process, or one of the application by name. Permissions still apply to
     /// the accesses of its calls; `allowed(["mcp__NAME__*"])` allows them without approval.
-    pub fn server(mut self, server: impl Into<QueryServer>) -> Self {
+    pub fn server(mut self, server: impl Into<AgentToolServer>) -> Self {
         self.allowed.get_or_insert_default();
         self.servers.push(server.into());
         self
@@ -173,8 +173,8 @@ impl AgentQuery {
     /// Starts the run in a separate task. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// [`QueryError`]. Nothing was started then.
-    pub async fn start(self) -> Result<AgentQueryRun, QueryError> {
+    /// [`AgentStartError`]. Nothing was started then.
+    pub async fn start(self) -> Result<AgentQueryRun, AgentStartError> {
         let model = match &self.model {
             Some(ModelSelection::Provider(model)) => model.clone(),
             Some(ModelSelection::Named(name)) => self.app.models.find(Some(name))?,
@@ -188,15 +188,15 @@ impl AgentQuery {
         let mut run = AgentQueryRun { run: None, conversation: self.conversation, added: Vec::new(), tools: None };
         for server in &self.servers {
             match server {
-                QueryServer::InProcess(server) => {
-                    let tools = self.app.agent.program_tools.clone().ok_or(QueryError::NoProgramTools)?;
+                AgentToolServer::InProcess(server) => {
+                    let tools = self.app.agent.program_tools.clone().ok_or(AgentStartError::NoProgramTools)?;
                     tools.serve(server.clone()).await?;
                     run.added.push(server.name().to_string());
                     run.tools = Some(tools);
                 }
-                QueryServer::Named(name) => {
+                AgentToolServer::Named(name) => {
                     if !self.app.registry.providers().iter().any(|provider| provider.name == *name) {
-                        return Err(QueryError::UnknownServer(name.clone()));
+                        return Err(AgentStartError::UnknownServer(name.clone()));
                     }
                 }
             }
@@ -240,7 +240,7 @@ impl AgentQuery {
     /// through it is also valid in later runs of the conversation with the same tools and rules.
     fn view(&self, rules: &[String], selection: ToolSelection) -> Arc<View> {
         let mut digest = Sha256::new();
-        for part in rules.iter().map(String::as_str).chain(self.servers.iter().map(QueryServer::name)) {
+        for part in rules.iter().map(String::as_str).chain(self.servers.iter().map(AgentToolServer::name)) {
             digest.update(part.len().to_be_bytes());
             digest.update(part);
         }
@@ -256,7 +256,7 @@ pub(crate) fn restricted_view(app: &App, name: String, selection: ToolSelection)
     View::new(name, Arc::new(app.policy.window(selection)))
 }
 
-impl QueryServer {
+impl AgentToolServer {
     fn name(&self) -> &str {
         match self {
             Self::InProcess(server) => server.name().as_str(),
@@ -265,13 +265,13 @@ impl QueryServer {
     }
 }
 
-impl From<ToolGroup> for QueryServer {
+impl From<ToolGroup> for AgentToolServer {
     fn from(server: ToolGroup) -> Self {
         Self::InProcess(server)
     }
 }
 
-impl From<&str> for QueryServer {
+impl From<&str> for AgentToolServer {
     fn from(name: &str) -> Self {
         Self::Named(name.to_owned())
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use toolstead_domain::{Budgets, Secret, ToolSelection, testing::samples};
 use toolstead_infrastructure::models::{KeySource, ModelSettings, ProviderKind};
 use toolstead_presentation::config::{
-    model_places::{ModelOrigins, places},
+    model_places::{AddressAndKeyOrigins, places},
     trust::programs::out_of_reach_of_tools,
 };
 
@@ -336,7 +336,7 @@ fn what_is_shown_of_a_model_names_places_and_never_a_key() {
     // A key entered in place of its location is not shown, either.
     machine.write(USER, &format!("{MAIN}api_key_file = \"sk-abcdefghijklmnopqrstuv\"\n"));
     let config = machine.config();
-    let ModelOrigins { key, .. } = places(&config, config.model(None).unwrap());
+    let AddressAndKeyOrigins { key, .. } = places(&config, config.model(None).unwrap());
     assert!(key.starts_with('/') && !key.contains("sk-abcdefghijkl"), "{key}");
 }
 

@@ -8,7 +8,7 @@ use toolstead_domain::{
     context::Resource,
     pinning::{
         change::{ItemChangeKind, classify},
-        review::{DefinitionChoice, DefinitionReview},
+        review::{OfferedDefinitionsReview, ServedVersionDecision},
     },
 };
 
@@ -28,7 +28,7 @@ pub(crate) struct ServedContext {
     pub(crate) instructions: Option<String>,
 }
 
-pub(super) fn serve_tools(offered: Vec<Tool>, review: &DefinitionReview) -> ServedTools {
+pub(super) fn serve_tools(offered: Vec<Tool>, review: &OfferedDefinitionsReview) -> ServedTools {
     let launch = review.states.get(&ItemKey::new(ItemKind::Launch, ""));
     let launch = launch.and_then(pending_of).filter(|pending| pending.is_withheld);
     let tools = offered.into_iter().map(|tool| {
@@ -50,15 +50,15 @@ pub(super) fn as_offered(tool: &Tool, definition: Map<String, Value>) -> Tool {
     offered
 }
 
-fn as_served(tool: &Tool, state: &DefinitionChoice) -> Tool {
+fn as_served(tool: &Tool, state: &ServedVersionDecision) -> Tool {
     let (mut served, pending) = match state {
-        DefinitionChoice::Current { is_approved: false } => return tool.clone(),
-        DefinitionChoice::Current { is_approved: true } => return tool.clone().approved_by_user(),
-        DefinitionChoice::Approved { definition, is_approved_by_user, pending } => {
+        ServedVersionDecision::Current { is_approved: false } => return tool.clone(),
+        ServedVersionDecision::Current { is_approved: true } => return tool.clone().approved_by_user(),
+        ServedVersionDecision::Approved { definition, is_approved_by_user, pending } => {
             let approved = with_definition(tool, definition);
             (if *is_approved_by_user { approved.approved_by_user() } else { approved }, pending.as_ref())
         }
-        DefinitionChoice::Unapproved(pending) => (tool.clone(), Some(pending)),
+        ServedVersionDecision::Unapproved(pending) => (tool.clone(), Some(pending)),
     };
     match pending {
         Some(pending) if pending.is_withheld => withhold(&mut served, pending),
@@ -89,36 +89,38 @@ fn withhold(tool: &mut Tool, pending: &PendingDefinitionChange) {
     tool.pending = Some(Arc::new(pending.clone()));
 }
 
-fn pending_of(state: &DefinitionChoice) -> Option<&PendingDefinitionChange> {
+fn pending_of(state: &ServedVersionDecision) -> Option<&PendingDefinitionChange> {
     match state {
-        DefinitionChoice::Current { .. } => None,
-        DefinitionChoice::Approved { pending, .. } => pending.as_ref(),
-        DefinitionChoice::Unapproved(pending) => Some(pending),
+        ServedVersionDecision::Current { .. } => None,
+        ServedVersionDecision::Approved { pending, .. } => pending.as_ref(),
+        ServedVersionDecision::Unapproved(pending) => Some(pending),
     }
 }
 
 pub(super) fn serve_context(
     offered: ContextCatalogue,
     instructions: Option<String>,
-    review: &DefinitionReview,
+    review: &OfferedDefinitionsReview,
 ) -> ServedContext {
     fn each<T: Clone>(
         offered: Vec<T>,
-        review: &DefinitionReview,
+        review: &OfferedDefinitionsReview,
         key: impl Fn(&T) -> ItemKey,
         parse: impl Fn(Map<String, Value>) -> Option<T>,
     ) -> Vec<T> {
         let served = offered.into_iter().filter_map(|one| match review.states.get(&key(&one)) {
             Some(state) if pending_of(state).is_some_and(|pending| pending.is_withheld) => None,
-            Some(DefinitionChoice::Approved { definition: Value::Object(approved), .. }) => parse(approved.clone()),
+            Some(ServedVersionDecision::Approved { definition: Value::Object(approved), .. }) => {
+                parse(approved.clone())
+            }
             Some(_) | None => Some(one),
         });
         served.collect()
     }
     let text = match review.states.get(&ItemKey::new(ItemKind::Instructions, "")) {
-        Some(DefinitionChoice::Approved { definition: Value::String(text), .. }) => Some(text.clone()),
-        Some(DefinitionChoice::Unapproved(_)) => None,
-        Some(DefinitionChoice::Current { .. } | DefinitionChoice::Approved { .. }) | None => instructions,
+        Some(ServedVersionDecision::Approved { definition: Value::String(text), .. }) => Some(text.clone()),
+        Some(ServedVersionDecision::Unapproved(_)) => None,
+        Some(ServedVersionDecision::Current { .. } | ServedVersionDecision::Approved { .. }) | None => instructions,
     };
     let ContextCatalogue { resources, templates, prompts } = offered;
     let catalogue = ContextCatalogue {

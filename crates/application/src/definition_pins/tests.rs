@@ -10,9 +10,9 @@ fn pins() -> DefinitionPins {
     DefinitionPins::new(Arc::new(InMemoryDefinitionStore::default()), Arc::new(FixedClock::at(START)))
 }
 
-fn pinning() -> PinningSettings {
+fn pinning() -> ServerPinningSettings {
     let server = PinnedServerKey { configured_in: "/config.toml".into(), name: "s".into() };
-    PinningSettings { server, on_change: ChangePolicy::Pin, launch: json!({"command": "s"}) }
+    ServerPinningSettings { server, on_change: ChangePolicy::Pin, launch: json!({"command": "s"}) }
 }
 
 fn members(definition: Value) -> Map<String, Value> {

@@ -7,7 +7,7 @@ use super::{
     record::CallRecord,
     references::{self, SubstitutedArguments},
     running,
-    validation::{ValidationContext, ValidationError},
+    validation::{ArgumentValidator, ValidationError},
 };
 use crate::tool_registry::SharedTool;
 use serde_json::{Map, Value, json};
@@ -41,7 +41,7 @@ pub(super) async fn prepare(
     arguments: Value,
     outputs: &dyn OutputStore,
     record: &mut CallRecord,
-    validation: ValidationContext<'_>,
+    validation: ArgumentValidator<'_>,
 ) -> Result<PreparedArguments, ExecuteToolError> {
     let mut arguments = match arguments {
         Value::Object(arguments) => arguments,
@@ -71,7 +71,7 @@ async fn substitute(
     arguments: Map<String, Value>,
     outputs: &dyn OutputStore,
     record: &mut CallRecord,
-    validation: ValidationContext<'_>,
+    validation: ArgumentValidator<'_>,
 ) -> Result<(Map<String, Value>, Vec<String>), ExecuteToolError> {
     let mut given = arguments.clone();
     let substituted = references::substitute(arguments, &command.scope.principal, outputs);
@@ -185,7 +185,7 @@ pub(super) fn with_defaults(registered: &SharedTool, call: &mut ToolCall) -> boo
 pub(super) async fn complete(
     registered: &SharedTool,
     call: &mut ToolCall,
-    validation: ValidationContext<'_>,
+    validation: ArgumentValidator<'_>,
 ) -> Result<(), ExecuteToolError> {
     if with_defaults(registered, call) {
         call.arguments = validate_arguments(registered, std::mem::take(&mut call.arguments), validation).await?;
@@ -197,7 +197,7 @@ pub(super) async fn complete(
 pub(super) async fn validate_arguments(
     registered: &SharedTool,
     arguments: Map<String, Value>,
-    validation: ValidationContext<'_>,
+    validation: ArgumentValidator<'_>,
 ) -> Result<Map<String, Value>, ExecuteToolError> {
     let arguments = match already_valid(registered, arguments) {
         Ok(arguments) => return Ok(arguments),
@@ -237,7 +237,7 @@ impl From<ExecuteToolError> for Box<RejectedArguments> {
 async fn validate_or_coerce(
     registered: &SharedTool,
     arguments: Map<String, Value>,
-    validation: ValidationContext<'_>,
+    validation: ArgumentValidator<'_>,
     keeps: bool,
 ) -> Result<Map<String, Value>, Box<RejectedArguments>> {
     let tool = &registered.tool;

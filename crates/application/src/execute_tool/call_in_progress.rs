@@ -14,7 +14,7 @@ use super::{
     record::CallRecord,
     resolution,
     running::{self, PermittedCall},
-    validation::ValidationContext,
+    validation::ArgumentValidator,
     window_label::labels_in,
 };
 use crate::{open_calls::OpenCallGuard, tool_registry::SharedTool};
@@ -127,7 +127,7 @@ impl<'a> CallInProgress<'a> {
         let Self { handler, command, record, hooks, arguments, .. } = self;
         let (ports, arguments) = (&handler.ports, std::mem::take(arguments));
         let (outputs, schemas) = (ports.outputs.as_ref(), ports.schemas.as_ref());
-        let validation = ValidationContext { beside: schemas, cancel: &command.cancel, time };
+        let validation = ArgumentValidator { beside: schemas, cancel: &command.cancel, time };
         let PreparedArguments { arguments, references, max_output } =
             arguments::prepare(registered, command, arguments, outputs, record, validation).await?;
         let mut call = ToolCall {

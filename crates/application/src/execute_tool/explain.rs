@@ -2,7 +2,7 @@
 
 use super::{
     arguments, command::ExecuteToolCommand, error::ExecuteToolError, pending_definition, ports::ExecuteToolPorts,
-    record::CallRecord, resolution, running, settings::CallSettings, validation::ValidationContext,
+    record::CallRecord, resolution, running, settings::CallSettings, validation::ArgumentValidator,
 };
 use crate::{permission_book::PermissionBook, tool_registry::ToolRegistry};
 use serde_json::{Map, Value};
@@ -95,7 +95,7 @@ impl CallExplainer<'_> {
             CallRecord::begin(CallId(Uuid::now_v7()), &command, self.settings.arguments, self.ports.clock.as_ref());
         let outputs = self.ports.outputs.as_ref();
         let arguments = std::mem::take(&mut command.arguments);
-        let validation = ValidationContext { beside: self.ports.schemas.as_ref(), cancel: &command.cancel, time };
+        let validation = ArgumentValidator { beside: self.ports.schemas.as_ref(), cancel: &command.cancel, time };
         let prepared = arguments::prepare(&registered, &command, arguments, outputs, &mut record, validation).await?;
         let mut call = ToolCall {
             id: CallId(Uuid::now_v7()),

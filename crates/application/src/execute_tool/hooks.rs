@@ -6,10 +6,10 @@ use super::{
     error::ExecuteToolError,
     hook_words::joined,
     output,
-    output_budget::OutputBudget,
+    output_budget::ResultSizeLimits,
     record::CallRecord,
     running,
-    validation::ValidationContext,
+    validation::ArgumentValidator,
 };
 use crate::tool_registry::SharedTool;
 use futures::FutureExt;
@@ -45,7 +45,7 @@ impl HookOutcome {
         call: &mut ToolCall,
         record: &mut CallRecord,
         command: &ExecuteToolCommand,
-        validation: ValidationContext<'_>,
+        validation: ArgumentValidator<'_>,
     ) -> Result<(), ExecuteToolError> {
         let mut accesses = KnownAccesses::Unknown;
         for hook in hooks {
@@ -122,7 +122,7 @@ impl HookOutcome {
         command: &ExecuteToolCommand,
         execution: &mut ToolExecution,
         mut outcome: Result<CallOutcome, ExecuteToolError>,
-        budget: OutputBudget,
+        budget: ResultSizeLimits,
     ) -> Result<CallOutcome, ExecuteToolError> {
         let mut context = self.context;
         for hook in hooks {
@@ -208,7 +208,7 @@ async fn cancellable<T>(work: impl Future<Output = T>, command: &ExecuteToolComm
 
 /// Returns the output that a hook substituted, or a notice if it exceeds the budget. It is not cut, and the original is
 /// not restored, because the hook may have hidden parts of it.
-fn withheld_if_too_long(output: ToolResult, hook: &str, budget: OutputBudget) -> ToolResult {
+fn withheld_if_too_long(output: ToolResult, hook: &str, budget: ResultSizeLimits) -> ToolResult {
     match output::is_within(&output, budget) {
         true => output,
         false => ToolResult::text(format!(

@@ -11,7 +11,7 @@ mod media;
 pub(super) mod overflow_writer;
 mod structured;
 
-use super::{error::ExecuteToolError, output_budget::OutputBudget};
+use super::{error::ExecuteToolError, output_budget::ResultSizeLimits};
 use crate::tool_registry::{SharedTool, output_readers::OutputReaders};
 use cut::JoinedText;
 use overflow_writer::{OverflowWriter, StorageOutcome};
@@ -29,12 +29,12 @@ const OUTPUTS: &str = "toolstead/outputs";
 pub(super) fn fits(
     registered: &SharedTool,
     outcome: &Result<CallOutcome, ExecuteToolError>,
-    budget: OutputBudget,
+    budget: ResultSizeLimits,
 ) -> bool {
     match outcome {
         Ok(CallOutcome::Done(result)) => {
             (result.is_error() || registered.output_schema().is_none())
-                && (budget == OutputBudget::WHOLE || has_short_texts_alone(result, budget.characters))
+                && (budget == ResultSizeLimits::WHOLE || has_short_texts_alone(result, budget.characters))
         }
         Ok(CallOutcome::InputRequired(_)) => true,
         Err(ExecuteToolError::Failed(failure)) => failure.partial.is_none(),
@@ -67,14 +67,14 @@ fn has_short_texts_alone(result: &ToolResult, characters: usize) -> bool {
 pub(super) async fn bound(
     outcome: Result<CallOutcome, ExecuteToolError>,
     registered: &SharedTool,
-    budget: OutputBudget,
+    budget: ResultSizeLimits,
     mut keeper: OverflowWriter<'_>,
     schemas: &dyn SchemaValidator,
 ) -> Result<CallOutcome, ExecuteToolError> {
     match outcome {
         Ok(CallOutcome::Done(result)) => {
             let result = check_structured_content(registered, result)?;
-            if budget == OutputBudget::WHOLE {
+            if budget == ResultSizeLimits::WHOLE {
                 return Ok(CallOutcome::Done(result));
             }
             let schema = if result.is_error() { None } else { registered.output_schema() };
@@ -141,7 +141,7 @@ fn bound_upstream(error: &mut UpstreamError, budget: usize) {
 async fn bounded(
     mut result: ToolResult,
     promised: Option<OutputSchema<'_>>,
-    budget: OutputBudget,
+    budget: ResultSizeLimits,
     keeper: &mut OverflowWriter<'_>,
 ) -> ToolResult {
     let notice = extra_members::bound(&mut result, budget.characters, keeper).await;
@@ -217,7 +217,7 @@ fn is_json_of(text: &str, value: &Value) -> bool {
 }
 
 /// Returns `true` if the result is within the budget.
-pub(super) fn is_within(result: &ToolResult, budget: OutputBudget) -> bool {
+pub(super) fn is_within(result: &ToolResult, budget: ResultSizeLimits) -> bool {
     let shown = result.content().iter().map(|block| match (block_text(block), media::data(block)) {
         (Some(text), _) => text.chars().count(),
         (None, Some(_)) => 0,

@@ -4,7 +4,7 @@ use toolstead_domain::ports::calls::WHOLE_OUTPUT;
 
 /// Size limits of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct OutputBudget {
+pub(super) struct ResultSizeLimits {
     /// Maximum number of characters of the texts; also of the structured content, and of the other members, each by
     /// itself.
     pub(super) characters: usize,
@@ -12,7 +12,7 @@ pub(super) struct OutputBudget {
     pub(super) media_bytes: usize,
 }
 
-impl OutputBudget {
+impl ResultSizeLimits {
     /// Budget without limits.
     pub(super) const WHOLE: Self = Self { characters: usize::MAX, media_bytes: usize::MAX };
 

@@ -1,7 +1,8 @@
 //! Limits of every call.
 
 use super::{
-    command::ExecuteToolCommand, nesting::NestedCallPosition, output_budget::OutputBudget, tool_timeouts::ToolTimeouts,
+    command::ExecuteToolCommand, nesting::NestedCallPosition, output_budget::ResultSizeLimits,
+    tool_timeouts::ToolTimeouts,
 };
 use std::time::Duration;
 use toolstead_domain::{Tool, ToolProvider};
@@ -53,13 +54,13 @@ impl Default for CallSettings {
 }
 
 impl CallSettings {
-    pub(super) fn bounded_output(&self) -> OutputBudget {
-        OutputBudget { characters: self.output_characters, media_bytes: self.media_bytes }
+    pub(super) fn bounded_output(&self) -> ResultSizeLimits {
+        ResultSizeLimits { characters: self.output_characters, media_bytes: self.media_bytes }
     }
 
     /// Returns the budget of results of the provider's tools.
-    pub(super) fn output_budget(&self, provider: &dyn ToolProvider) -> OutputBudget {
-        if provider.bounds_output() { self.bounded_output() } else { OutputBudget::WHOLE }
+    pub(super) fn output_budget(&self, provider: &dyn ToolProvider) -> ResultSizeLimits {
+        if provider.bounds_output() { self.bounded_output() } else { ResultSizeLimits::WHOLE }
     }
 
     /// Returns the timeout of a call of the tool that requests `wanted`, or the default for `None`: at most the

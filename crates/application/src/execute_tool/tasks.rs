@@ -15,7 +15,7 @@ const TASKS: usize = 10_000;
 
 /// Known tasks, oldest first.
 #[derive(Debug, Default)]
-pub(crate) struct ProviderTasks(Mutex<VecDeque<KnownTask>>);
+pub(crate) struct ProviderTaskRegistry(Mutex<VecDeque<KnownTask>>);
 
 /// Call that continues as a task of its provider.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,7 +28,7 @@ pub(crate) struct KnownTask {
     pub(crate) id: String,
 }
 
-impl ProviderTasks {
+impl ProviderTaskRegistry {
     /// Returns the outcome. If it is a task, the task is stored and its id is replaced.
     pub(super) fn register_if_task(
         &self,
@@ -82,7 +82,7 @@ mod tests {
         Principal::new("service", name)
     }
 
-    fn keep(tasks: &ProviderTasks, owner: &Principal) -> String {
+    fn keep(tasks: &ProviderTaskRegistry, owner: &Principal) -> String {
         let task = json!({"taskId": "theirs", "status": "working", "ttlMs": null});
         let task = tasks.named(ToolResult::task(task.as_object().unwrap().clone()), owner, &samples::tool("t"));
         assert!(task.is_task() && task.as_object()["status"] == "working");
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_task_is_known_to_its_owner_alone() {
-        let tasks = ProviderTasks::default();
+        let tasks = ProviderTaskRegistry::default();
         let (one, other) = (principal("one"), principal("other"));
         let name = keep(&tasks, &one);
         assert_ne!(name, keep(&tasks, &other));
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn who_has_too_many_tasks_loses_their_own_oldest() {
-        let tasks = ProviderTasks::default();
+        let tasks = ProviderTaskRegistry::default();
         let (one, other) = (principal("one"), principal("other"));
         let names: Vec<String> = (0..=TASKS_OF_ONE).map(|_| keep(&tasks, &one)).collect();
         let kept = keep(&tasks, &other);

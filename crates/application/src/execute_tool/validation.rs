@@ -11,7 +11,7 @@ use toolstead_domain::{
 
 /// Context of a validation.
 #[derive(Clone, Copy)]
-pub(super) struct ValidationContext<'a> {
+pub(super) struct ArgumentValidator<'a> {
     /// Validator for schemas that are too costly to evaluate in this process.
     pub(super) beside: &'a dyn SchemaValidator,
     pub(super) cancel: &'a CancelSignal,
@@ -26,7 +26,7 @@ pub(super) enum ValidationError {
     Unknown(ExecuteToolError),
 }
 
-impl ValidationContext<'_> {
+impl ArgumentValidator<'_> {
     /// Validates arguments of the tool.
     pub(super) async fn of(self, tool: &Tool, schema: &ToolInputSchema, value: &Value) -> Result<(), ValidationError> {
         match schema.validate(value) {

@@ -65,7 +65,7 @@ impl FinishedCall {
 }
 
 /// The calls of one answer in progress.
-pub(super) struct AnswerCalls<'a, 'w> {
+pub(super) struct AnswerCallBatch<'a, 'w> {
     context: &'a RunCallContext<'w>,
     calls: &'a [ToolUse],
     states: Vec<CallState>,
@@ -177,7 +177,7 @@ fn arguments(call: &ToolUse) -> Value {
     }
 }
 
-impl<'a, 'w> AnswerCalls<'a, 'w> {
+impl<'a, 'w> AnswerCallBatch<'a, 'w> {
     /// Creates the calls of an answer, some of which already have results.
     pub(super) async fn new(
         context: &'a RunCallContext<'w>,

@@ -2,7 +2,7 @@
 
 use super::{
     CompactionThreshold, RunAgentHandler,
-    compaction::CompactionLimits,
+    compaction::CompactionRemainderLimits,
     history::ConversationHistory,
     hooks::RunHooks,
     request_builder::{NotShortened, RequestBuilder},
@@ -98,7 +98,7 @@ impl RunAgentHandler {
         let (store, clock) = (self.ports.conversations.clone(), self.ports.clock.clone());
         let found = ConversationHistory::find(store, clock, &scope.principal, conversation).await?;
         let mut history = found.ok_or(CompactConversationError::NotFound(conversation))?;
-        let kept = CompactionLimits::steps(KEPT, model.facts().context_tokens);
+        let kept = CompactionRemainderLimits::steps(KEPT, model.facts().context_tokens);
         let mut fitting = RequestBuilder {
             conversation,
             summarizer: summarizer.unwrap_or_else(|| model.clone()),

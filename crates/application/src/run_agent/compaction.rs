@@ -60,7 +60,7 @@ fn can_be_masked(result: &ToolResultBlock) -> bool {
 
 /// The part of a conversation that remains unchanged by a summary.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct CompactionLimits {
+pub(super) struct CompactionRemainderLimits {
     /// Maximum number of the newest prompts and answers that remain, with their results.
     pub(super) steps: usize,
     /// Maximum number of tokens that remain.
@@ -69,7 +69,7 @@ pub(super) struct CompactionLimits {
     pub(super) worth: u64,
 }
 
-impl CompactionLimits {
+impl CompactionRemainderLimits {
     /// Retains at most `steps` steps and three tenths of the context window, and accepts a summary of any size.
     pub(super) fn steps(steps: usize, window: u64) -> Self {
         Self { steps, tokens: window / 10 * 3, worth: 0 }
@@ -91,7 +91,7 @@ pub(super) struct CompactionPlan {
 /// Plans a summary of everything before the part in `kept`; `None` if there is nothing to summarize, or too little.
 pub(super) fn plan(
     events: &[ConversationEvent],
-    kept: CompactionLimits,
+    kept: CompactionRemainderLimits,
     scale: TokenRatio,
     summarizers_window: u64,
 ) -> Option<CompactionPlan> {

@@ -3,7 +3,7 @@
 use super::{
     CompactionThreshold,
     answer::{AnswerEnd, ask},
-    compaction::{CompactionLimits, outputs_to_mask, plan},
+    compaction::{CompactionRemainderLimits, outputs_to_mask, plan},
     history::ConversationHistory,
     hooks::{HookPoint, RunHooks},
     request,
@@ -170,8 +170,8 @@ impl RequestBuilder {
         (fixed.system, fixed.tools) = (self.system.clone(), tools.to_vec());
         let window = self.facts().context_tokens;
         let free = limit.saturating_sub(self.tokens(&fixed));
-        let all = CompactionLimits::steps(KEPT_IN_RUN, window);
-        let kept = CompactionLimits { tokens: all.tokens.min(free / 2), worth: window / 20, ..all };
+        let all = CompactionRemainderLimits::steps(KEPT_IN_RUN, window);
+        let kept = CompactionRemainderLimits { tokens: all.tokens.min(free / 2), worth: window / 20, ..all };
         self.summarize(history, "auto", kept, spending).await.map(drop)
     }
 
@@ -184,7 +184,7 @@ impl RequestBuilder {
         &mut self,
         history: &mut ConversationHistory,
         trigger: &str,
-        kept: CompactionLimits,
+        kept: CompactionRemainderLimits,
         spending: &Spending,
     ) -> Result<Option<(u64, u64)>, NotShortened> {
         let summarizers_window = self.summarizer.facts().context_tokens;

@@ -3,7 +3,7 @@
 use super::{
     DelegationContext, OfferedTools, RunAgentCommand, RunAgentHandler, RunAgentPorts,
     answer::{Answer, AnswerEnd, ask},
-    calls::{AnswerCalls, FinishedCall, RunCallContext},
+    calls::{AnswerCallBatch, FinishedCall, RunCallContext},
     history::ConversationHistory,
     hooks::{HookPoint, RunHooks},
     long_answer::fitted,
@@ -480,7 +480,7 @@ impl<'w> Run<'w> {
         let mut asked =
             (!self.hooks.are_none()).then(|| self.ports.events.subscribe_as(self.call_context.scope.principal.clone()));
         let let_in: Vec<bool> = answered.iter().map(Option::is_none).collect();
-        let mut making = AnswerCalls::new(&self.call_context, calls, answered).await;
+        let mut making = AnswerCallBatch::new(&self.call_context, calls, answered).await;
         let (mut course, mut waits_for, mut paths) = (LoopVerdict::NoLoop, None, Vec::new());
         for (index, call) in calls.iter().enumerate() {
             let made = loop {

@@ -30,12 +30,12 @@ struct Consumption {
     /// Number of calls that were admitted, including those that were made.
     admitted_calls: u64,
     /// Minimum consumption of requests that are not answered yet.
-    reserved: MinimumConsumption,
+    reserved: MinimumRequestConsumption,
 }
 
 /// The minimum consumption of a request.
 #[derive(Debug, Clone, Copy, Default)]
-struct MinimumConsumption {
+struct MinimumRequestConsumption {
     tokens: u64,
     cost: f64,
 }
@@ -100,12 +100,12 @@ pub(super) struct Spending {
     /// Prices of the run's model; `None`: costs are unknown.
     prices: Option<TokenPrices>,
     turns: u64,
-    reserved: MinimumConsumption,
+    reserved: MinimumRequestConsumption,
 }
 
 impl Spending {
     pub(super) fn new(ledger: Arc<BudgetLedger>, prices: Option<TokenPrices>) -> Self {
-        Self { ledger, prices, turns: 0, reserved: MinimumConsumption::default() }
+        Self { ledger, prices, turns: 0, reserved: MinimumRequestConsumption::default() }
     }
 
     /// Returns the reported usage of the run and of all work that it delegated, without estimates.
@@ -185,7 +185,7 @@ impl Spending {
     /// The budget that would be exceeded.
     pub(super) fn asks(&mut self, tokens: u64) -> Result<(), BudgetKind> {
         self.is_answered();
-        let asked = MinimumConsumption { tokens: tokens.saturating_add(1), cost: self.least(tokens) };
+        let asked = MinimumRequestConsumption { tokens: tokens.saturating_add(1), cost: self.least(tokens) };
         self.request(tokens, &|spent| {
             spent.reserved.tokens = spent.reserved.tokens.saturating_add(asked.tokens);
             spent.reserved.cost += asked.cost;
@@ -196,7 +196,7 @@ impl Spending {
 
     /// Releases the reservation of the last request, which is answered or will never be.
     pub(super) fn is_answered(&mut self) {
-        let MinimumConsumption { tokens, cost } = std::mem::take(&mut self.reserved);
+        let MinimumRequestConsumption { tokens, cost } = std::mem::take(&mut self.reserved);
         if tokens > 0 {
             self.ledger.change(|spent| {
                 spent.reserved.tokens = spent.reserved.tokens.saturating_sub(tokens);

@@ -3,7 +3,7 @@
 //! `$ARGUMENTS` is replaced by everything that the user typed after the name, `$1` to `$99` by one word of it, and
 //! `{{.name}}` by the argument with that name. Inserted text is never searched for placeholders again.
 
-use crate::agent::definition::{Skill, UserPromptTemplate};
+use crate::agent::definition::{CommandPromptTemplate, Skill};
 use std::collections::BTreeMap;
 
 /// Maximum length of the resulting text, in bytes.
@@ -23,7 +23,7 @@ pub enum ArgumentInsertionError {
     TooLong,
 }
 
-impl UserPromptTemplate {
+impl CommandPromptTemplate {
     /// Returns the text for what the user typed after the name. Words `name=value` set the argument with this name, if
     /// there is one; quotes hold blanks together.
     ///
@@ -169,7 +169,7 @@ mod tests {
 
     #[track_caller]
     fn check(body: &str, typed: &str, expected: &str) {
-        assert_eq!(UserPromptTemplate::new("c", "", body).text(typed).unwrap(), expected, "{body} {typed}");
+        assert_eq!(CommandPromptTemplate::new("c", "", body).text(typed).unwrap(), expected, "{body} {typed}");
     }
 
     #[test]
@@ -191,7 +191,7 @@ mod tests {
     fn an_argument_with_a_name_is_given_has_a_default_or_is_missed() {
         let argument =
             |name: &str, default: Option<&str>| CommandArgument { name: name.into(), default: default.map(Into::into) };
-        let mut command = UserPromptTemplate::new("c", "", "{{.who}} is {{.what}}. {{.other}}");
+        let mut command = CommandPromptTemplate::new("c", "", "{{.who}} is {{.what}}. {{.other}}");
         command.arguments = vec![argument("who", None), argument("what", Some("here"))];
         assert_eq!(command.text("who='Ada L' what={{.who}}").unwrap(), "Ada L is {{.who}}. {{.other}}");
         assert_eq!(command.text("who=Ada more words").unwrap(), "Ada is here. {{.other}}\n\nArguments: more words");
@@ -201,14 +201,14 @@ mod tests {
 
     #[test]
     fn a_text_that_would_become_too_long_is_none() {
-        let command = UserPromptTemplate::new("c", "", "$ARGUMENTS ".repeat(1_000));
+        let command = CommandPromptTemplate::new("c", "", "$ARGUMENTS ".repeat(1_000));
         assert_eq!(command.text(&"x".repeat(2_000)), Err(ArgumentInsertionError::TooLong));
     }
 
     proptest! {
         #[test]
         fn a_text_without_places_stays_as_it_is_and_nothing_panics(body in ".{0,80}", typed in ".{0,40}") {
-            let command = UserPromptTemplate::new("c", "", body.clone());
+            let command = CommandPromptTemplate::new("c", "", body.clone());
             let text = command.text(&typed).unwrap();
             if !command.takes_words() {
                 prop_assert!(text.starts_with(&body));

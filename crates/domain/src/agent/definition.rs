@@ -40,15 +40,15 @@ pub struct Skill {
 /// Prompt that the user calls by name.
 ///
 /// ```
-/// use toolstead_domain::agent::definition::UserPromptTemplate;
+/// use toolstead_domain::agent::definition::CommandPromptTemplate;
 ///
-/// let command = UserPromptTemplate::new("review", "Reviews a file.", "Review $1 for $2.");
+/// let command = CommandPromptTemplate::new("review", "Reviews a file.", "Review $1 for $2.");
 /// assert_eq!(command.text("main.rs 'error handling'").unwrap(), "Review main.rs for error handling.");
 /// assert!(command.takes_words());
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct UserPromptTemplate {
+pub struct CommandPromptTemplate {
     /// Name of the command, with `:` between the folders that contain it.
     pub name: Arc<str>,
     /// Description in one sentence, for the user.
@@ -95,7 +95,7 @@ impl Skill {
     }
 }
 
-impl UserPromptTemplate {
+impl CommandPromptTemplate {
     /// Creates a command with this text.
     pub fn new(name: impl Into<Arc<str>>, description: impl Into<String>, body: impl Into<String>) -> Self {
         Self {

@@ -141,15 +141,15 @@ pub(super) struct WordPattern(Vec<WordPatternStep>);
 
 struct WordPatternStep {
     gap: usize,
-    alternatives: Vec<WordPatternAlternative>,
+    alternatives: Vec<WordOrPrefix>,
 }
 
-struct WordPatternAlternative {
+struct WordOrPrefix {
     text: String,
     is_prefix: bool,
 }
 
-impl WordPatternAlternative {
+impl WordOrPrefix {
     /// Parses an alternative. Its letters are [folded](fold) as those of a text are.
     fn parse(text: &str) -> Self {
         let (text, is_prefix) = text.strip_suffix('*').map_or((text, false), |prefix| (prefix, true));
@@ -170,7 +170,7 @@ impl WordPattern {
                 None => {
                     steps.push(WordPatternStep {
                         gap,
-                        alternatives: part.split('|').map(WordPatternAlternative::parse).collect(),
+                        alternatives: part.split('|').map(WordOrPrefix::parse).collect(),
                     });
                     gap = 0;
                 }

@@ -105,10 +105,10 @@ fn narrower(head: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{access::RulePrefixLengths, testing::samples};
+    use crate::{access::OfferedRulePrefixLengths, testing::samples};
 
     fn command(line: &str, widening: Option<(u8, Option<u8>)>) -> Access {
-        let widening = widening.map(|(least, offered)| RulePrefixLengths { least, offered });
+        let widening = widening.map(|(least, offered)| OfferedRulePrefixLengths { least, offered });
         Access::RunCommand(CommandAccess { widening, ..CommandAccess::program(line.split(' ')) })
     }
 

@@ -95,7 +95,7 @@ pub struct PermissionRule {
     /// the rule itself.
     pub entry: Option<String>,
     head: RuleHead,
-    spec: RuleSpec,
+    spec: RuleParentheses,
 }
 
 impl PartialEq for PermissionRule {
@@ -113,7 +113,7 @@ impl fmt::Display for PermissionRule {
 }
 
 #[derive(Debug, Clone)]
-enum RuleSpec {
+enum RuleParentheses {
     /// No parentheses, or only `*` in them.
     Any,
     One(Arc<dyn RuleKind>),
@@ -150,13 +150,13 @@ impl PermissionRule {
             None | Some("*") if effect == Effect::Allow && head.is_request() => {
                 return Err(wrong(format!("an allow rule must name the server: write `{}(SERVER:*)`", head.as_str())));
             }
-            None | Some("*") => RuleSpec::Any,
+            None | Some("*") => RuleParentheses::Any,
             Some("") => {
                 return Err(wrong(
                     "the parentheses are empty and would never match: leave them out to mean every call".into(),
                 ));
             }
-            Some(spec) => RuleSpec::parse(&head, spec, effect, base).map_err(&wrong)?,
+            Some(spec) => RuleParentheses::parse(&head, spec, effect, base).map_err(&wrong)?,
         };
         Ok(Self { effect, text: trimmed.into(), origin, entry: None, head, spec })
     }
@@ -173,17 +173,17 @@ impl PermissionRule {
     /// The reason why the parentheses have no meaning for this tool.
     fn spec_for(&self, tool: &Tool) -> Result<Option<&dyn RuleKind>, &str> {
         match &self.spec {
-            RuleSpec::OfTool { command: Ok(command), .. } if tool.takes_command_lines => Ok(Some(&**command)),
-            RuleSpec::OfTool { command: Err(reason), .. } if tool.takes_command_lines => Err(reason),
-            RuleSpec::Any | RuleSpec::One(_) | RuleSpec::OfTool { .. } => Ok(self.spec()),
+            RuleParentheses::OfTool { command: Ok(command), .. } if tool.takes_command_lines => Ok(Some(&**command)),
+            RuleParentheses::OfTool { command: Err(reason), .. } if tool.takes_command_lines => Err(reason),
+            RuleParentheses::Any | RuleParentheses::One(_) | RuleParentheses::OfTool { .. } => Ok(self.spec()),
         }
     }
 
     /// Returns the kind of the parentheses where no tool is known.
     fn spec(&self) -> Option<&dyn RuleKind> {
         match &self.spec {
-            RuleSpec::Any => None,
-            RuleSpec::One(kind) | RuleSpec::OfTool { other: kind, .. } => Some(&**kind),
+            RuleParentheses::Any => None,
+            RuleParentheses::One(kind) | RuleParentheses::OfTool { other: kind, .. } => Some(&**kind),
         }
     }
 
@@ -359,7 +359,7 @@ impl PermissionRule {
 
     /// Returns `true` if this allow rule names every call of the tool that has no accesses.
     pub(super) fn allows_whole(&self, tool: &Tool) -> bool {
-        matches!((&self.head, &self.spec), (RuleHead::Tool(pattern), RuleSpec::Any) if allows_name(pattern, tool))
+        matches!((&self.head, &self.spec), (RuleHead::Tool(pattern), RuleParentheses::Any) if allows_name(pattern, tool))
     }
 
     /// Returns the access by which this deny or ask rule catches the call; `Some(None)` if it catches the call as a
@@ -375,7 +375,7 @@ impl PermissionRule {
             RuleHead::Tool(pattern) if !matches_any_name(pattern, tool) => {
                 return accesses.iter().find(|access| self.denies_offering(pattern, access)).map(Some);
             }
-            RuleHead::Tool(_) if matches!(self.spec, RuleSpec::Any) => return Some(None),
+            RuleHead::Tool(_) if matches!(self.spec, RuleParentheses::Any) => return Some(None),
             RuleHead::Tool(_) | RuleHead::Access(_) => {}
         }
         // A rule whose parentheses have no meaning for the tool catches everything it could apply to.
@@ -392,7 +392,7 @@ impl PermissionRule {
         // A pattern that matches with its stars as literal characters is contained in the pattern of the rule.
         matches!(access, Access::OfferTools(tools) if fits(pattern, tools))
             && self.effect == Effect::Deny
-            && matches!(self.spec, RuleSpec::Any)
+            && matches!(self.spec, RuleParentheses::Any)
     }
 
     /// Returns this rule, if it denies offering tools to programs, as the rule that denies calls of these tools; `None`
@@ -401,7 +401,7 @@ impl PermissionRule {
         let RuleHead::Access(head) = &self.head else { return None };
         let pattern = self.spec().map_or(Some("*"), RuleKind::names)?;
         let denies = self.effect == Effect::Deny && head.access == AccessKind::Offer;
-        denies.then(|| Self { head: RuleHead::Tool(pattern.into()), spec: RuleSpec::Any, ..self.clone() })
+        denies.then(|| Self { head: RuleHead::Tool(pattern.into()), spec: RuleParentheses::Any, ..self.clone() })
     }
 
     fn catches_access(&self, spec: Option<&dyn RuleKind>, access: &Access, roots: &WorkspaceRoots) -> bool {
@@ -451,7 +451,7 @@ impl PermissionRule {
 
     /// Returns `true` if this deny rule denies every call of the tool, whatever its arguments.
     pub(super) fn denies_whole(&self, tool: &Tool) -> bool {
-        matches!((&self.head, &self.spec), (RuleHead::Tool(pattern), RuleSpec::Any) if matches_any_name(pattern, tool))
+        matches!((&self.head, &self.spec), (RuleHead::Tool(pattern), RuleParentheses::Any) if matches_any_name(pattern, tool))
     }
 
     /// Returns `true` if the rule names every access of this kind, and the tool has an alias of that kind: all its
@@ -463,11 +463,11 @@ impl PermissionRule {
 
     /// Returns `true` if the rule names every access of this kind.
     pub(super) fn names_whole_kind(&self, kind: AccessKind) -> bool {
-        matches!((&self.head, &self.spec), (RuleHead::Access(head), RuleSpec::Any) if head.access == kind)
+        matches!((&self.head, &self.spec), (RuleHead::Access(head), RuleParentheses::Any) if head.access == kind)
     }
 }
 
-impl RuleSpec {
+impl RuleParentheses {
     fn parse(head: &RuleHead, text: &str, effect: Effect, base: &PatternContext) -> Result<Self, String> {
         match head {
             RuleHead::Access(head) => (head.parse)(text, effect, base).map(Self::One),

@@ -2,7 +2,7 @@
 
 use super::{
     item::{ItemKind, fingerprinted},
-    schema_shape::{ShapeComparison, compare},
+    schema_shape::{ShapeWidthChange, compare},
 };
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -81,7 +81,7 @@ pub fn classify(kind: ItemKind, old: Option<&Value>, new: Option<&Value>) -> BTr
             return [ItemChangeKind::Text].into();
         }
     }
-    let ShapeComparison { is_wider, is_narrower } = compare(before.get("inputSchema"), after.get("inputSchema"));
+    let ShapeWidthChange { is_wider, is_narrower } = compare(before.get("inputSchema"), after.get("inputSchema"));
     if is_wider {
         classes.insert(ItemChangeKind::SchemaWidened);
     }
@@ -89,7 +89,7 @@ pub fn classify(kind: ItemKind, old: Option<&Value>, new: Option<&Value>) -> BTr
         classes.insert(ItemChangeKind::SchemaNarrowed);
     }
     if before.get("outputSchema").is_some() != after.get("outputSchema").is_some()
-        || compare(before.get("outputSchema"), after.get("outputSchema")) != ShapeComparison::default()
+        || compare(before.get("outputSchema"), after.get("outputSchema")) != ShapeWidthChange::default()
     {
         classes.insert(ItemChangeKind::Output);
     }

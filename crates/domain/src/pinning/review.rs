@@ -33,18 +33,18 @@ pub struct OfferedDefinitions<'a> {
 
 /// Result of a review.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct DefinitionReview {
+pub struct OfferedDefinitionsReview {
     /// Versions that are not stored yet.
     pub added: Vec<DefinitionVersion>,
     /// State of each offered item.
-    pub states: BTreeMap<ItemKey, DefinitionChoice>,
+    pub states: BTreeMap<ItemKey, ServedVersionDecision>,
     /// Findings, changes and required approvals for the operator, as sentences.
     pub notes: Vec<String>,
 }
 
 /// Way in which an item is served.
 #[derive(Debug, Clone, PartialEq)]
-pub enum DefinitionChoice {
+pub enum ServedVersionDecision {
     /// The offered definition is served.
     Current {
         /// `true` if it was approved despite a hard finding. Its findings are then not reported.
@@ -70,13 +70,13 @@ pub fn review(
     offer: OfferedDefinitions<'_>,
     on_change: ChangePolicy,
     now: Timestamp,
-) -> DefinitionReview {
+) -> OfferedDefinitionsReview {
     let mut stored: BTreeMap<&ItemKey, Vec<&DefinitionVersion>> = BTreeMap::new();
     for version in versions.iter().filter(|version| offer.kinds.contains(&version.key.kind)) {
         stored.entry(&version.key).or_default().push(version);
     }
     let known: BTreeSet<u8> = stored.keys().map(|key| listing(key.kind)).collect();
-    let mut review = DefinitionReview::default();
+    let mut review = OfferedDefinitionsReview::default();
     let marker = listed_marker();
     if stored.remove(&marker).is_none() && offer.kinds.contains(&marker.kind) {
         review.added.push(DefinitionVersion {
@@ -210,9 +210,9 @@ impl<'a> ItemReviewer<'a> {
         }
     }
 
-    fn state(&self, latest: &DefinitionVersion) -> DefinitionChoice {
+    fn state(&self, latest: &DefinitionVersion) -> ServedVersionDecision {
         if latest.approval.is_some() {
-            return DefinitionChoice::Current { is_approved: latest.has_hard_finding };
+            return ServedVersionDecision::Current { is_approved: latest.has_hard_finding };
         }
         let is_passed = self.on_change == ChangePolicy::Pass && !latest.has_hard_finding;
         let OfferedItem { key, definition } = self.item;
@@ -220,7 +220,7 @@ impl<'a> ItemReviewer<'a> {
         let old = approved.and_then(|approved| approved.definition.as_ref());
         let classes = classify(key.kind, old, Some(definition));
         if is_passed {
-            return DefinitionChoice::Current { is_approved: false };
+            return ServedVersionDecision::Current { is_approved: false };
         }
         let is_withheld = latest.has_hard_finding || self.on_change == ChangePolicy::Quarantine;
         let asks = is_withheld || classes.iter().any(|class| class.requires_approval());
@@ -231,13 +231,13 @@ impl<'a> ItemReviewer<'a> {
             is_withheld,
         });
         match (old, pending) {
-            (Some(old), pending) => DefinitionChoice::Approved {
+            (Some(old), pending) => ServedVersionDecision::Approved {
                 definition: old.clone(),
                 is_approved_by_user: approved.is_some_and(|approved| approved.has_hard_finding),
                 pending,
             },
-            (None, Some(pending)) => DefinitionChoice::Unapproved(pending),
-            (None, None) => DefinitionChoice::Current { is_approved: false },
+            (None, Some(pending)) => ServedVersionDecision::Unapproved(pending),
+            (None, None) => ServedVersionDecision::Current { is_approved: false },
         }
     }
 }
@@ -263,20 +263,20 @@ fn reason(latest: &DefinitionVersion, classes: &BTreeSet<ItemChangeKind>) -> Str
 fn notes(
     key: &ItemKey,
     latest: &DefinitionVersion,
-    state: &DefinitionChoice,
+    state: &ServedVersionDecision,
     approved: Option<&DefinitionVersion>,
 ) -> Vec<String> {
-    let is_approved_by_user = matches!(state, DefinitionChoice::Current { is_approved: true });
+    let is_approved_by_user = matches!(state, ServedVersionDecision::Current { is_approved: true });
     let findings = latest.findings.iter().filter(|_| !is_approved_by_user);
     let mut notes: Vec<String> = findings.map(|finding| format!("{key}: {finding}")).collect();
     let pending = match state {
-        DefinitionChoice::Current { .. } => None,
-        DefinitionChoice::Unapproved(pending) => Some(pending),
-        DefinitionChoice::Approved { pending, .. } if key.kind == ItemKind::Launch => {
+        ServedVersionDecision::Current { .. } => None,
+        ServedVersionDecision::Unapproved(pending) => Some(pending),
+        ServedVersionDecision::Approved { pending, .. } if key.kind == ItemKind::Launch => {
             notes.push("the server is not started or reached in the approved way".to_owned());
             pending.as_ref()
         }
-        DefinitionChoice::Approved { pending, .. } => {
+        ServedVersionDecision::Approved { pending, .. } => {
             let old = approved.and_then(|approved| approved.definition.as_ref());
             let classes = classify(key.kind, old, latest.definition.as_ref());
             let named: Vec<&str> = classes.into_iter().map(ItemChangeKind::as_str).collect();
@@ -310,11 +310,11 @@ mod tests {
         fn known(on_change: ChangePolicy) -> Self {
             let mut server = Self { versions: Vec::new(), on_change };
             let state = server.offer(&[("t", base())]);
-            assert_eq!(state["t"], DefinitionChoice::Current { is_approved: false });
+            assert_eq!(state["t"], ServedVersionDecision::Current { is_approved: false });
             server
         }
 
-        fn offer(&mut self, tools: &[(&str, Value)]) -> BTreeMap<String, DefinitionChoice> {
+        fn offer(&mut self, tools: &[(&str, Value)]) -> BTreeMap<String, ServedVersionDecision> {
             let items: Vec<OfferedItem> = tools
                 .iter()
                 .map(|(name, definition)| OfferedItem {
@@ -346,13 +346,13 @@ mod tests {
     }
 
     /// Returns the outcome for the tool: "current", "approved", and "asks" or "withheld".
-    fn outcome(state: &DefinitionChoice) -> String {
+    fn outcome(state: &ServedVersionDecision) -> String {
         let pending = |pending: &PendingDefinitionChange| if pending.is_withheld { "withheld" } else { "asks" };
         match state {
-            DefinitionChoice::Current { .. } => "current".into(),
-            DefinitionChoice::Approved { pending: None, .. } => "approved".into(),
-            DefinitionChoice::Approved { pending: Some(one), .. } => format!("approved, {}", pending(one)),
-            DefinitionChoice::Unapproved(one) => pending(one).into(),
+            ServedVersionDecision::Current { .. } => "current".into(),
+            ServedVersionDecision::Approved { pending: None, .. } => "approved".into(),
+            ServedVersionDecision::Approved { pending: Some(one), .. } => format!("approved, {}", pending(one)),
+            ServedVersionDecision::Unapproved(one) => pending(one).into(),
         }
     }
 
@@ -404,7 +404,7 @@ mod tests {
         assert_eq!((outcome(&states["t"]).as_str(), outcome(&states["u"]).as_str()), ("current", "withheld"));
         server.approve();
         let states = server.offer(&[("t", base()), ("u", json!({"description": "x\u{e0041}"}))]);
-        assert_eq!(states["u"], DefinitionChoice::Current { is_approved: true });
+        assert_eq!(states["u"], ServedVersionDecision::Current { is_approved: true });
     }
 
     #[test]
@@ -416,14 +416,17 @@ mod tests {
             for offered in [hiding("Adds."), hiding("Adds and more."), json!({"description": "Adds.", member: value})] {
                 let state = &server.offer(&[("t", offered)])["t"];
                 assert_eq!(outcome(state), "approved, withheld", "{member}");
-                assert!(matches!(state, DefinitionChoice::Approved { is_approved_by_user: false, .. }), "{member}");
+                assert!(
+                    matches!(state, ServedVersionDecision::Approved { is_approved_by_user: false, .. }),
+                    "{member}"
+                );
             }
             server.approve();
             let state = server.offer(&[("t", hiding("Adds."))]).remove("t").unwrap();
-            assert_eq!(state, DefinitionChoice::Current { is_approved: true }, "{member}");
+            assert_eq!(state, ServedVersionDecision::Current { is_approved: true }, "{member}");
             let state = &server.offer(&[("t", json!({"description": "Adds more."}))])["t"];
             assert_eq!(outcome(state), "approved", "{member}");
-            assert!(matches!(state, DefinitionChoice::Approved { is_approved_by_user: true, .. }), "{member}");
+            assert!(matches!(state, ServedVersionDecision::Approved { is_approved_by_user: true, .. }), "{member}");
         }
     }
 
@@ -449,7 +452,7 @@ mod tests {
         let mut server = Server::known(ChangePolicy::Pin);
         let wider = json!({"a": {"type": "string"}, "cc": {"type": "string"}});
         let states = server.offer(&[("t", with("/inputSchema/properties", wider))]);
-        let DefinitionChoice::Approved { definition, pending: Some(pending), .. } = &states["t"] else {
+        let ServedVersionDecision::Approved { definition, pending: Some(pending), .. } = &states["t"] else {
             panic!("{states:?}")
         };
         assert_eq!((definition, pending.number), (&base(), 2));
@@ -471,7 +474,7 @@ mod tests {
         assert!(list(&[]).is_empty());
         let states = list(std::slice::from_ref(&prompt));
         assert!(
-            matches!(&states[&prompt.key], DefinitionChoice::Unapproved(pending) if pending.is_withheld),
+            matches!(&states[&prompt.key], ServedVersionDecision::Unapproved(pending) if pending.is_withheld),
             "{states:?}"
         );
     }

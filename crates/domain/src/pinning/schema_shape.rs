@@ -48,14 +48,14 @@ const TYPES: &[&str] = &["array", "boolean", "integer", "null", "number", "objec
 
 /// Result of a comparison. Both are `true` where the effect of a difference is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct ShapeComparison {
+pub(super) struct ShapeWidthChange {
     /// `true` if the new schema accepts values, or offers parameters, that the old one does not.
     pub(super) is_wider: bool,
     /// `true` if the new schema rejects values that the old one accepts.
     pub(super) is_narrower: bool,
 }
 
-impl ShapeComparison {
+impl ShapeWidthChange {
     const WIDER: Self = Self { is_wider: true, is_narrower: false };
     const NARROWER: Self = Self { is_wider: false, is_narrower: true };
     const UNKNOWN: Self = Self { is_wider: true, is_narrower: true };
@@ -67,7 +67,7 @@ impl ShapeComparison {
 }
 
 /// Compares two schemas. An absent schema accepts everything.
-pub(super) fn compare(old: Option<&Value>, new: Option<&Value>) -> ShapeComparison {
+pub(super) fn compare(old: Option<&Value>, new: Option<&Value>) -> ShapeWidthChange {
     let anything = json!({});
     compare_shapes(&shape(old.unwrap_or(&anything)), &shape(new.unwrap_or(&anything)))
 }
@@ -95,15 +95,15 @@ fn shape(schema: &Value) -> Value {
     Value::Object(shaped.collect())
 }
 
-fn compare_shapes(old: &Value, new: &Value) -> ShapeComparison {
+fn compare_shapes(old: &Value, new: &Value) -> ShapeWidthChange {
     if old == new {
-        return ShapeComparison::default();
+        return ShapeWidthChange::default();
     }
     let (old, new) = match (old, new) {
         (Value::Object(old), Value::Object(new)) => (old, new),
-        (Value::Bool(false), Value::Object(_)) => return ShapeComparison::WIDER,
-        (Value::Object(_), Value::Bool(false)) => return ShapeComparison::NARROWER,
-        _ => return ShapeComparison::UNKNOWN,
+        (Value::Bool(false), Value::Object(_)) => return ShapeWidthChange::WIDER,
+        (Value::Object(_), Value::Bool(false)) => return ShapeWidthChange::NARROWER,
+        _ => return ShapeWidthChange::UNKNOWN,
     };
     let mut change = compare_objects(old, new);
     let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
@@ -116,59 +116,59 @@ fn compare_shapes(old: &Value, new: &Value) -> ShapeComparison {
     change
 }
 
-fn compare_members(name: &str, old: Option<&Value>, new: Option<&Value>) -> ShapeComparison {
+fn compare_members(name: &str, old: Option<&Value>, new: Option<&Value>) -> ShapeWidthChange {
     match name {
         "type" => of_sets(&types(old), &types(new)),
         "enum" | "const" => match (old, new) {
             (Some(old), Some(new)) => of_sets(&values(old), &values(new)),
-            (None, _) => ShapeComparison::NARROWER,
-            (_, None) => ShapeComparison::WIDER,
+            (None, _) => ShapeWidthChange::NARROWER,
+            (_, None) => ShapeWidthChange::WIDER,
         },
         "items" => match (old.unwrap_or(&json!({})), new.unwrap_or(&json!({}))) {
             (old @ Value::Object(_), new @ Value::Object(_)) => compare_shapes(old, new),
-            _ => ShapeComparison::UNKNOWN,
+            _ => ShapeWidthChange::UNKNOWN,
         },
         name if MAXIMA.contains(&name) => of_limits(old, new),
         name if MINIMA.contains(&name) => {
-            let ShapeComparison { is_wider, is_narrower } = of_limits(old, new);
+            let ShapeWidthChange { is_wider, is_narrower } = of_limits(old, new);
             match (old, new) {
-                (Some(_), Some(_)) => ShapeComparison { is_wider: is_narrower, is_narrower: is_wider },
-                _ => ShapeComparison { is_wider, is_narrower },
+                (Some(_), Some(_)) => ShapeWidthChange { is_wider: is_narrower, is_narrower: is_wider },
+                _ => ShapeWidthChange { is_wider, is_narrower },
             }
         }
         "pattern" | "format" | "multipleOf" | "uniqueItems" => match (old, new) {
-            (None, _) => ShapeComparison::NARROWER,
-            (_, None) => ShapeComparison::WIDER,
-            _ => ShapeComparison::UNKNOWN,
+            (None, _) => ShapeWidthChange::NARROWER,
+            (_, None) => ShapeWidthChange::WIDER,
+            _ => ShapeWidthChange::UNKNOWN,
         },
-        _ => ShapeComparison::UNKNOWN,
+        _ => ShapeWidthChange::UNKNOWN,
     }
 }
 
 /// Compares upper limits. An absent limit accepts everything.
-fn of_limits(old: Option<&Value>, new: Option<&Value>) -> ShapeComparison {
+fn of_limits(old: Option<&Value>, new: Option<&Value>) -> ShapeWidthChange {
     match (old.and_then(Value::as_f64), new.and_then(Value::as_f64)) {
-        (Some(_), None) => ShapeComparison::WIDER,
-        (None, Some(_)) => ShapeComparison::NARROWER,
-        (Some(old), Some(new)) if new > old => ShapeComparison::WIDER,
-        (Some(old), Some(new)) if new < old => ShapeComparison::NARROWER,
-        (Some(_), Some(_)) => ShapeComparison::default(),
-        (None, None) => ShapeComparison::UNKNOWN,
+        (Some(_), None) => ShapeWidthChange::WIDER,
+        (None, Some(_)) => ShapeWidthChange::NARROWER,
+        (Some(old), Some(new)) if new > old => ShapeWidthChange::WIDER,
+        (Some(old), Some(new)) if new < old => ShapeWidthChange::NARROWER,
+        (Some(_), Some(_)) => ShapeWidthChange::default(),
+        (None, None) => ShapeWidthChange::UNKNOWN,
     }
 }
 
 /// Compares the properties. A new property counts as wider even if unknown properties were accepted before, because
 /// models now see it in the schema.
-fn compare_objects(old: &Map<String, Value>, new: &Map<String, Value>) -> ShapeComparison {
-    let mut change = ShapeComparison::default();
+fn compare_objects(old: &Map<String, Value>, new: &Map<String, Value>) -> ShapeWidthChange {
+    let mut change = ShapeWidthChange::default();
     let none = Map::new();
     let of = |schema: &Map<String, Value>| schema.get("properties").and_then(Value::as_object).cloned();
     let (before, after) = (of(old).unwrap_or_else(|| none.clone()), of(new).unwrap_or(none));
     for (name, schema) in &before {
-        change.add(after.get(name).map_or(ShapeComparison::NARROWER, |now| compare_shapes(schema, now)));
+        change.add(after.get(name).map_or(ShapeWidthChange::NARROWER, |now| compare_shapes(schema, now)));
     }
     if after.keys().any(|name| !before.contains_key(name)) {
-        change.add(ShapeComparison::WIDER);
+        change.add(ShapeWidthChange::WIDER);
     }
     let required = |schema: &Map<String, Value>| schema.get("required").map(values).unwrap_or_default();
     let (before, after) = (required(old), required(new));
@@ -179,8 +179,8 @@ fn compare_objects(old: &Map<String, Value>, new: &Map<String, Value>) -> ShapeC
     change
 }
 
-fn of_sets(old: &BTreeSet<String>, new: &BTreeSet<String>) -> ShapeComparison {
-    ShapeComparison { is_wider: !new.is_subset(old), is_narrower: !old.is_subset(new) }
+fn of_sets(old: &BTreeSet<String>, new: &BTreeSet<String>) -> ShapeWidthChange {
+    ShapeWidthChange { is_wider: !new.is_subset(old), is_narrower: !old.is_subset(new) }
 }
 
 fn types(named: Option<&Value>) -> BTreeSet<String> {
@@ -208,10 +208,10 @@ mod tests {
 
     #[track_caller]
     fn check(old: Value, new: Value, is_wider: bool, is_narrower: bool) {
-        assert_eq!(compare(Some(&old), Some(&new)), ShapeComparison { is_wider, is_narrower }, "{old} -> {new}");
+        assert_eq!(compare(Some(&old), Some(&new)), ShapeWidthChange { is_wider, is_narrower }, "{old} -> {new}");
         if is_wider != is_narrower {
             let reversed = compare(Some(&new), Some(&old));
-            assert_eq!(reversed, ShapeComparison { is_wider: is_narrower, is_narrower: is_wider }, "{new} -> {old}");
+            assert_eq!(reversed, ShapeWidthChange { is_wider: is_narrower, is_narrower: is_wider }, "{new} -> {old}");
         }
     }
 
@@ -244,6 +244,6 @@ mod tests {
         check(old.clone(), new, false, false);
         check(old, json!({"properties": {}}), false, true);
         check(json!({"anyOf": [{"description": "a"}]}), json!({"anyOf": [{"description": "b"}]}), false, false);
-        assert_eq!(compare(None, Some(&json!(true))), ShapeComparison::default());
+        assert_eq!(compare(None, Some(&json!(true))), ShapeWidthChange::default());
     }
 }

@@ -1,6 +1,6 @@
 //! Agents, skills and commands that are defined in files.
 
-use crate::agent::definition::{AgentDefinition, Skill, UserPromptTemplate};
+use crate::agent::definition::{AgentDefinition, CommandPromptTemplate, Skill};
 use async_trait::async_trait;
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub trait AgentCatalogue: Send + Sync {
     fn skills(&self) -> Vec<Arc<Skill>>;
 
     /// Returns the commands.
-    fn commands(&self) -> Vec<Arc<UserPromptTemplate>>;
+    fn commands(&self) -> Vec<Arc<CommandPromptTemplate>>;
 
     /// Returns when a lookup has found that the definitions changed; this method starts no lookup itself. Never returns
     /// if the definitions cannot change.
@@ -37,7 +37,7 @@ impl AgentCatalogue for NoAgents {
         Vec::new()
     }
 
-    fn commands(&self) -> Vec<Arc<UserPromptTemplate>> {
+    fn commands(&self) -> Vec<Arc<CommandPromptTemplate>> {
         Vec::new()
     }
 }

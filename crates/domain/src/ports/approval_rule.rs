@@ -6,7 +6,7 @@ use async_trait::async_trait;
 /// Answer of a rule to an approval request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ApprovalRuleAnswer {
+pub enum ApprovalRuleDecision {
     /// No answer: the next rule is asked, and after the last rule the approver.
     Pass,
     /// The call may run once.
@@ -27,7 +27,7 @@ pub enum ApprovalRuleAnswer {
 /// ```
 /// use async_trait::async_trait;
 /// use toolstead_domain::ports::{
-///     approval_rule::{ApprovalRule, ApprovalRuleAnswer},
+///     approval_rule::{ApprovalRule, ApprovalRuleDecision},
 ///     approver::ApprovalRequest,
 /// };
 ///
@@ -39,8 +39,8 @@ pub enum ApprovalRuleAnswer {
 ///         "trusted agents"
 ///     }
 ///
-///     async fn judge<'s, 'q, 'r>(&'s self, request: &'q ApprovalRequest<'r>) -> ApprovalRuleAnswer {
-///         if request.agent == Some("reviewer") { ApprovalRuleAnswer::Once } else { ApprovalRuleAnswer::Pass }
+///     async fn judge<'s, 'q, 'r>(&'s self, request: &'q ApprovalRequest<'r>) -> ApprovalRuleDecision {
+///         if request.agent == Some("reviewer") { ApprovalRuleDecision::Once } else { ApprovalRuleDecision::Pass }
 ///     }
 /// }
 ///
@@ -52,5 +52,5 @@ pub trait ApprovalRule: Send + Sync {
     fn name(&self) -> &str;
 
     /// Answers the request.
-    async fn judge<'s, 'q, 'r>(&'s self, request: &'q ApprovalRequest<'r>) -> ApprovalRuleAnswer;
+    async fn judge<'s, 'q, 'r>(&'s self, request: &'q ApprovalRequest<'r>) -> ApprovalRuleDecision;
 }

@@ -5,7 +5,7 @@ use crate::{
     client_profile::LogLevel,
     context::{ContextCatalogue, notice::ContextNotice, request::ContextRequest},
     error_kind::ErrorKind,
-    pinning::PinningSettings,
+    pinning::ServerPinningSettings,
     ports::tool_provider::{CallContext, CallOutcome, ProviderListError},
     server_name::ServerName,
     tool_call::ToolCall,
@@ -42,7 +42,7 @@ pub trait ContextProvider: Send + Sync {
     }
 
     /// Returns the settings for pinning its definitions; `None` if no server controls them.
-    fn pinning(&self) -> Option<PinningSettings> {
+    fn pinning(&self) -> Option<ServerPinningSettings> {
         None
     }
 

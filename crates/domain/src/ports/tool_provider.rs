@@ -6,7 +6,7 @@ use crate::{
     error_kind::ErrorKind,
     labels::Labels,
     permission::grant::CallGrant,
-    pinning::PinningSettings,
+    pinning::ServerPinningSettings,
     ports::{
         caller::{Caller, InputRequest, InputResponses, SilentCaller},
         calls::{Calls, NoCalls},
@@ -51,7 +51,7 @@ pub trait ToolProvider: Send + Sync {
     }
 
     /// Returns the settings for pinning its definitions; `None` if no server controls them.
-    fn pinning(&self) -> Option<PinningSettings> {
+    fn pinning(&self) -> Option<ServerPinningSettings> {
         None
     }
 

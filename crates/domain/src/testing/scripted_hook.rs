@@ -14,7 +14,7 @@ use std::{collections::VecDeque, sync::Mutex};
 
 /// Hook that answers in the order of the script, and without objection after its end.
 #[derive(Debug, Default)]
-pub struct ScriptedHook {
+pub struct ScriptedToolHook {
     name: String,
     timeout: HookTimeout,
     before: Mutex<VecDeque<Option<BeforeCallResponse>>>,
@@ -46,7 +46,7 @@ pub struct AfterCallArguments {
     pub result: Option<ToolResult>,
 }
 
-impl ScriptedHook {
+impl ScriptedToolHook {
     /// Creates a hook that has no objection to any call.
     pub fn named(name: &str) -> Self {
         Self { name: name.into(), ..Self::default() }
@@ -96,7 +96,7 @@ impl ScriptedHook {
 }
 
 #[async_trait]
-impl ToolHook for ScriptedHook {
+impl ToolHook for ScriptedToolHook {
     fn name(&self) -> &str {
         &self.name
     }
@@ -149,7 +149,7 @@ mod tests {
             arguments: Map::from_iter([("text".to_owned(), "hi".into())]),
             meta: Map::new(),
         };
-        let hook = ScriptedHook::named("guard")
+        let hook = ScriptedToolHook::named("guard")
             .answering_before(BeforeCallResponse::deny("no"))
             .answering_after(AfterCallResponse { messages: vec!["over".into()], ..AfterCallResponse::default() });
         let before = || block_on(hook.before(&call, Some(&[])));

@@ -10,12 +10,12 @@ type Build = Box<dyn FnOnce() -> Map<String, Value> + Send>;
 
 /// Definition that exists, or is built when it is first read.
 #[derive(Clone)]
-pub(super) enum Definition {
+pub(super) enum LazyDefinition {
     Built(Arc<Map<String, Value>>),
     Deferred(Arc<LazyLock<Map<String, Value>, Build>>),
 }
 
-impl Definition {
+impl LazyDefinition {
     pub(super) fn deferred(build: impl FnOnce() -> Map<String, Value> + Send + 'static) -> Self {
         Self::Deferred(Arc::new(LazyLock::new(Box::new(build))))
     }
@@ -42,13 +42,13 @@ impl Definition {
     }
 }
 
-impl From<Map<String, Value>> for Definition {
+impl From<Map<String, Value>> for LazyDefinition {
     fn from(definition: Map<String, Value>) -> Self {
         Self::Built(Arc::new(definition))
     }
 }
 
-impl PartialEq for Definition {
+impl PartialEq for LazyDefinition {
     /// Returns `true` for clones without building them; builds and compares any other definitions.
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
@@ -59,7 +59,7 @@ impl PartialEq for Definition {
     }
 }
 
-impl fmt::Debug for Definition {
+impl fmt::Debug for LazyDefinition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.get().fmt(f)
     }

@@ -107,7 +107,7 @@ pub struct TokenRevocationReport {
 
 /// Sign-in in progress: the user opens its page, which redirects the browser to this process with a code.
 #[derive(Debug)]
-pub struct SignInFlow {
+pub struct PendingSignIn {
     accounts: Arc<Inner>,
     issuer: IssuerClient,
     grant: &'static GrantDefinition,
@@ -134,7 +134,7 @@ impl Accounts {
     ///
     /// # Errors
     /// Returns [`SignInError`].
-    pub fn begin(&self, principal: &Principal, grant: &'static GrantDefinition) -> Result<SignInFlow, SignInError> {
+    pub fn begin(&self, principal: &Principal, grant: &'static GrantDefinition) -> Result<PendingSignIn, SignInError> {
         let (resource, issuer) = self.resource_of(grant)?;
         self.inner.begin(principal, &resource, issuer)
     }
@@ -294,13 +294,13 @@ impl Inner {
         principal: &Principal,
         resource: &ProtectedResource,
         issuer: IssuerClient,
-    ) -> Result<SignInFlow, SignInError> {
+    ) -> Result<PendingSignIn, SignInError> {
         let grant = self.grant(resource)?;
         self.vault()?;
         let key = token_key(principal, resource, &issuer.client);
         let loopback = LoopbackListener::listen().map_err(SignInError::Begin)?;
         let attempt = SignInAttempt::begin(&issuer.client, grant.scopes, loopback.redirect_uri())?;
-        Ok(SignInFlow { accounts: self.clone(), issuer, grant, key, attempt, loopback })
+        Ok(PendingSignIn { accounts: self.clone(), issuer, grant, key, attempt, loopback })
     }
 
     /// Returns headers with a token other than `refused` that does not expire soon. Renews the stored tokens if
@@ -358,7 +358,7 @@ impl Inner {
     }
 }
 
-impl SignInFlow {
+impl PendingSignIn {
     /// Returns the page for the user to open.
     pub fn page(&self) -> &Url {
         &self.attempt.page

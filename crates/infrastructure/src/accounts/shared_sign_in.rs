@@ -28,11 +28,11 @@ pub(super) struct SharedSignIn {
     working: AbortHandle,
     /// Locked by the call whose client has been asked to open the page.
     turn: AsyncMutex<()>,
-    calls: Mutex<SignInWaiters>,
+    calls: Mutex<SignInWaitState>,
 }
 
 #[derive(Debug, Default)]
-struct SignInWaiters {
+struct SignInWaitState {
     waiting: usize,
     was_accepted: bool,
 }

@@ -5,7 +5,7 @@ mod calls;
 mod tokens;
 
 use super::{
-    credentials::{Accounts, AccountsParts, SignInFlow},
+    credentials::{Accounts, AccountsParts, PendingSignIn},
     grant::{CALENDAR, GMAIL, GrantDefinition},
     oauth_client::OAuthClient,
     vault::Vault,
@@ -144,7 +144,7 @@ fn parameter(page: &Url, name: &str) -> String {
 }
 
 /// Returns the redirect URL of the page with its state and further parameters.
-fn answer_of(sign_in: &SignInFlow, rest: &str) -> String {
+fn answer_of(sign_in: &PendingSignIn, rest: &str) -> String {
     let page = sign_in.page();
     format!("{}/?state={}&{rest}", parameter(page, "redirect_uri"), parameter(page, "state"))
 }

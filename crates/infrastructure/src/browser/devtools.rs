@@ -61,7 +61,7 @@ pub(crate) struct DevToolsEvent {
 
 /// The unparsed answer to a command: some have megabytes, and the caller parses only the part that it needs.
 #[derive(Debug)]
-pub(crate) struct DevToolsAnswerBytes(Vec<u8>);
+pub(crate) struct RawDevToolsAnswer(Vec<u8>);
 
 /// The reason why a command has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -99,7 +99,7 @@ pub(crate) struct CloseHandle {
 }
 
 /// Callers that wait for an answer, by the number of their command; `None` once the connection has ended.
-struct WaitingCallers(Option<HashMap<u64, oneshot::Sender<Result<DevToolsAnswerBytes, String>>>>);
+struct WaitingCallers(Option<HashMap<u64, oneshot::Sender<Result<RawDevToolsAnswer, String>>>>);
 
 impl Default for WaitingCallers {
     fn default() -> Self {
@@ -176,7 +176,7 @@ impl DevTools {
         target: &CommandTarget,
         method: &str,
         params: Value,
-    ) -> Result<DevToolsAnswerBytes, DevToolsError> {
+    ) -> Result<RawDevToolsAnswer, DevToolsError> {
         match self.answer(target, method, params).await {
             Some(Ok(answer)) => Ok(answer),
             Some(Err(message)) => Err(DevToolsError::Refused { method: method.to_owned(), message }),
@@ -191,7 +191,7 @@ impl DevTools {
         target: &CommandTarget,
         method: &str,
         params: Value,
-    ) -> Option<Result<DevToolsAnswerBytes, String>> {
+    ) -> Option<Result<RawDevToolsAnswer, String>> {
         let number = self.shared.next.fetch_add(1, Ordering::Relaxed);
         let (answer, mut answered) = oneshot::channel();
         self.shared.waiting().0.as_mut()?.insert(number, answer);
@@ -301,7 +301,7 @@ async fn read(
                     if let Some(waiting) = waiting {
                         // The caller may have stopped waiting.
                         let refused = message.refused();
-                        let _ = waiting.send(refused.map_or(Ok(DevToolsAnswerBytes(bytes)), Err));
+                        let _ = waiting.send(refused.map_or(Ok(RawDevToolsAnswer(bytes)), Err));
                     }
                 }
                 None => {
@@ -340,7 +340,7 @@ struct Message<'a> {
     error: Option<&'a RawValue>,
 }
 
-impl DevToolsAnswerBytes {
+impl RawDevToolsAnswer {
     /// Returns the result, as JSON.
     pub(crate) fn result(&self) -> &str {
         let message = serde_json::from_slice::<Message<'_>>(&self.0).ok();

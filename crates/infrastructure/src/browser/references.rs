@@ -19,21 +19,24 @@ impl fmt::Display for ElementReference {
 /// The error for a text that is not a reference.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a valid reference: write one like `e12`")]
-pub(crate) struct InvalidReference(String);
+pub(crate) struct MalformedElementReference(String);
 
 impl FromStr for ElementReference {
-    type Err = InvalidReference;
+    type Err = MalformedElementReference;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let digits = text.trim().trim_start_matches("ref=").strip_prefix('e');
         let number = digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
-        number.and_then(|digits| digits.parse().ok()).map(Self).ok_or_else(|| InvalidReference(text.to_owned()))
+        number
+            .and_then(|digits| digits.parse().ok())
+            .map(Self)
+            .ok_or_else(|| MalformedElementReference(text.to_owned()))
     }
 }
 
 /// An element of a tab.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct ElementId {
+pub(crate) struct ElementNodeId {
     /// Id of its document, which changes with each navigation.
     pub(crate) document: Arc<str>,
     pub(crate) node: BackendNodeId,
@@ -42,14 +45,14 @@ pub(crate) struct ElementId {
 /// The references of one session.
 #[derive(Debug, Default)]
 pub(crate) struct References {
-    by_element: HashMap<ElementId, ElementReference>,
-    by_reference: HashMap<ElementReference, ElementId>,
+    by_element: HashMap<ElementNodeId, ElementReference>,
+    by_reference: HashMap<ElementReference, ElementNodeId>,
     given: u32,
 }
 
 impl References {
     /// Returns the reference of an element, and assigns one if it has none. `None` once no more are available.
-    pub(crate) fn of(&mut self, element: ElementId) -> Option<ElementReference> {
+    pub(crate) fn of(&mut self, element: ElementNodeId) -> Option<ElementReference> {
         if let Some(known) = self.by_element.get(&element) {
             return Some(*known);
         }
@@ -64,7 +67,7 @@ impl References {
     }
 
     /// Returns the element; `None` if its document no longer exists, or if the reference was never assigned.
-    pub(crate) fn element(&self, reference: ElementReference) -> Option<&ElementId> {
+    pub(crate) fn element(&self, reference: ElementReference) -> Option<&ElementNodeId> {
         self.by_reference.get(&reference)
     }
 
@@ -84,8 +87,8 @@ impl References {
 mod tests {
     use super::*;
 
-    fn element(document: &str, node: BackendNodeId) -> ElementId {
-        ElementId { document: document.into(), node }
+    fn element(document: &str, node: BackendNodeId) -> ElementNodeId {
+        ElementNodeId { document: document.into(), node }
     }
 
     #[test]

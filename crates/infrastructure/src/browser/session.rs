@@ -8,7 +8,7 @@ use crate::{
         process::BrowserExit,
         process::LastLines,
         program::{BrowserLaunch, BrowserStartError, StartedBrowser},
-        references::{ElementId, ElementReference},
+        references::{ElementNodeId, ElementReference},
         snapshot::{Snapshot, SnapshotDiff},
         state::{BrowserState, Frame, HostJudge, MAX_ID_BYTES, PageRefusal, Tab, TabNumber},
     },
@@ -517,7 +517,7 @@ impl BrowserSession {
     pub(crate) fn element(
         &self,
         reference: ElementReference,
-    ) -> Result<(CommandTarget, ElementId), BrowserSessionError> {
+    ) -> Result<(CommandTarget, ElementNodeId), BrowserSessionError> {
         let state = self.state();
         let tab = state.current().ok_or(BrowserSessionError::NoTab)?;
         let target = tab.target.clone().ok_or(BrowserSessionError::NoTab)?;

@@ -4,7 +4,7 @@ mod finding;
 
 use crate::browser::{
     accessibility::{AccessibleNode, BackendNodeId, CheckState, FrameAccessibilityTree},
-    references::{ElementId, ElementReference, References},
+    references::{ElementNodeId, ElementReference, References},
 };
 use similar::{Algorithm, DiffTag, capture_diff_slices};
 use std::{
@@ -156,7 +156,7 @@ pub(crate) enum SnapshotDiff {
 /// A node to be visited.
 #[derive(Clone, Copy)]
 struct NodeVisit<'a> {
-    frame: &'a Frame<'a>,
+    frame: &'a FrameTreeAndUsability<'a>,
     place: usize,
     depth: usize,
     /// Name of the line above; texts below it that the name contains are omitted.
@@ -168,13 +168,13 @@ struct NodeVisit<'a> {
 }
 
 /// A frame, with data on the descendants of its nodes.
-struct Frame<'a> {
+struct FrameTreeAndUsability<'a> {
     tree: &'a FrameAccessibilityTree,
     /// For each node: `true` if a descendant of it can be used.
     holds_use: Vec<bool>,
 }
 
-impl<'a> Frame<'a> {
+impl<'a> FrameTreeAndUsability<'a> {
     fn of(tree: &'a FrameAccessibilityTree) -> Self {
         let mut order = Vec::with_capacity(tree.nodes.len());
         let mut waiting: Vec<usize> = (!tree.nodes.is_empty()).then_some(0).into_iter().collect();
@@ -208,11 +208,11 @@ impl Snapshot {
     /// Returns the lines of a page, and assigns references to elements. The first frame is the page itself.
     pub(crate) fn of(frames: &[FrameAccessibilityTree], references: &mut References) -> Self {
         let mut snapshot = Self { is_cut: frames.iter().any(|frame| frame.is_cut), ..Self::default() };
-        let frames: Vec<Frame<'_>> = frames.iter().map(Frame::of).collect();
+        let frames: Vec<FrameTreeAndUsability<'_>> = frames.iter().map(FrameTreeAndUsability::of).collect();
         let Some(page) = frames.first() else { return snapshot };
         let address = page.tree.nodes.first().and_then(|root| root.state.url.as_deref());
         let origin = address.and_then(origin).unwrap_or_default();
-        let mut by_owner: HashMap<BackendNodeId, &Frame<'_>> =
+        let mut by_owner: HashMap<BackendNodeId, &FrameTreeAndUsability<'_>> =
             frames.iter().skip(1).filter_map(|frame| Some((frame.tree.owner?, frame))).collect();
         let first =
             NodeVisit { frame: page, place: 0, depth: 0, above: "", is_in_field: false, is_in_closed_list: false };
@@ -284,7 +284,7 @@ impl Snapshot {
         if is_used && self.lines.last().is_some_and(|last| is_text(last, &node.name)) {
             self.lines.pop();
         }
-        let element = || Some(ElementId { document: step.frame.tree.document.clone(), node: node.element? });
+        let element = || Some(ElementNodeId { document: step.frame.tree.document.clone(), node: node.element? });
         let reference = match is_used || matches!(role, "image" | "Iframe") {
             true => element().and_then(|element| references.of(element)),
             false => None,
@@ -659,7 +659,7 @@ mod tests {
         let snapshot = Snapshot::of(&shop("false", false), &mut references);
         assert_eq!(snapshot.text(10_000), (SHOP.to_owned(), 0));
         let button = snapshot.references().last().unwrap();
-        assert_eq!(references.element(button), Some(&ElementId { document: "d2".into(), node: 2 }));
+        assert_eq!(references.element(button), Some(&ElementNodeId { document: "d2".into(), node: 2 }));
         assert_eq!(Snapshot::of(&shop("false", false), &mut references), snapshot, "references stay");
     }
 

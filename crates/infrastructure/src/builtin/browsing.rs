@@ -287,13 +287,13 @@ pub(super) fn may_use(
 }
 
 /// The call's answer to dialogs and downloads. It applies until it is dropped.
-pub(super) struct ExpectationGuard<'a> {
+pub(super) struct DialogDownloadExpectation<'a> {
     session: &'a BrowserSession,
     /// Number of downloads before the call.
     before: usize,
 }
 
-impl<'a> ExpectationGuard<'a> {
+impl<'a> DialogDownloadExpectation<'a> {
     pub(super) fn new(session: &'a BrowserSession, dialog: Option<DialogAnswer>, takes_download: bool) -> Self {
         let mut state = session.state();
         state.expects(dialog, takes_download);
@@ -301,7 +301,7 @@ impl<'a> ExpectationGuard<'a> {
     }
 }
 
-impl Drop for ExpectationGuard<'_> {
+impl Drop for DialogDownloadExpectation<'_> {
     fn drop(&mut self) {
         let mut state = self.session.state();
         state.expects(None, false);
@@ -311,7 +311,7 @@ impl Drop for ExpectationGuard<'_> {
 /// Waits for the download that an action begins, and saves it as a file of the workspace.
 pub(super) async fn save_download(
     lease: &Lease,
-    expectation: &ExpectationGuard<'_>,
+    expectation: &DialogDownloadExpectation<'_>,
     path: &str,
     end: Instant,
     run: &ToolContext<'_>,
@@ -365,12 +365,12 @@ pub(super) async fn report_page(
     done: &str,
     saved_path: Option<String>,
 ) -> Result<ToolResult, ToolFailure> {
-    let PageReport { text, facts, removed } = build_page_report(session, run, scope, done, saved_path).await?;
+    let PageTextAndFacts { text, facts, removed } = build_page_report(session, run, scope, done, saved_path).await?;
     foreign_answer(text, &facts, removed)
 }
 
 /// A page as text and as data.
-struct PageReport {
+struct PageTextAndFacts {
     text: String,
     facts: BrowserPageReport,
     /// Number of invisible characters that were removed from the page.
@@ -383,7 +383,7 @@ async fn build_page_report(
     scope: ReportScope<'_>,
     done: &str,
     saved_path: Option<String>,
-) -> Result<PageReport, ToolFailure> {
+) -> Result<PageTextAndFacts, ToolFailure> {
     let (snapshot, change) = session.look().await.map_err(browser_failure)?;
     if matches!(scope, ReportScope::Page | ReportScope::PageOfElements | ReportScope::All) {
         number_elements(session);
@@ -446,7 +446,7 @@ async fn build_page_report(
         }
     }
     text.truncate(text.trim_end().len());
-    Ok(PageReport { text, facts, removed: snapshot.removed })
+    Ok(PageTextAndFacts { text, facts, removed: snapshot.removed })
 }
 
 /// Returns the facts about the tabs, and the notes since the previous report.
@@ -501,7 +501,7 @@ pub(super) async fn report_with_elements(
     session: &BrowserSession,
     run: &ToolContext<'_>,
 ) -> Result<ToolResult, ToolFailure> {
-    let PageReport { text, facts, removed } =
+    let PageTextAndFacts { text, facts, removed } =
         build_page_report(session, run, ReportScope::PageOfElements, "", None).await?;
     let (elements, left_out) = elements::elements(session, room_of_elements(run)).await;
     // The list of elements replaces the lines of the page in the structured content.

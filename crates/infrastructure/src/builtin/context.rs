@@ -16,8 +16,8 @@ use prompts::BuiltInPrompts;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use toolstead_domain::{
-    Access, CallContext, CompletionReference, CompletionRequest, ContextCatalogue, ContextProvider, ContextRequest,
-    Prompt, ProviderListError, ToolFailure, UserPromptTemplate, error_kind::ErrorKind, tool::BUILT_IN,
+    Access, CallContext, CommandPromptTemplate, CompletionReference, CompletionRequest, ContextCatalogue,
+    ContextProvider, ContextRequest, Prompt, ProviderListError, ToolFailure, error_kind::ErrorKind, tool::BUILT_IN,
 };
 
 /// Maximum number of values of a completion (MCP 2025-11-25, server/utilities/completion, "Completion Results").
@@ -56,7 +56,7 @@ impl BuiltInContext {
     }
 
     /// Returns the command with this name, unless a built-in prompt has the name.
-    fn command(&self, name: &str) -> Option<Arc<UserPromptTemplate>> {
+    fn command(&self, name: &str) -> Option<Arc<CommandPromptTemplate>> {
         let is_ours = self.catalogue.prompts.iter().any(|prompt| prompt.name() == name);
         if is_ours { None } else { commands::find(self.world.agents().catalogue(), name) }
     }

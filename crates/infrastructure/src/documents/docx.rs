@@ -8,7 +8,7 @@ use crate::documents::{
     document_error::DocumentError,
     package::{Package, Relationship},
     selection::PartSelection,
-    xml::{XmlElement, XmlReader},
+    xml::{XmlReader, XmlStartTag},
 };
 use numbering::Numbering;
 use std::collections::BTreeMap;
@@ -340,7 +340,7 @@ fn properties(xml: &mut XmlReader<'_>, paragraph: &mut Paragraph) -> Result<(), 
 }
 
 /// Handles the beginning, middle or end of a field that spans several runs.
-fn field(element: &XmlElement, paragraph: &mut Paragraph) {
+fn field(element: &XmlStartTag, paragraph: &mut Paragraph) {
     match element.get("fldCharType") {
         Some("begin") => paragraph.fields.push(Field::default()),
         Some("separate") => {
@@ -377,7 +377,7 @@ fn link(text: &mut String, start: usize, target: Option<&str>) {
 }
 
 /// Returns the mark of a note, and records that the text refers to it.
-fn reference(element: &XmlElement, known: &mut Vec<String>, prefix: &str) -> String {
+fn reference(element: &XmlStartTag, known: &mut Vec<String>, prefix: &str) -> String {
     let id = element.get("id").unwrap_or_default().to_owned();
     let at = known.iter().position(|other| *other == id).unwrap_or(known.len());
     if at == known.len() {

@@ -5,7 +5,7 @@ use crate::documents::{
     document_error::DocumentError,
     package::{Package, Relationship},
     selection::{PartSelection, select_parts},
-    xml::{XmlElement, XmlReader},
+    xml::{XmlReader, XmlStartTag},
 };
 
 /// Maximum indentation level of bullets.
@@ -139,7 +139,7 @@ impl<'a> Slide<'a> {
     }
 
     /// Adds the description that the author gave a picture or shape to the text of a slide. Skips it in notes.
-    fn described(&mut self, element: &XmlElement, xml: &mut XmlReader<'_>) -> Result<(), DocumentError> {
+    fn described(&mut self, element: &XmlStartTag, xml: &mut XmlReader<'_>) -> Result<(), DocumentError> {
         let description = element.get("descr").unwrap_or_default().trim();
         if !description.is_empty() && self.shown == SlideKind::Slide {
             self.push(&format!("[image: {description}]"));
@@ -224,7 +224,7 @@ impl<'a> Slide<'a> {
         Ok(target)
     }
 
-    fn target(&self, element: &XmlElement) -> Option<String> {
+    fn target(&self, element: &XmlStartTag) -> Option<String> {
         let id = element.get_prefixed("id")?;
         let related = self.relationships.iter().find(|one| one.id == id && one.kind == "hyperlink")?;
         Some(related.target.clone())

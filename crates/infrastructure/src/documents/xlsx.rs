@@ -7,7 +7,7 @@ use crate::documents::{
     document_error::DocumentError,
     package::{Package, Relationship},
     selection::{PartSelection, select_parts},
-    xml::{XmlElement, XmlReader},
+    xml::{XmlReader, XmlStartTag},
 };
 use formats::{CellFormats, DateSystem};
 
@@ -174,7 +174,7 @@ impl SheetReader {
     }
 
     /// Returns the value of a cell on one line. For a formula, this is the cached result, or else `=` and the formula.
-    fn value(&self, cell: &XmlElement, xml: &mut XmlReader<'_>) -> Result<String, DocumentError> {
+    fn value(&self, cell: &XmlStartTag, xml: &mut XmlReader<'_>) -> Result<String, DocumentError> {
         let (mut value, mut inline, mut formula) = (None, None, String::new());
         while let Some(element) = xml.next_child()? {
             match element.name() {

@@ -22,7 +22,7 @@ pub(super) struct XmlReader<'a> {
 /// A step of the reader.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum XmlEvent {
-    Open(XmlElement),
+    Open(XmlStartTag),
     /// The end of the innermost open element.
     Close,
     Text(String),
@@ -32,12 +32,12 @@ pub(super) enum XmlEvent {
 
 /// Name and attributes of an element.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct XmlElement {
+pub(super) struct XmlStartTag {
     name: String,
     attributes: Vec<(String, String)>,
 }
 
-impl XmlElement {
+impl XmlStartTag {
     /// Returns the name without its prefix.
     pub(super) fn name(&self) -> &str {
         &self.name
@@ -120,7 +120,7 @@ impl<'a> XmlReader<'a> {
     }
 
     /// Returns the next element that opens, at any depth; `None` at the end of the part.
-    pub(super) fn next_open(&mut self) -> Result<Option<XmlElement>, DocumentError> {
+    pub(super) fn next_open(&mut self) -> Result<Option<XmlStartTag>, DocumentError> {
         loop {
             match self.next()? {
                 XmlEvent::Open(element) => return Ok(Some(element)),
@@ -132,7 +132,7 @@ impl<'a> XmlReader<'a> {
 
     /// Returns the next child of the innermost open element; `None` when that element ends. Skips text between
     /// children. The caller must read each child to its end.
-    pub(super) fn next_child(&mut self) -> Result<Option<XmlElement>, DocumentError> {
+    pub(super) fn next_child(&mut self) -> Result<Option<XmlStartTag>, DocumentError> {
         loop {
             match self.next()? {
                 XmlEvent::Open(element) => return Ok(Some(element)),
@@ -169,14 +169,14 @@ impl<'a> XmlReader<'a> {
     }
 }
 
-fn element(start: &BytesStart<'_>) -> Result<XmlElement, quick_xml::Error> {
+fn element(start: &BytesStart<'_>) -> Result<XmlStartTag, quick_xml::Error> {
     let mut attributes = Vec::new();
     for attribute in start.attributes().with_checks(false) {
         let attribute = attribute?;
         let value = attribute.normalized_value(XmlVersion::Implicit1_0)?.into_owned();
         attributes.push((attribute.key.as_ref().to_owned(), value));
     }
-    Ok(XmlElement { name: start.local_name().as_ref().to_owned(), attributes })
+    Ok(XmlStartTag { name: start.local_name().as_ref().to_owned(), attributes })
 }
 
 fn fault(part: &str, error: quick_xml::Error) -> DocumentError {

@@ -99,7 +99,7 @@ pub enum HookOutcome {
 
 /// Reports of an event's hooks for a call that was not made.
 #[derive(Debug)]
-pub struct HookDryRun {
+pub struct HookRehearsalReport {
     /// Reports of all hooks of the event.
     pub reports: Vec<HookWithOutcome>,
     /// Combined verdict. Always `Continue` for events after a call.
@@ -134,7 +134,7 @@ impl CommandHooks {
 
     /// Runs the hooks of an event as they would run for a real call, and reports on each of them and on their combined
     /// effect. `ended` has the result of the call, for events after it.
-    pub async fn rehearse(&self, event: HookEvent, call: &ToolCall, ended: EndedCall<'_>) -> HookDryRun {
+    pub async fn rehearse(&self, event: HookEvent, call: &ToolCall, ended: EndedCall<'_>) -> HookRehearsalReport {
         let occasion = match event {
             HookEvent::PreToolUse | HookEvent::PermissionRequest => HookPayload::Call(event, call, ended.accesses),
             HookEvent::SessionStart | HookEvent::SessionEnd => HookPayload::Session(event, &call.session),
@@ -149,7 +149,7 @@ impl CommandHooks {
             }
             _ => (HookVerdict::Continue, describe_after_call(&after(&reports))),
         };
-        HookDryRun { reports, verdict, together }
+        HookRehearsalReport { reports, verdict, together }
     }
 
     /// Runs the `PermissionRequest` hooks. Returns the strictest decision with the name of its hook, and of several
@@ -217,8 +217,8 @@ impl CommandHooks {
         join_all(all).await
     }
 
-    fn prepare_run(&self, hook: &HookDefinition, session: &str) -> HookRun {
-        HookRun {
+    fn prepare_run(&self, hook: &HookDefinition, session: &str) -> PreparedHookRun {
+        PreparedHookRun {
             spec: spec(hook, &self.surroundings, session),
             launcher: self.launcher.clone(),
             turns: self.turns.clone(),
@@ -258,14 +258,14 @@ impl CommandHooks {
 }
 
 /// Prepared run of a hook. Owns all its data.
-struct HookRun {
+struct PreparedHookRun {
     spec: LaunchSpec,
     launcher: Launcher,
     turns: Arc<Semaphore>,
     at_most: Duration,
 }
 
-impl HookRun {
+impl PreparedHookRun {
     /// Waits for a free slot, within the hook's timeout, and runs the hook.
     async fn run(self, input: &[u8]) -> RunResult {
         let began = Instant::now();

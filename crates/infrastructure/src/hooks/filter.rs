@@ -58,7 +58,7 @@ mod tests {
     use serde_json::{Value, json};
 
     /// Accesses of a call as reported to hooks.
-    enum CallAccesses<'a> {
+    enum SampleCallAccesses<'a> {
         Nothing,
         Reads(&'a str),
         Writes(&'a str),
@@ -68,13 +68,17 @@ mod tests {
         Unknown,
     }
 
-    fn accesses(touches: &CallAccesses<'_>, workspace: &Workspace, root: &std::path::Path) -> Option<Vec<Access>> {
+    fn accesses(
+        touches: &SampleCallAccesses<'_>,
+        workspace: &Workspace,
+        root: &std::path::Path,
+    ) -> Option<Vec<Access>> {
         let written = |path: &str| Access::WritePath(workspace.access(path).unwrap());
         match *touches {
-            CallAccesses::Nothing => Some(Vec::new()),
-            CallAccesses::Reads(path) => Some(vec![Access::ReadPath(workspace.access(path).unwrap())]),
-            CallAccesses::Writes(path) => Some(vec![written(path)]),
-            CallAccesses::Runs(line) => {
+            SampleCallAccesses::Nothing => Some(Vec::new()),
+            SampleCallAccesses::Reads(path) => Some(vec![Access::ReadPath(workspace.access(path).unwrap())]),
+            SampleCallAccesses::Writes(path) => Some(vec![written(path)]),
+            SampleCallAccesses::Runs(line) => {
                 let mut analysis = analyse(line, root);
                 let mut opened = Vec::new();
                 for file_access in analysis.file_accesses.iter().filter(|file_access| file_access.writes) {
@@ -86,12 +90,12 @@ mod tests {
                 }
                 Some(analysis.commands.into_iter().map(Access::RunCommand).chain(opened).collect())
             }
-            CallAccesses::Unknown => None,
+            SampleCallAccesses::Unknown => None,
         }
     }
 
     #[track_caller]
-    fn check(rule: &str, tool: &str, arguments: Value, touches: CallAccesses<'_>, expected: bool) {
+    fn check(rule: &str, tool: &str, arguments: Value, touches: SampleCallAccesses<'_>, expected: bool) {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         let roots = WorkspaceRoots { write: vec![root.clone()], ..Default::default() };
@@ -105,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_rule_chooses_among_calls_and_what_is_unclear_is_chosen() {
-        use CallAccesses::{Nothing, Reads, Unknown, Writes};
+        use SampleCallAccesses::{Nothing, Reads, Unknown, Writes};
         let file = |path: &str| json!({"path": path, "content": ""});
         check("Edit(src/**)", "write_file", file("src/a"), Writes("src/a"), true);
         check("Edit(src/**)", "write_file", file("a"), Writes("a"), false);
@@ -124,7 +128,7 @@ mod tests {
         for (command, expected) in
             [("echo x > src/a", true), ("touch src/a", true), ("cd src && touch a", true), ("touch a > b", false)]
         {
-            check("Edit(src/**)", "bash", json!({"command": command}), CallAccesses::Runs(command), expected);
+            check("Edit(src/**)", "bash", json!({"command": command}), SampleCallAccesses::Runs(command), expected);
         }
     }
 
@@ -142,9 +146,9 @@ mod tests {
             ("git push '", true),
             ("", true),
         ] {
-            check("Bash(git push *)", "bash", json!({"command": command}), CallAccesses::Runs(command), expected);
+            check("Bash(git push *)", "bash", json!({"command": command}), SampleCallAccesses::Runs(command), expected);
         }
         let written = json!({"path": "a", "content": "git push"});
-        check("Bash(git push *)", "write_file", written, CallAccesses::Writes("a"), false);
+        check("Bash(git push *)", "write_file", written, SampleCallAccesses::Writes("a"), false);
     }
 }

@@ -33,10 +33,10 @@ use std::{
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 use toolstead_domain::{
-    Access, CallContext, CallOutcome, DefaultSuggestions, PinnedServerKey, PinningSettings, Principal, ProtocolVersion,
-    ProviderIdentity, ProviderListError, ProviderState, ServerName, Suggestion, SuggestionFormatter, TaskMethodRequest,
-    Tool, ToolCall, ToolFailure, ToolName, ToolProvider, ToolSource, error_kind::ErrorKind, suggestion::SUGGESTION,
-    task_request::takes_tasks,
+    Access, CallContext, CallOutcome, DefaultSuggestions, PinnedServerKey, Principal, ProtocolVersion,
+    ProviderIdentity, ProviderListError, ProviderState, ServerName, ServerPinningSettings, Suggestion,
+    SuggestionFormatter, TaskMethodRequest, Tool, ToolCall, ToolFailure, ToolName, ToolProvider, ToolSource,
+    error_kind::ErrorKind, suggestion::SUGGESTION, task_request::takes_tasks,
 };
 
 /// Maximum number of texts of an error to search for something that the server's profile blocked.
@@ -96,9 +96,9 @@ impl Upstream {
         Arc::new(Self { shared, identity, seen: AtomicU64::new(0), _supervisor: AbortOnDropHandle::new(supervisor) })
     }
 
-    fn pinned_by_configuration(&self) -> PinningSettings {
+    fn pinned_by_configuration(&self) -> ServerPinningSettings {
         let config = &self.shared.config;
-        PinningSettings {
+        ServerPinningSettings {
             server: PinnedServerKey::from(&self.identity),
             on_change: config.on_change,
             launch: identity::launch(config),
@@ -213,7 +213,7 @@ impl ToolProvider for Upstream {
         self.identity.clone()
     }
 
-    fn pinning(&self) -> Option<PinningSettings> {
+    fn pinning(&self) -> Option<ServerPinningSettings> {
         Some(self.pinned_by_configuration())
     }
 

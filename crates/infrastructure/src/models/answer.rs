@@ -2,7 +2,7 @@
 
 use super::{
     failure::AttemptFailure,
-    key::{ApiKey, RequestKey},
+    key::{ApiKeyResolver, RequestKey},
     protocol::{Decoder, ModelProtocol, incomplete_answer},
     redaction::StreamRedactor,
     settings::ModelSettings,
@@ -51,7 +51,7 @@ pub(super) struct ModelClient {
     pub(super) endpoint: EndpointClient,
     /// Headers of every request, without the key.
     pub(super) headers: HeaderMap,
-    pub(super) key: ApiKey,
+    pub(super) key: ApiKeyResolver,
 }
 
 /// Stream of the events of an answer. The request is sent when the first event is requested.

@@ -2,7 +2,7 @@
 
 use super::{
     failure::AttemptFailure,
-    key::{ApiKey, RequestKey},
+    key::{ApiKeyResolver, RequestKey},
     model::InvalidModel,
     protocol::add_bearer_token,
     settings::KeySource,
@@ -55,7 +55,7 @@ pub struct EmbeddingsModel {
     model: String,
     endpoint: EndpointClient,
     headers: HeaderMap,
-    key: ApiKey,
+    key: ApiKeyResolver,
 }
 
 impl EmbeddingsModel {
@@ -74,7 +74,7 @@ impl EmbeddingsModel {
         let mut headers = endpoint.headers();
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        let key = ApiKey { source: settings.key, commands: None, remembered: Mutex::default() };
+        let key = ApiKeyResolver { source: settings.key, commands: None, remembered: Mutex::default() };
         Ok(Self { model: settings.model, endpoint, headers, key })
     }
 

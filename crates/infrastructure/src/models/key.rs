@@ -1,7 +1,7 @@
 //! API key of a model, from any source.
 
 use super::{key_file, settings::KeySource};
-use crate::user_program::UserProgramPort;
+use crate::user_program::UserProgramOutputPort;
 use std::{sync::Arc, time::Duration};
 use tokio::{sync::Mutex, task::spawn_blocking};
 use toolstead_domain::{ModelError, Secret};
@@ -13,10 +13,10 @@ const MAX_BYTES: usize = 16 << 10;
 
 /// API key of one model.
 #[derive(Debug)]
-pub(super) struct ApiKey {
+pub(super) struct ApiKeyResolver {
     pub(super) source: KeySource,
     /// Port that runs the command of [`KeySource::Command`].
-    pub(super) commands: Option<Arc<dyn UserProgramPort>>,
+    pub(super) commands: Option<Arc<dyn UserProgramOutputPort>>,
     /// Key that the command returned. Locked while the command runs, so that it runs once.
     pub(super) remembered: Mutex<Option<Secret>>,
 }
@@ -30,7 +30,7 @@ pub(super) struct RequestKey {
     pub(super) may_be_stale: bool,
 }
 
-impl ApiKey {
+impl ApiKeyResolver {
     /// Returns the current key.
     ///
     /// # Errors
@@ -111,7 +111,7 @@ mod tests {
         os::unix::fs::PermissionsExt,
     };
 
-    async fn secret_of(key: &ApiKey) -> String {
+    async fn secret_of(key: &ApiKeyResolver) -> String {
         key.now().await.unwrap().secret.unwrap().expose().to_owned()
     }
 
@@ -119,7 +119,8 @@ mod tests {
     async fn a_new_key_in_the_file_counts_at_once() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
-        let key = ApiKey { source: KeySource::File(path.clone()), commands: None, remembered: Mutex::default() };
+        let key =
+            ApiKeyResolver { source: KeySource::File(path.clone()), commands: None, remembered: Mutex::default() };
         for text in ["sk-1", "sk-2"] {
             fs::write(&path, format!("  {text}\n")).unwrap();
             fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
@@ -133,7 +134,7 @@ mod tests {
     #[tokio::test]
     async fn a_program_without_a_runner_starts_no_command_and_names_the_feature_to_turn_on() {
         let source = KeySource::Command(vec!["key".into()]);
-        let key = ApiKey { source, commands: None, remembered: Mutex::default() };
+        let key = ApiKeyResolver { source, commands: None, remembered: Mutex::default() };
         let error = key.now().await.unwrap_err().to_string();
         assert!(error.contains("runs no key commands") && error.contains("feature `sandbox`"), "{error}");
     }
@@ -147,13 +148,13 @@ mod tests {
         };
         use std::path::Path;
 
-        fn key(source: KeySource, folder: &Path) -> ApiKey {
+        fn key(source: KeySource, folder: &Path) -> ApiKeyResolver {
             let commands = UserProgramRunner {
                 launcher: Launcher::start().unwrap(),
                 environment: child_environment::base(|_| None),
                 folder: folder.to_path_buf(),
             };
-            ApiKey { source, commands: Some(Arc::new(commands)), remembered: Mutex::default() }
+            ApiKeyResolver { source, commands: Some(Arc::new(commands)), remembered: Mutex::default() }
         }
 
         fn command(line: &str) -> KeySource {

@@ -2,11 +2,11 @@
 
 use super::{
     answer::{AnswerStream, ModelClient},
-    key::ApiKey,
+    key::ApiKeyResolver,
     protocol,
     settings::ModelSettings,
 };
-use crate::{http::client::HttpClient, user_program::UserProgramPort};
+use crate::{http::client::HttpClient, user_program::UserProgramOutputPort};
 use async_trait::async_trait;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use std::{fmt, sync::Arc};
@@ -72,7 +72,7 @@ impl Model {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         protocol.add_headers(&mut headers);
         add_configured(&mut headers, &settings)?;
-        let key = ApiKey { source: settings.key.clone(), commands: None, remembered: Mutex::default() };
+        let key = ApiKeyResolver { source: settings.key.clone(), commands: None, remembered: Mutex::default() };
         let facts = settings.facts();
         let host = url.host_str().unwrap_or_default().into();
         Ok(Self { provider: Arc::new(ModelClient { settings, protocol, endpoint, headers, key }), facts, host })
@@ -81,9 +81,9 @@ impl Model {
     /// Sets the port that runs the key command ([`KeySource::Command`](super::KeySource::Command)). Without it, such a
     /// key is missing.
     #[must_use]
-    pub fn with_key_commands(self, commands: Arc<dyn UserProgramPort>) -> Self {
+    pub fn with_key_commands(self, commands: Arc<dyn UserProgramOutputPort>) -> Self {
         let ModelClient { settings, protocol, endpoint, headers, key } = &*self.provider;
-        let key = ApiKey { source: key.source.clone(), commands: Some(commands), remembered: Mutex::default() };
+        let key = ApiKeyResolver { source: key.source.clone(), commands: Some(commands), remembered: Mutex::default() };
         let (settings, endpoint, headers) = (settings.clone(), endpoint.clone(), headers.clone());
         let provider = ModelClient { settings, protocol: *protocol, endpoint, headers, key };
         Self { provider: Arc::new(provider), ..self }

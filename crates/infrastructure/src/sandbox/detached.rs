@@ -40,7 +40,7 @@ pub struct DetachedTaskStore {
 
 /// A new detached task.
 #[derive(Debug)]
-pub struct DetachedTaskListener {
+pub struct DetachedTaskSocket {
     /// Number of the task. Numbers are not reused in this folder.
     pub number: u64,
     /// Secret that a client of the socket has to send first.
@@ -62,7 +62,7 @@ impl DetachedTaskStore {
     ///
     /// # Errors
     /// The error of the system, or `PermissionDenied` if other users have access to the folder.
-    pub fn begin(&self) -> io::Result<DetachedTaskListener> {
+    pub fn begin(&self) -> io::Result<DetachedTaskSocket> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
         let numbers = self.numbers()?;
         self.remove_old_records(&numbers);
@@ -77,7 +77,7 @@ impl DetachedTaskStore {
         record.write_all(format!("{secret}\n").as_bytes())?;
         let folder = File::open(&self.folder)?;
         let listener = UnixListener::bind(short_socket_path(&folder, number))?;
-        Ok(DetachedTaskListener { number, secret, listener })
+        Ok(DetachedTaskSocket { number, secret, listener })
     }
 
     /// Returns the numbers of all tasks with a record, oldest first. Blocks for a moment.

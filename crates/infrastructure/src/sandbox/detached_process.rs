@@ -35,9 +35,9 @@ const NAME: &str = "toolstead-keeper";
 
 /// Role of this process as the second process of a command, which may outlive the command.
 #[derive(Debug)]
-pub struct DetachedProcess(());
+pub struct DetachedProcessRole(());
 
-impl DetachedProcess {
+impl DetachedProcessRole {
     /// Returns a value if this process was started as the second one.
     pub fn of_process() -> Option<Self> {
         let is_socket = || rustix::net::sockopt::socket_type(stdio::stdin()).is_ok();

@@ -2,7 +2,7 @@
 
 use crate::sandbox::control_group::OutOfMemoryCause;
 use std::{fmt, io, path::PathBuf, time::Duration};
-use toolstead_domain::{DescriptorLimitError, SandboxPolicy};
+use toolstead_domain::{FileDescriptorExhaustion, SandboxPolicy};
 
 /// Program to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,7 +112,7 @@ pub enum LaunchError {
     },
     /// File descriptors are exhausted.
     #[error("the program was not started: {0}")]
-    OutOfDescriptors(DescriptorLimitError),
+    OutOfDescriptors(FileDescriptorExhaustion),
     /// Tools should have been offered to the program, but the path to them is unavailable.
     #[error("tools cannot be offered to this program: {0}")]
     NoTools(&'static str),

@@ -46,7 +46,7 @@ use std::{
 };
 use time_limit::TimeLimit;
 use tokio::{net::unix::pipe, sync::oneshot, time::timeout};
-use toolstead_domain::{Confinement, DescriptorLimitError, error_chain::with_causes};
+use toolstead_domain::{Confinement, FileDescriptorExhaustion, error_chain::with_causes};
 
 /// Time that a child has to end by itself once its input is closed.
 const TIME_FOR_END_OF_INPUT: Duration = Duration::from_millis(500);
@@ -616,7 +616,7 @@ fn start_confined(
 }
 
 fn unconfined(error: ZygoteError) -> LaunchError {
-    match DescriptorLimitError::in_chain(&error) {
+    match FileDescriptorExhaustion::in_chain(&error) {
         Some(limit) => LaunchError::OutOfDescriptors(limit),
         None => LaunchError::Confine(with_causes(&error)),
     }

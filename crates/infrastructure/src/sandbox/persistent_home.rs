@@ -2,7 +2,7 @@
 //!
 //! The program chose its content, so links in it are never followed.
 
-use crate::sandbox::zygote::request::CopiedFile;
+use crate::sandbox::zygote::request::PrivateHomeFile;
 use rustix::{
     fs::{AtFlags, CWD, Mode, OFlags, mkdirat, openat, unlinkat},
     io::Errno,
@@ -17,7 +17,7 @@ use std::{
 
 /// Creates the folder, the mount points in it, and copies of settings as far as possible. Returns the real path of the
 /// folder.
-pub(super) fn prepare(folder: &Path, places: &[MountPoint], settings: &[CopiedFile]) -> io::Result<PathBuf> {
+pub(super) fn prepare(folder: &Path, places: &[MountPointInHome], settings: &[PrivateHomeFile]) -> io::Result<PathBuf> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let real = fs::canonicalize(folder)?;
     let top = openat(CWD, &real, OPENED, Mode::empty())?;
@@ -28,7 +28,7 @@ pub(super) fn prepare(folder: &Path, places: &[MountPoint], settings: &[CopiedFi
             false => file(&holder, name)?,
         }
     }
-    for CopiedFile { path, text } in settings {
+    for PrivateHomeFile { path, text } in settings {
         let copied = holder(&top, path).and_then(|(holder, name)| {
             removed(&holder, name)?;
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -43,7 +43,7 @@ pub(super) fn prepare(folder: &Path, places: &[MountPoint], settings: &[CopiedFi
 
 /// Mount point in a persistent home, by its path relative to the home.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct MountPoint {
+pub(super) struct MountPointInHome {
     pub(super) path: PathBuf,
     pub(super) is_folder: bool,
 }
@@ -111,10 +111,10 @@ mod tests {
         fs::write(top.join("theirs/settings"), "theirs").unwrap();
         let home = top.join("homes/one");
         let places = [
-            MountPoint { path: ".nvm/versions/v22".into(), is_folder: true },
-            MountPoint { path: "work/notes.txt".into(), is_folder: false },
+            MountPointInHome { path: ".nvm/versions/v22".into(), is_folder: true },
+            MountPointInHome { path: "work/notes.txt".into(), is_folder: false },
         ];
-        let settings = |text: &str| [CopiedFile { path: ".config/git/config".into(), text: text.into() }];
+        let settings = |text: &str| [PrivateHomeFile { path: ".config/git/config".into(), text: text.into() }];
         assert_eq!(prepare(&home, &places, &settings("[user]")).unwrap(), home);
         assert_eq!(fs::metadata(&home).unwrap().permissions().mode() & 0o777, 0o700);
         assert!(home.join(".nvm/versions/v22").is_dir() && home.join("work/notes.txt").is_file());
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(fs::read(home.join("kept")).unwrap(), b"kept");
         assert_eq!(fs::read(top.join("theirs/settings")).unwrap(), b"theirs");
         assert_eq!(fs::read_dir(top.join("theirs")).unwrap().count(), 1);
-        let beyond = [MountPoint { path: "../out".into(), is_folder: true }];
+        let beyond = [MountPointInHome { path: "../out".into(), is_folder: true }];
         assert!(prepare(&home, &beyond, &[]).is_err() && !top.join("homes/out").exists());
     }
 }

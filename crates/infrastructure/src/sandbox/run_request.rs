@@ -3,10 +3,10 @@
 use crate::sandbox::{
     launch::{ChildInput, LaunchError, LaunchSpec},
     offered_tools,
-    persistent_home::{self, MountPoint},
+    persistent_home::{self, MountPointInHome},
     toolchains::{ToolchainFolderCollector, is_machine_path, is_system_path, toolchain_cache::LinkAndInterpreterCache},
     writable::{PathKindCache, WritableRoots},
-    zygote::request::{CopiedFile, FolderMapping, Network, ProgramLocation, RunRequest},
+    zygote::request::{FolderMapping, Network, PrivateHomeFile, ProgramLocation, RunRequest},
 };
 use std::{
     collections::BTreeSet,
@@ -157,7 +157,7 @@ fn sort(folders: &mut [FolderMapping]) {
 }
 
 /// Returns the mount points in a home, without those within another folder.
-fn mount_points_in(home: &Path, folders: &[FolderMapping]) -> Vec<MountPoint> {
+fn mount_points_in(home: &Path, folders: &[FolderMapping]) -> Vec<MountPointInHome> {
     let outermost = |folder: &&FolderMapping| {
         let holds = |other: &FolderMapping| {
             other.target != folder.target && folder.target.starts_with(&other.target) && other.target.starts_with(home)
@@ -166,7 +166,7 @@ fn mount_points_in(home: &Path, folders: &[FolderMapping]) -> Vec<MountPoint> {
     };
     let place = |folder: &FolderMapping| {
         let path = folder.target.strip_prefix(home).ok().filter(|rest| *rest != Path::new(""))?;
-        Some(MountPoint {
+        Some(MountPointInHome {
             path: path.to_owned(),
             is_folder: fs::metadata(&folder.source).is_ok_and(|found| found.is_dir()),
         })
@@ -270,7 +270,7 @@ fn home(named: Option<&Path>, folders: &[FolderMapping]) -> Home {
 
 /// Reads the user's git settings. This excludes credential files, and files that runs can write to or replace by a
 /// link.
-fn settings(home: Option<&Path>, writable: &WritableRoots, links: &mut PathKindCache) -> Vec<CopiedFile> {
+fn settings(home: Option<&Path>, writable: &WritableRoots, links: &mut PathKindCache) -> Vec<PrivateHomeFile> {
     let read = |name: &&str| {
         let path = writable.resolve_outside(links, &home?.join(name))?;
         // Opening some devices has side effects.
@@ -281,7 +281,7 @@ fn settings(home: Option<&Path>, writable: &WritableRoots, links: &mut PathKindC
         file.metadata().ok().filter(|found| found.is_file() && found.len() <= MAX_SETTINGS_BYTES)?;
         let mut text = Vec::new();
         file.take(MAX_SETTINGS_BYTES).read_to_end(&mut text).ok()?;
-        Some(CopiedFile { path: PathBuf::from(*name), text })
+        Some(PrivateHomeFile { path: PathBuf::from(*name), text })
     };
     GIT_SETTINGS.iter().filter_map(read).collect()
 }

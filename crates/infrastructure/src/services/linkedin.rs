@@ -16,7 +16,7 @@ pub use crate::services::linkedin::{
     job_id::JobId,
     pace::RateLimiter,
     pages::{Job, JobAttribute, JobCard, answer},
-    query::{EXPERIENCE, JOB_TYPE, JobQuery, POSTED, SORTING, SearchParameter, WORKPLACE},
+    query::{EXPERIENCE, JOB_TYPE, JobQuery, POSTED, SORTING, SearchFilterDefinition, WORKPLACE},
     reading::HELPER,
     search::FoundJobs,
 };

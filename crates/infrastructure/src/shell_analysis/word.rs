@@ -134,7 +134,7 @@ impl WordReader<'_> {
     /// offset of that byte.
     fn word(&self, start: usize) -> Result<(Word, usize), MisreadReason> {
         let mut word = Word::default();
-        let mut braces = Braces::default();
+        let mut braces = BraceExpansionDetector::default();
         let mut bracket = false;
         let mut at = start;
         while at < self.end {
@@ -330,13 +330,13 @@ fn u8_is_ascii(byte: &u32) -> bool {
 
 /// Detects unquoted braces that expand to several words. `{}` and `{x}` do not.
 #[derive(Default)]
-struct Braces {
+struct BraceExpansionDetector {
     open: usize,
     parts: bool,
     expand: bool,
 }
 
-impl Braces {
+impl BraceExpansionDetector {
     fn see(&mut self, byte: u8, next: Option<u8>) {
         match byte {
             b'{' => self.open += 1,

@@ -4,7 +4,7 @@ use super::{
     blobs::{BlobFileDraft, BlobFolder},
     contents,
     fault::{Fault, store_error},
-    writer::Writer,
+    writer::WriterHandle,
 };
 use async_trait::async_trait;
 use futures::FutureExt;
@@ -23,10 +23,10 @@ use toolstead_domain::{
 };
 use uuid::Uuid;
 
-/// Adapter that writes through the [`Writer`] and reads from the pool.
+/// Adapter that writes through the [`WriterHandle`] and reads from the pool.
 #[derive(Debug)]
 pub(super) struct SqliteChangeJournal {
-    writer: Writer,
+    writer: WriterHandle,
     readers: SqlitePool,
     blobs: Arc<BlobFolder>,
     workspace: PathBuf,
@@ -34,7 +34,7 @@ pub(super) struct SqliteChangeJournal {
 
 impl SqliteChangeJournal {
     /// Creates the journal of this workspace.
-    pub(super) fn new(writer: Writer, readers: SqlitePool, blobs: Arc<BlobFolder>, workspace: PathBuf) -> Self {
+    pub(super) fn new(writer: WriterHandle, readers: SqlitePool, blobs: Arc<BlobFolder>, workspace: PathBuf) -> Self {
         Self { writer, readers, blobs, workspace }
     }
 

@@ -2,7 +2,7 @@
 
 use super::{
     fault::{Fault, store_error},
-    writer::Writer,
+    writer::WriterHandle,
 };
 use async_trait::async_trait;
 use futures::FutureExt;
@@ -23,10 +23,10 @@ const MAX_EVENT_BYTES: usize = 16 << 20;
 /// whole conversation unreadable.
 const MAX_EVENT_LEVELS: usize = 120;
 
-/// Adapter that writes through the [`Writer`] and reads from the pool.
+/// Adapter that writes through the [`WriterHandle`] and reads from the pool.
 #[derive(Debug)]
 pub(super) struct SqliteConversationStore {
-    writer: Writer,
+    writer: WriterHandle,
     readers: SqlitePool,
     workspace: PathBuf,
 }
@@ -39,7 +39,7 @@ struct ConversationOwner {
 
 impl SqliteConversationStore {
     /// Creates the store of this workspace's conversations.
-    pub(super) fn new(writer: Writer, readers: SqlitePool, workspace: PathBuf) -> Self {
+    pub(super) fn new(writer: WriterHandle, readers: SqlitePool, workspace: PathBuf) -> Self {
         Self { writer, readers, workspace }
     }
 

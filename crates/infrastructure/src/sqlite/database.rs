@@ -21,7 +21,7 @@ use super::{
     tidying::Tidying,
     todo_store::SqliteTodoStore,
     tool_repository::SqliteToolRepository,
-    writer::Writer,
+    writer::WriterHandle,
 };
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use sqlx::SqlitePool;
@@ -42,7 +42,7 @@ use toolstead_domain::{
 
 /// Open database. Several processes, and several values in one process, may have the same file open.
 pub struct Database {
-    writer: Writer,
+    writer: WriterHandle,
     readers: SqlitePool,
     blobs: Arc<BlobFolder>,
     clock: Arc<dyn Clock>,
@@ -86,7 +86,7 @@ impl Database {
         let dead = instance::recover_dead_instances(&mut connection, &mut recorder, &backlogs, &instances, &instance);
         let dead = dead.await.map_err(failed)?;
         let backlog = Backlog::new(backlogs, instance.id(), !options.power_safe);
-        let writer = Writer::spawn(recorder, connection, instance, backlog)
+        let writer = WriterHandle::spawn(recorder, connection, instance, backlog)
             .map_err(|source| OpenError::Other { path: path.clone(), source: source.into() })?;
         let tidying = CancellationToken::new();
         let tidy = Tidying { writer: writer.clone(), blobs: blobs.clone(), clock: clock.clone(), instances, dead };

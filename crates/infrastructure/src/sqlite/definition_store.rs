@@ -2,7 +2,7 @@
 
 use super::{
     fault::{Fault, store_error},
-    writer::Writer,
+    writer::WriterHandle,
 };
 use async_trait::async_trait;
 use futures::FutureExt;
@@ -69,16 +69,16 @@ const APPROVE: &str = "
     UPDATE definition_versions SET approved_at = $6, approved_by = $7
     WHERE configured_in = $1 AND server = $2 AND kind = $3 AND name = $4 AND number = $5 AND approved_at IS NULL";
 
-/// Adapter that writes through the [`Writer`] and reads from the pool.
+/// Adapter that writes through the [`WriterHandle`] and reads from the pool.
 #[derive(Debug)]
 pub(super) struct SqliteDefinitionStore {
-    writer: Writer,
+    writer: WriterHandle,
     readers: SqlitePool,
 }
 
 impl SqliteDefinitionStore {
     /// Creates the store of this database.
-    pub(super) fn new(writer: Writer, readers: SqlitePool) -> Self {
+    pub(super) fn new(writer: WriterHandle, readers: SqlitePool) -> Self {
         Self { writer, readers }
     }
 }

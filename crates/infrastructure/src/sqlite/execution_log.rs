@@ -5,7 +5,7 @@ use super::{
     execution_row::{self, select_executions},
     fault::{Fault, store_error},
     pending_record::PendingRecord,
-    writer::Writer,
+    writer::WriterHandle,
 };
 use async_trait::async_trait;
 use futures::future::{self, BoxFuture};
@@ -19,18 +19,18 @@ use toolstead_domain::{
 };
 use uuid::Uuid;
 
-/// Adapter that records through the [`Writer`], and reads from the pool and the backlog.
+/// Adapter that records through the [`WriterHandle`], and reads from the pool and the backlog.
 #[derive(Debug)]
 pub(super) struct SqliteExecutionLog {
     /// `None` if the audit log is read-only.
-    writer: Option<Writer>,
+    writer: Option<WriterHandle>,
     backlog: backlog::BacklogLocation,
     readers: SqlitePool,
 }
 
 impl SqliteExecutionLog {
     /// Creates the audit log of this database.
-    pub(super) fn new(writer: Writer, readers: SqlitePool) -> Self {
+    pub(super) fn new(writer: WriterHandle, readers: SqlitePool) -> Self {
         Self { backlog: writer.backlog(), writer: Some(writer), readers }
     }
 
@@ -39,7 +39,7 @@ impl SqliteExecutionLog {
         Self { writer: None, backlog, readers }
     }
 
-    fn writer(&self) -> Result<&Writer, Arc<Fault>> {
+    fn writer(&self) -> Result<&WriterHandle, Arc<Fault>> {
         self.writer.as_ref().ok_or_else(|| Fault::Closed.into())
     }
 

@@ -3,7 +3,7 @@
 
 use super::{
     fault::Fault,
-    former_row::FormerRow,
+    former_row::LegacyAuditRecord,
     stored_values::{kind, labels, outcome, unreadable, value},
 };
 use serde::{Deserialize, Serialize};
@@ -183,7 +183,7 @@ impl DecodedRecord {
     /// Decodes a line in the canonical form, which begins with its version, or in the form of earlier versions.
     pub(super) fn decode(line: &[u8]) -> Result<Self, Fault> {
         if !line.starts_with(br#"{"v":"#) {
-            let row: FormerRow = serde_json::from_slice(line).map_err(unreadable)?;
+            let row: LegacyAuditRecord = serde_json::from_slice(line).map_err(unreadable)?;
             let instance = row.instance;
             return Ok(Self { execution: row.into_execution()?, instance, is_canonical: false });
         }

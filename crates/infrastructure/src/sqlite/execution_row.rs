@@ -3,7 +3,7 @@
 use super::{
     execution_record::DecodedRecord,
     fault::Fault,
-    former_row::{self, FormerRow},
+    former_row::{self, LegacyAuditRecord},
 };
 use sqlx::{Row, sqlite::SqliteRow};
 use std::fmt::Write as _;
@@ -71,7 +71,7 @@ pub(super) use select_executions;
 /// Reads a row of a statement that starts with `select_executions!`.
 pub(super) fn read(row: &SqliteRow) -> Result<ToolExecution, Fault> {
     let Some(record) = row.try_get::<Option<&str>, _>(former_row::COLUMNS + 1)? else {
-        return FormerRow::read(row)?.into_execution();
+        return LegacyAuditRecord::read(row)?.into_execution();
     };
     let mut execution = DecodedRecord::decode(record.as_bytes())?.execution;
     execution.id = CallId(row.try_get(0)?);

@@ -13,12 +13,12 @@ use uuid::Uuid;
 /// Detail of an unfinished call that waits for its client.
 const WAITS: &str = "input_required";
 
-/// Number of columns of a former row, in the order of [`FormerRow::read`].
+/// Number of columns of a former row, in the order of [`LegacyAuditRecord::read`].
 pub(super) const COLUMNS: usize = 25;
 
 /// Audit record in the form of earlier versions, before the canonical form.
 #[derive(Debug, Deserialize)]
-pub(super) struct FormerRow {
+pub(super) struct LegacyAuditRecord {
     id: Uuid,
     tool: String,
     called_as: String,
@@ -48,7 +48,7 @@ pub(super) struct FormerRow {
     kind: Option<String>,
 }
 
-impl FormerRow {
+impl LegacyAuditRecord {
     /// Reads a row of a statement that starts with `select_executions!`.
     pub(super) fn read(row: &SqliteRow) -> Result<Self, Fault> {
         Ok(Self {

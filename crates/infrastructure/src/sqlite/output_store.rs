@@ -4,7 +4,7 @@ use super::{
     blobs::{BlobFileDraft, BlobFolder},
     contents,
     fault::{Fault, store_error},
-    writer::Writer,
+    writer::WriterHandle,
 };
 use async_trait::async_trait;
 use futures::FutureExt;
@@ -19,9 +19,9 @@ use toolstead_domain::{
     CallId, Clock, OutputHandle, OutputStore, Principal, StoreError, StoredContent, StoredOutput, Timestamp,
 };
 
-/// Adapter that writes through the [`Writer`] and reads from the pool.
+/// Adapter that writes through the [`WriterHandle`] and reads from the pool.
 pub(super) struct SqliteOutputStore {
-    writer: Writer,
+    writer: WriterHandle,
     readers: SqlitePool,
     blobs: Arc<BlobFolder>,
     clock: Arc<dyn Clock>,
@@ -41,7 +41,7 @@ struct NewOutput {
 impl SqliteOutputStore {
     /// Creates the store of this workspace.
     pub(super) fn new(
-        writer: Writer,
+        writer: WriterHandle,
         readers: SqlitePool,
         blobs: Arc<BlobFolder>,
         clock: Arc<dyn Clock>,

@@ -2,7 +2,7 @@
 
 use super::{
     fault::{Fault, store_error},
-    writer::Writer,
+    writer::WriterHandle,
 };
 use async_trait::async_trait;
 use futures::FutureExt;
@@ -18,9 +18,9 @@ use toolstead_domain::{
 const OF_A_PRINCIPAL: i64 = 1_000;
 const IN_ALL: i64 = 5_000;
 
-/// Adapter that writes through the [`Writer`] and reads from the pool.
+/// Adapter that writes through the [`WriterHandle`] and reads from the pool.
 pub(super) struct SqliteQuestionStore {
-    writer: Writer,
+    writer: WriterHandle,
     readers: SqlitePool,
     workspace: PathBuf,
 }
@@ -33,7 +33,7 @@ struct QuestionOwner {
 
 impl SqliteQuestionStore {
     /// Creates the store of this workspace's questions.
-    pub(super) fn new(writer: Writer, readers: SqlitePool, workspace: PathBuf) -> Self {
+    pub(super) fn new(writer: WriterHandle, readers: SqlitePool, workspace: PathBuf) -> Self {
         Self { writer, readers, workspace }
     }
 

@@ -3,7 +3,7 @@
 use super::{
     contents,
     fault::{Fault, store_error},
-    writer::Writer,
+    writer::WriterHandle,
 };
 use async_trait::async_trait;
 use futures::FutureExt;
@@ -18,9 +18,9 @@ use toolstead_domain::{ContentDigest, Principal, ReadState, StoreError};
 const OF_A_SESSION: i64 = 4_000;
 const IN_ALL: i64 = 20_000;
 
-/// Adapter that writes through the [`Writer`] and reads from the pool.
+/// Adapter that writes through the [`WriterHandle`] and reads from the pool.
 pub(super) struct SqliteReadState {
-    writer: Writer,
+    writer: WriterHandle,
     readers: SqlitePool,
     workspace: PathBuf,
 }
@@ -35,7 +35,7 @@ struct ReadStateKey {
 
 impl SqliteReadState {
     /// Creates the store of this workspace's read-state.
-    pub(super) fn new(writer: Writer, readers: SqlitePool, workspace: PathBuf) -> Self {
+    pub(super) fn new(writer: WriterHandle, readers: SqlitePool, workspace: PathBuf) -> Self {
         Self { writer, readers, workspace }
     }
 

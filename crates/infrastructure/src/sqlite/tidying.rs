@@ -8,7 +8,7 @@ use super::{
     instance,
     retention::{self, AuditLogCutoff},
     retention_clock,
-    writer::Writer,
+    writer::WriterHandle,
 };
 use futures::FutureExt;
 use std::{path::PathBuf, sync::Arc, time::Duration};
@@ -24,7 +24,7 @@ const TIDIES_EVERY: Duration = Duration::from_secs(600);
 
 /// Background cleanup. It works in short steps between the writes of calls.
 pub(super) struct Tidying {
-    pub(super) writer: Writer,
+    pub(super) writer: WriterHandle,
     pub(super) blobs: Arc<BlobFolder>,
     pub(super) clock: Arc<dyn Clock>,
     /// Folder of the lock files.
@@ -97,7 +97,7 @@ const SWEPT_FILES: usize = 200;
 
 /// Removes unreferenced contents and files without rows. Handles the contents by the first byte of their digests, in
 /// short steps between other writes.
-async fn sweep(writer: &Writer, blobs: &Arc<BlobFolder>) -> Result<(), Arc<Fault>> {
+async fn sweep(writer: &WriterHandle, blobs: &Arc<BlobFolder>) -> Result<(), Arc<Fault>> {
     for first in 0..=u8::MAX {
         let known = writer.apply(move |connection| contents::forget_unneeded(connection, first).boxed()).await?;
         let listed = blobs.clone();

@@ -2,7 +2,7 @@
 
 use super::{
     fault::{Fault, store_error},
-    writer::Writer,
+    writer::WriterHandle,
 };
 use async_trait::async_trait;
 use futures::FutureExt;
@@ -18,9 +18,9 @@ use toolstead_domain::{Principal, StoreError, TodoList, TodoStore};
 const OF_A_PRINCIPAL: i64 = 2_000;
 const IN_ALL: i64 = 10_000;
 
-/// Adapter that writes through the [`Writer`] and reads from the pool.
+/// Adapter that writes through the [`WriterHandle`] and reads from the pool.
 pub(super) struct SqliteTodoStore {
-    writer: Writer,
+    writer: WriterHandle,
     readers: SqlitePool,
     workspace: PathBuf,
 }
@@ -46,7 +46,7 @@ const READ: &str = "SELECT todos FROM plans WHERE principal = $1 AND workspace =
 
 impl SqliteTodoStore {
     /// Creates the store of this workspace's plans.
-    pub(super) fn new(writer: Writer, readers: SqlitePool, workspace: PathBuf) -> Self {
+    pub(super) fn new(writer: WriterHandle, readers: SqlitePool, workspace: PathBuf) -> Self {
         Self { writer, readers, workspace }
     }
 

@@ -3,22 +3,22 @@
 use super::{
     fault::{Fault, store_error},
     tool_row::{self, CatalogueStatementParameters},
-    writer::Writer,
+    writer::WriterHandle,
 };
 use async_trait::async_trait;
 use sqlx::SqlitePool;
 use toolstead_domain::{Catalogue, ProviderIdentity, StoreError, Timestamp, ToolRepository};
 
-/// Adapter that writes through the [`Writer`] and reads from the pool.
+/// Adapter that writes through the [`WriterHandle`] and reads from the pool.
 #[derive(Debug)]
 pub(super) struct SqliteToolRepository {
-    writer: Writer,
+    writer: WriterHandle,
     readers: SqlitePool,
 }
 
 impl SqliteToolRepository {
     /// Creates the repository of this database.
-    pub(super) fn new(writer: Writer, readers: SqlitePool) -> Self {
+    pub(super) fn new(writer: WriterHandle, readers: SqlitePool) -> Self {
         Self { writer, readers }
     }
 }

@@ -45,7 +45,7 @@ const TRIED_LATELY: Duration = Duration::from_secs(1);
 
 /// Handle that queues writes for the thread. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(super) struct Writer {
+pub(super) struct WriterHandle {
     queue: mpsc::Sender<Write>,
     backlog: Arc<Backlog>,
     instance: Uuid,
@@ -71,7 +71,7 @@ enum Write {
     Close(oneshot::Sender<()>),
 }
 
-impl Writer {
+impl WriterHandle {
     /// Starts the thread, which owns the connections and the instance: the recorder for the audit log, the connection
     /// for everything else. The thread ends with [`close`](Self::close), or when the last handle is dropped.
     ///
@@ -316,17 +316,17 @@ mod tests {
     };
 
     /// With or without a backlog.
-    fn start(database: TestDatabase, has_backlog: bool) -> (Writer, SqliteExecutionLog, TempDir) {
+    fn start(database: TestDatabase, has_backlog: bool) -> (WriterHandle, SqliteExecutionLog, TempDir) {
         let TestDatabase { folder, options, connection, recorder } = database;
         let instances = folder.path().join("instances");
         let instance = Instance::join(&instances).unwrap();
         let backlog = Backlog::new(BacklogLocation::new(&instances, &options.path), instance.id(), has_backlog);
-        let writer = Writer::spawn(recorder, connection, instance, backlog).unwrap();
+        let writer = WriterHandle::spawn(recorder, connection, instance, backlog).unwrap();
         let log = SqliteExecutionLog::new(writer.clone(), readers(&options.path, &options));
         (writer, log, folder)
     }
 
-    async fn record(writer: &Writer, number: u32) -> Result<(), Arc<Fault>> {
+    async fn record(writer: &WriterHandle, number: u32) -> Result<(), Arc<Fault>> {
         match writer.append(PendingRecord::new(&samples::execution(number), Uuid::nil())) {
             Ok(()) => Ok(()),
             Err(record) => writer.commit(record).await,

@@ -25,7 +25,7 @@ const CLIENT_NAME: &str = "Toolstead";
 const OFFLINE_ACCESS: &str = "offline_access";
 
 /// Sign-in in progress: the user opens its page, which redirects the browser to this process with a code.
-pub struct UpstreamSignIn {
+pub struct UpstreamSignInAttempt {
     grants: ServerGrantStore,
     principal: Principal,
     manager: AuthorizationManager,
@@ -40,7 +40,7 @@ pub struct UpstreamSignIn {
 #[derive(Debug)]
 pub struct UpstreamCode(AuthorizationCode);
 
-impl UpstreamSignIn {
+impl UpstreamSignInAttempt {
     /// Finds the authorization server, registers the client there unless one is configured, listens for the redirect on
     /// loopback, and prepares the page.
     pub(super) async fn begin(
@@ -207,8 +207,8 @@ async fn register(
 }
 
 /// Shows no secret.
-impl fmt::Debug for UpstreamSignIn {
+impl fmt::Debug for UpstreamSignInAttempt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UpstreamSignIn").field("attempt", &self.attempt).finish_non_exhaustive()
+        f.debug_struct("UpstreamSignInAttempt").field("attempt", &self.attempt).finish_non_exhaustive()
     }
 }

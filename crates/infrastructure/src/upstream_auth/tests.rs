@@ -7,8 +7,8 @@ mod signing_in;
 
 use super::{
     settings::{SignInSettings, UpstreamAuth},
-    sign_in::UpstreamSignIn,
-    upstream_accounts::{UpstreamAccountParts, UpstreamPrincipalAccounts},
+    sign_in::UpstreamSignInAttempt,
+    upstream_accounts::{UpstreamAccountParts, UpstreamServerAccounts},
 };
 use crate::{
     accounts::vault::Vault,
@@ -53,7 +53,7 @@ struct Bench {
     folder: TempDir,
     clock: Arc<SetClock>,
     behavior: Shared,
-    accounts: UpstreamPrincipalAccounts,
+    accounts: UpstreamServerAccounts,
 }
 
 impl Bench {
@@ -71,7 +71,7 @@ impl Bench {
     }
 
     /// Returns the accounts of another process with the same files.
-    fn of_another_process(&self) -> UpstreamPrincipalAccounts {
+    fn of_another_process(&self) -> UpstreamServerAccounts {
         accounts(&self.server, &self.folder, self.clock.clone(), UpstreamAuth::OAuth(SignInSettings::default()))
     }
 
@@ -95,14 +95,9 @@ impl Bench {
     }
 }
 
-fn accounts(
-    server: &TestServer,
-    folder: &TempDir,
-    clock: Arc<SetClock>,
-    auth: UpstreamAuth,
-) -> UpstreamPrincipalAccounts {
+fn accounts(server: &TestServer, folder: &TempDir, clock: Arc<SetClock>, auth: UpstreamAuth) -> UpstreamServerAccounts {
     let vault = Vault::open(folder.path().join("accounts"), folder.path().join("secrets.key"));
-    UpstreamPrincipalAccounts::new(UpstreamAccountParts {
+    UpstreamServerAccounts::new(UpstreamAccountParts {
         server: server.url("/mcp"),
         auth,
         vault: vault.map_err(|error| error.to_string()),
@@ -163,12 +158,12 @@ fn refusal(error: &str) -> Reply {
 }
 
 /// Returns a parameter of the page's URL.
-fn parameter(sign_in: &UpstreamSignIn, name: &str) -> Option<String> {
+fn parameter(sign_in: &UpstreamSignInAttempt, name: &str) -> Option<String> {
     sign_in.page().query_pairs().find(|(own, _)| own == name).map(|(_, value)| value.into_owned())
 }
 
 /// Returns the redirect URL of the page with its state and further parameters.
-fn answer_of(sign_in: &UpstreamSignIn, rest: &str) -> String {
+fn answer_of(sign_in: &UpstreamSignInAttempt, rest: &str) -> String {
     let value = |name: &str| parameter(sign_in, name).unwrap();
     format!("{}/?state={}&{rest}", value("redirect_uri"), value("state"))
 }

@@ -5,7 +5,7 @@ use super::{
     oauth_traffic::{OAuthTraffic, check_encrypted},
     registration::resource_uri,
     settings::UpstreamAuth,
-    sign_in::UpstreamSignIn,
+    sign_in::UpstreamSignInAttempt,
     stored_grants::{ServerGrantStore, UpstreamGrantSummary},
     token_exchange,
     upstream_auth_error::UpstreamAuthError,
@@ -48,11 +48,11 @@ const RENEWAL_PAUSE: Duration = Duration::from_secs(60);
 /// # };
 /// use toolstead_infrastructure::upstream_auth::{
 ///     settings::UpstreamAuth,
-///     upstream_accounts::{UpstreamAccountParts, UpstreamPrincipalAccounts},
+///     upstream_accounts::{UpstreamAccountParts, UpstreamServerAccounts},
 /// };
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let accounts = UpstreamPrincipalAccounts::new(UpstreamAccountParts {
+/// let accounts = UpstreamServerAccounts::new(UpstreamAccountParts {
 ///     server: "https://notes.example.com/mcp".parse()?,
 ///     auth: UpstreamAuth::OAuth(Default::default()),
 ///     vault: Err("no vault is configured".into()),
@@ -64,11 +64,11 @@ const RENEWAL_PAUSE: Duration = Duration::from_secs(60);
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct UpstreamPrincipalAccounts {
+pub struct UpstreamServerAccounts {
     inner: Arc<Inner>,
 }
 
-/// Dependencies of [`UpstreamPrincipalAccounts`].
+/// Dependencies of [`UpstreamServerAccounts`].
 pub struct UpstreamAccountParts {
     /// Address of the MCP server.
     pub server: Url,
@@ -107,7 +107,7 @@ struct CachedToken {
     replaced_at: Option<Timestamp>,
 }
 
-impl UpstreamPrincipalAccounts {
+impl UpstreamServerAccounts {
     /// Creates the credentials. Sends and reads nothing yet.
     pub fn new(parts: UpstreamAccountParts) -> Self {
         let UpstreamAccountParts { server, auth, vault, web, clock } = parts;
@@ -128,10 +128,10 @@ impl UpstreamPrincipalAccounts {
     ///
     /// # Errors
     /// Returns [`UpstreamAuthError`].
-    pub async fn begin(&self, principal: &Principal) -> Result<UpstreamSignIn, UpstreamAuthError> {
+    pub async fn begin(&self, principal: &Principal) -> Result<UpstreamSignInAttempt, UpstreamAuthError> {
         self.inner.check()?;
         match &self.inner.auth {
-            UpstreamAuth::OAuth(settings) => UpstreamSignIn::begin(self.inner.grants()?, settings, principal).await,
+            UpstreamAuth::OAuth(settings) => UpstreamSignInAttempt::begin(self.inner.grants()?, settings, principal).await,
             UpstreamAuth::ClientCredentials(_) | UpstreamAuth::Exchange(_) | UpstreamAuth::IdJag(_) => {
                 Err(UpstreamAuthError::Unavailable(
                     "there is nothing to sign in to: the `auth` table of the server names credentials that need no user".into(),
@@ -262,7 +262,7 @@ impl Inner {
 }
 
 #[async_trait]
-impl Credentials for UpstreamPrincipalAccounts {
+impl Credentials for UpstreamServerAccounts {
     fn unavailable(&self, _: &ProtectedResource) -> Option<String> {
         self.inner.check().and_then(|()| self.inner.grants().map(drop)).err().map(|error| error.to_string())
     }
@@ -349,7 +349,7 @@ impl Credentials for UpstreamPrincipalAccounts {
     }
 }
 
-impl UpstreamPrincipalAccounts {
+impl UpstreamServerAccounts {
     /// Refuses credentials for another server.
     fn check_resource(&self, resource: &ProtectedResource) -> Result<(), CredentialsError> {
         match *resource.origin == *self.inner.uri {
@@ -367,8 +367,8 @@ impl fmt::Debug for UpstreamAccountParts {
     }
 }
 
-impl fmt::Debug for UpstreamPrincipalAccounts {
+impl fmt::Debug for UpstreamServerAccounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UpstreamPrincipalAccounts").field("uri", &self.inner.uri).finish_non_exhaustive()
+        f.debug_struct("UpstreamServerAccounts").field("uri", &self.inner.uri).finish_non_exhaustive()
     }
 }

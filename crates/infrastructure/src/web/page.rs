@@ -164,7 +164,7 @@ fn page(html: &[u8], order: &PageRenderRequest) -> Page {
 
 /// Facts of the page beside its text.
 #[derive(Default)]
-struct PageTitleAndScripts {
+struct TitleAndScriptFacts {
     title: Option<String>,
     scripts: usize,
     /// `true` if there is an element in which applications are mounted.
@@ -172,10 +172,10 @@ struct PageTitleAndScripts {
     asks_for_scripts: bool,
 }
 
-fn read_metadata(tree: &PageTree) -> PageTitleAndScripts {
+fn read_metadata(tree: &PageTree) -> TitleAndScriptFacts {
     const MOUNTS: [&str; 9] =
         ["root", "app", "__next", "__nuxt", "app-root", "react-root", "svelte", "main-app", "application"];
-    let mut metadata = PageTitleAndScripts::default();
+    let mut metadata = TitleAndScriptFacts::default();
     let mut walk = tree.walk(tree.root());
     while let Some(step) = walk.next() {
         let WalkEvent::Enter(node) = step else { continue };

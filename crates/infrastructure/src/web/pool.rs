@@ -12,13 +12,13 @@ const MAX_ORIGINS: usize = 32;
 
 /// Origins that one client has used.
 #[derive(Debug)]
-pub(super) struct OriginPool {
+pub(super) struct EndpointPool {
     client: HttpClient,
     /// Sorted by last use, the latest last. Short enough for a linear search.
     used: Mutex<Vec<EndpointClient>>,
 }
 
-impl OriginPool {
+impl EndpointPool {
     pub(super) fn new(client: HttpClient) -> Self {
         Self { client, used: Mutex::default() }
     }
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn so_many_origins_are_kept_and_those_that_were_used_last() {
-        let pool = OriginPool::new(HttpClient::new(Connector::to_configured_hosts(Arc::new(FakeNetwork::default()))));
+        let pool = EndpointPool::new(HttpClient::new(Connector::to_configured_hosts(Arc::new(FakeNetwork::default()))));
         let go = |url: String| drop(pool.endpoint(&url.parse().unwrap()).unwrap());
         for round in 0..3 * MAX_ORIGINS {
             go("https://often.example/".into());

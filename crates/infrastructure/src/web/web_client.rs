@@ -12,7 +12,7 @@ use crate::{
     },
     web::{
         address::{self, InvalidAddress},
-        pool::OriginPool,
+        pool::EndpointPool,
         web_error::WebError,
     },
 };
@@ -51,8 +51,8 @@ pub struct WebClient {
     /// Hosts in private networks and other ports that the configuration allows, in addition to the ports 80 and 443 at
     /// public addresses.
     private: Arc<HostPatterns>,
-    pages: Arc<OriginPool>,
-    configured: Arc<OriginPool>,
+    pages: Arc<EndpointPool>,
+    configured: Arc<EndpointPool>,
 }
 
 /// Source of the address, which determines the networks that are allowed.
@@ -140,7 +140,7 @@ impl WebClient {
     fn by(network: Arc<dyn Network>, private: HostPatterns, client: impl Fn(Connector) -> HttpClient) -> Self {
         let pages = client(Connector::new(network.clone(), private.clone()));
         let configured = client(Connector::to_configured_hosts(network.clone()));
-        let [pages, configured] = [pages, configured].map(|client| Arc::new(OriginPool::new(client)));
+        let [pages, configured] = [pages, configured].map(|client| Arc::new(EndpointPool::new(client)));
         Self { network, private: Arc::new(private), pages, configured }
     }
 
@@ -153,7 +153,7 @@ impl WebClient {
         let port = proxy.port_or_known_default().filter(|_| proxy.scheme() == "http" && proxy.path() == "/");
         let port = port.ok_or_else(|| InvalidAddress::new(proxy.as_str(), "a proxy is `http://host:port`"))?;
         let proxy = HttpProxy::new(Connector::to_configured_hosts(self.network.clone()), host, port);
-        let pages = Arc::new(OriginPool::new(self.pages.client().clone().through(proxy)));
+        let pages = Arc::new(EndpointPool::new(self.pages.client().clone().through(proxy)));
         Ok(Self { pages, ..self })
     }
 

@@ -5,7 +5,7 @@ use super::{
     config::trusting,
     exit::{CommandError, Exit},
     global::GlobalFlags,
-    message_printer::MessagePrinter,
+    message_printer::ToolMessagePrinter,
     narration::{figures, opened},
     output::note,
     screen::RunDisplay,
@@ -309,7 +309,7 @@ impl PreparedAgent {
         let questions = self.terminal.clone().map(|terminal| {
             TerminalQuestions::new(terminal, patience).opening(auth::browser(&self.composition.config))
         });
-        let messages = MessagePrinter::for_terminal(self.terminal.clone());
+        let messages = ToolMessagePrinter::for_terminal(self.terminal.clone());
         Arc::new(TerminalCaller { questions, messages, wants_progress: self.shows_progress })
     }
 
@@ -505,7 +505,7 @@ pub(super) fn summary(end: &AgentEvent, conversation: ConversationId) -> Option<
 /// the run.
 struct TerminalCaller {
     questions: Option<TerminalQuestions>,
-    messages: MessagePrinter,
+    messages: ToolMessagePrinter,
     wants_progress: bool,
 }
 

@@ -7,10 +7,10 @@ use super::{
     global::GlobalFlags,
     output::{StdoutWriter, cut, table, visible},
 };
-use crate::config::agent_files::{AgentFileKind, AgentFileListing, ListedItem};
+use crate::config::agent_files::{AgentFileKind, AgentFileListing, AgentFileListingEntry};
 use clap::Args;
 use serde_json::{Map, Value, json};
-use toolstead_domain::{AgentDefinition, Skill, UserPromptTemplate, tool_input_schema::nearest_name};
+use toolstead_domain::{AgentDefinition, CommandPromptTemplate, Skill, tool_input_schema::nearest_name};
 
 /// Lists Markdown files of agents, skills or commands, files that need trust, and problems.
 #[derive(Debug, Args)]
@@ -63,7 +63,13 @@ impl AgentFilesCommand {
     }
 }
 
-fn entry<T>(listed: &ListedItem<T>, name: &str, description: &str, text: &str, rest: Value) -> AgentFileEntry {
+fn entry<T>(
+    listed: &AgentFileListingEntry<T>,
+    name: &str,
+    description: &str,
+    text: &str,
+    rest: Value,
+) -> AgentFileEntry {
     let rest = match rest {
         Value::Object(rest) => rest.into_iter().filter(|(_, value)| !value.is_null()).collect(),
         _ => Map::new(),
@@ -73,19 +79,19 @@ fn entry<T>(listed: &ListedItem<T>, name: &str, description: &str, text: &str, r
     AgentFileEntry { name, owner: listed.owner, path, description, text, rest }
 }
 
-fn agent(listed: &ListedItem<AgentDefinition>) -> AgentFileEntry {
+fn agent(listed: &AgentFileListingEntry<AgentDefinition>) -> AgentFileEntry {
     let agent = &listed.item;
     let rest = json!({"model": agent.model, "max_turns": agent.max_turns, "tools": agent.tools.to_string()});
     entry(listed, &agent.name, &agent.description, &agent.prompt, rest)
 }
 
-fn skill(listed: &ListedItem<Skill>) -> AgentFileEntry {
+fn skill(listed: &AgentFileListingEntry<Skill>) -> AgentFileEntry {
     let skill = &listed.item;
     let rest = json!({"folder": skill.folder});
     entry(listed, &skill.name, &skill.description, &skill.body, rest)
 }
 
-fn command(listed: &ListedItem<UserPromptTemplate>) -> AgentFileEntry {
+fn command(listed: &AgentFileListingEntry<CommandPromptTemplate>) -> AgentFileEntry {
     let command = &listed.item;
     let arguments: Vec<&str> = command.arguments.iter().map(|argument| argument.name.as_str()).collect();
     let arguments = if arguments.is_empty() { Value::Null } else { json!(arguments) };

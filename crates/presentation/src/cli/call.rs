@@ -4,7 +4,7 @@ use super::{
     CommandResult, auth,
     exit::{self, CommandError, Exit},
     global::GlobalFlags,
-    message_printer::MessagePrinter,
+    message_printer::ToolMessagePrinter,
     output::{StdoutWriter, note, passing},
     terminal::Terminal,
     terminal_questions::TerminalQuestions,
@@ -31,7 +31,7 @@ use toolstead_domain::{
 };
 use toolstead_infrastructure::{
     mcp::wire::{lines::MAX_MESSAGE_BYTES, numbers},
-    sandbox::detached_process::DetachedProcess,
+    sandbox::detached_process::DetachedProcessRole,
 };
 
 /// Time that a tool has to return a partial result when its call is cancelled.
@@ -55,7 +55,7 @@ pub struct Call {
 
 impl Call {
     pub(super) async fn run(self, global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
-        let detached = DetachedProcess::of_process();
+        let detached = DetachedProcessRole::of_process();
         let is_literal = self.arguments != "-" && !self.arguments.starts_with('@');
         // A pipe can only be read once, and a file may have changed since then, so the second process receives the text
         // that the first one has read.
@@ -64,7 +64,7 @@ impl Call {
         if detached.is_none() && asks_to_detach(&arguments) {
             // Run the call in a second process that may outlive this one.
             let input = if is_literal { Vec::new() } else { text.into_bytes() };
-            return Ok(Exit::Code(DetachedProcess::instead(input).await?));
+            return Ok(Exit::Code(DetachedProcessRole::instead(input).await?));
         }
         let mut shutdown = ShutdownListener::listen()?;
         let session_lifetime =
@@ -75,7 +75,7 @@ impl Call {
         let session = session_of(&Principal::local(), composition.config.workspace());
         let scope = scope_in(&composition.app, self.view.as_deref(), session)?;
         let patience = composition.config.permissions.approval_timeout;
-        let messages = MessagePrinter::for_terminal(terminal.clone());
+        let messages = ToolMessagePrinter::for_terminal(terminal.clone());
         let questions = terminal
             .map(|terminal| TerminalQuestions::new(terminal, patience).opening(auth::browser(&composition.config)));
         let interaction = (questions, messages, global.is_quiet());
@@ -132,7 +132,7 @@ impl Call {
         composition: &RunningApp,
         scope: Scope,
         arguments: Value,
-        (questions, messages, is_quiet): (Option<TerminalQuestions>, MessagePrinter, bool),
+        (questions, messages, is_quiet): (Option<TerminalQuestions>, ToolMessagePrinter, bool),
         shutdown: &mut ShutdownListener,
     ) -> Result<CallOutcome, ExecuteToolError> {
         // Only this user waits, so the whole connect timeout of the server is acceptable.
@@ -287,7 +287,7 @@ struct CommandLineCaller {
     hurry: CancelSignal,
     /// `None` if there is no terminal at which questions can be asked.
     questions: Option<TerminalQuestions>,
-    messages: MessagePrinter,
+    messages: ToolMessagePrinter,
     /// `true` if no progress is shown.
     is_quiet: bool,
 }

@@ -47,7 +47,7 @@ impl ConfigCommand {
 fn show(config: &Config, as_json: bool, output: &mut StdoutWriter) -> CommandResult {
     let settings = config.resolved.all();
     if as_json {
-        let shown = |setting: &crate::config::layers::Setting| {
+        let shown = |setting: &crate::config::layers::EffectiveSetting| {
             json!({
                 "key": setting.name(),
                 "value": setting.shown().map(|value| value.to_json()),

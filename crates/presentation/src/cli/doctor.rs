@@ -11,7 +11,7 @@ use crate::{
     composition_root::{RunningApp, ServerSelection},
     config::{
         Config,
-        sections::{idle_rules, models::NoSuchModel},
+        sections::{idle_rules, models::ModelSelectionError},
     },
 };
 use clap::Args;
@@ -188,7 +188,7 @@ async fn application_findings(composition: &RunningApp) -> Vec<Finding> {
 fn model_finding(config: &Config) -> Option<Finding> {
     let worth = |said: String| Some(Finding { verdict: CheckVerdict::Worth, what: "model", said });
     match config.model(None) {
-        Err(NoSuchModel::NoneConfigured { .. }) => None,
+        Err(ModelSelectionError::NoneConfigured { .. }) => None,
         Err(error) => worth(error.to_string()),
         Ok(model) => match &model.key {
             KeySource::Missing(what_to_do) => worth(format!("`{}` has no key: {what_to_do}", model.name)),

@@ -16,7 +16,7 @@ use toolstead_domain::{
     error_kind::ErrorKind,
 };
 use toolstead_infrastructure::hooks::{
-    command_hooks::{HookDryRun, HookOutcome, HookWithOutcome},
+    command_hooks::{HookOutcome, HookRehearsalReport, HookWithOutcome},
     definition::HookEvent,
 };
 use uuid::Uuid;
@@ -128,7 +128,7 @@ async fn test(
     let (execution, result) = (row(event, &call), ToolResult::text("(the call was not made)"));
     let ended =
         EndedCall { call: Some(&call), accesses: accesses.as_deref(), execution: &execution, result: Some(&result) };
-    let HookDryRun { reports, verdict, together } = hooks.rehearse(event, &call, ended).await;
+    let HookRehearsalReport { reports, verdict, together } = hooks.rehearse(event, &call, ended).await;
     let exit = match verdict {
         HookVerdict::Continue => Exit::Done,
         HookVerdict::Ask(_) | HookVerdict::Defer(_) => Exit::Unmet,

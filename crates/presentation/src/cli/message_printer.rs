@@ -15,14 +15,14 @@ const WAITING: usize = 50;
 
 /// Printer of messages for the user. It holds them back while a question is open at the terminal.
 #[derive(Clone)]
-pub(super) struct MessagePrinter {
+pub(super) struct ToolMessagePrinter {
     /// `None` if there is no terminal at which questions are asked.
     terminal: Option<Arc<Terminal>>,
     waiting: Arc<Mutex<VecDeque<String>>>,
     print_line: fn(&str),
 }
 
-impl MessagePrinter {
+impl ToolMessagePrinter {
     /// Creates a printer to standard error. It waits while a question is open on this terminal.
     pub(super) fn for_terminal(terminal: Option<Arc<Terminal>>) -> Self {
         fn print_line(line: &str) {
@@ -92,9 +92,9 @@ mod tests {
     async fn nothing_is_told_before_the_question_has_its_answer() {
         let text_of = || std::mem::take(&mut *TOLD.lock().unwrap());
         let terminal = Arc::new(Terminal::new(File::open("/dev/null").unwrap()));
-        let asides = MessagePrinter {
+        let asides = ToolMessagePrinter {
             print_line: |line| TOLD.lock().unwrap().push(line.into()),
-            ..MessagePrinter::for_terminal(Some(terminal.clone()))
+            ..ToolMessagePrinter::for_terminal(Some(terminal.clone()))
         };
         asides.print("before".into());
         assert_eq!(text_of(), ["before"]);

@@ -11,7 +11,7 @@ use crate::{
     composition_root::ServerSelection,
     config::{
         Config,
-        model_places::{ModelOrigins, places},
+        model_places::{AddressAndKeyOrigins, places},
     },
 };
 use clap::Args;
@@ -125,7 +125,7 @@ fn show(
         return Ok(());
     }
     let row = |model: &&ModelSettings| {
-        let ModelOrigins { key, .. } = places(config, model);
+        let AddressAndKeyOrigins { key, .. } = places(config, model);
         let default = if config.models.default.as_deref() == Some(&model.name) { "*" } else { "" };
         let mut cells = vec![
             format!("{}{default}", model.name),
@@ -159,7 +159,7 @@ fn show(
 }
 
 fn to_json(model: &ModelSettings, config: &Config, tried: Option<&BTreeMap<String, CheckResult>>) -> Value {
-    let ModelOrigins { address, key, key_origin } = places(config, model);
+    let AddressAndKeyOrigins { address, key, key_origin } = places(config, model);
     let prices = model.prices.map(|prices| {
         json!({
             "input": prices.input, "output": prices.output,

@@ -13,7 +13,7 @@ use crate::{
     config::{
         Config,
         layers::environment::EnvironmentVariables,
-        sections::token::{ServerToken, server_token},
+        sections::token::{HttpServerToken, server_token},
     },
     cores::RuntimePool,
     mcp_server::http::{
@@ -126,7 +126,7 @@ async fn close(server: HttpServer, composition: RunningApp, shutdown: &mut Shutd
     }
 }
 
-fn settings(config: &Config, token: &ServerToken) -> HttpSettings {
+fn settings(config: &Config, token: &HttpServerToken) -> HttpSettings {
     let (server, limits) = (&config.server, &config.limits);
     let mut settings = HttpSettings {
         tokens: vec![BearerToken { name: "server".into(), secret: token.token.expose().to_owned() }],
@@ -165,7 +165,12 @@ fn warn_of_missing_root(config: &Config) {
 
 /// Prints the address, the location of the token, and a client configuration. Prints a new token itself only to a
 /// terminal.
-fn announce(address: SocketAddr, token: &ServerToken, as_json: bool, output: &mut StdoutWriter) -> std::io::Result<()> {
+fn announce(
+    address: SocketAddr,
+    token: &HttpServerToken,
+    as_json: bool,
+    output: &mut StdoutWriter,
+) -> std::io::Result<()> {
     let url = format!("http://{address}/mcp");
     if as_json {
         let (origin, file) = (token.origin.to_string(), token.file.as_ref().map(|file| file.display().to_string()));

@@ -6,7 +6,7 @@ use super::terminal::{
     CTRL_C, CTRL_D, InputMode, Terminal, TerminalQuestionError, bell, fitted, forget_typed, key, line, wrapped,
 };
 use crate::{cli::output::visible, escaping_writer::EscapingWriter};
-use form::{FormField, QuestionFormSchema};
+use form::{FormField, QuestionForm};
 use serde_json::{Map, Value, json};
 use std::{
     fs::File,
@@ -75,7 +75,7 @@ impl TerminalQuestions {
                 self.terminal.ask(InputMode::Keys, self.patience, put).await
             }
             Some(ClientCapability::Elicitation) => {
-                let form = QuestionFormSchema::read(&request.params["requestedSchema"]).map_err(NotAnswered::Unfit)?;
+                let form = QuestionForm::read(&request.params["requestedSchema"]).map_err(NotAnswered::Unfit)?;
                 let input = if form.fields.is_empty() { InputMode::Keys } else { InputMode::Lines };
                 let put = move |terminal: &File, given_up: &AtomicBool| match form.fields.is_empty() {
                     true => plain(terminal, &lines, given_up),
@@ -186,12 +186,7 @@ fn chosen(
 }
 
 /// Asks for the fields of a form, one line each. An invalid value is asked for again.
-fn fields(
-    terminal: &File,
-    lines: &str,
-    form: &QuestionFormSchema,
-    given_up: &AtomicBool,
-) -> io::Result<ElicitationAnswer> {
+fn fields(terminal: &File, lines: &str, form: &QuestionForm, given_up: &AtomicBool) -> io::Result<ElicitationAnswer> {
     let mut output = EscapingWriter(terminal);
     let mut text = lines.to_owned();
     wrapped(

@@ -2,7 +2,7 @@
 
 use super::{
     RunningApp, StartupError, added_providers::AddedProviders, environment::VERSION, models::tool_search,
-    orchestration::orchestration_of, reports::reports, upstream::UpstreamStage,
+    orchestration::orchestration_of, reports::reports, upstream::UpstreamStarter,
 };
 use std::sync::Arc;
 use toolstead_domain::ContextProvider;
@@ -12,16 +12,16 @@ use toolstead_infrastructure::{
 };
 
 /// Providers to register, in this order. A later one cannot take a name of an earlier one.
-pub(super) struct ProviderStage {
+pub(super) struct ProviderRegistrar {
     /// Environment of the built-in resources and prompts.
     pub(super) environment: ToolEnvironment,
     pub(super) built_in: InProcessTools,
     pub(super) added: AddedProviders,
     /// `None` if the selection contains no tool of an MCP server, so that none is started.
-    pub(super) upstreams: Option<UpstreamStage>,
+    pub(super) upstreams: Option<UpstreamStarter>,
 }
 
-impl ProviderStage {
+impl ProviderRegistrar {
     /// Registers all providers, and returns the started MCP servers.
     pub(super) async fn register(self, running: &RunningApp) -> Result<Vec<Arc<Upstream>>, StartupError> {
         let Self { environment, built_in, added, upstreams } = self;
@@ -63,7 +63,7 @@ async fn register_context(
 /// Starts the MCP servers and registers them. Reports to the registry the selected servers that will not be available.
 async fn start_upstreams(
     running: &RunningApp,
-    upstreams: UpstreamStage,
+    upstreams: UpstreamStarter,
     added: Vec<UpstreamConfig>,
 ) -> Result<Vec<Arc<Upstream>>, StartupError> {
     let RunningApp { app, config, .. } = running;

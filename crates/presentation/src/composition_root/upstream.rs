@@ -82,7 +82,7 @@ pub(super) struct UpstreamOptions {
 }
 
 /// Stage that starts the MCP servers.
-pub(super) struct UpstreamStage {
+pub(super) struct UpstreamStarter {
     options: UpstreamOptions,
     repository: Arc<dyn ToolRepository>,
     /// Client for sign-ins.
@@ -91,7 +91,7 @@ pub(super) struct UpstreamStage {
     clock: Arc<dyn Clock>,
 }
 
-impl UpstreamStage {
+impl UpstreamStarter {
     /// Creates the stage. The client and the clock are for sign-ins.
     pub(super) fn new(
         options: UpstreamOptions,

@@ -31,7 +31,7 @@ use std::{
 };
 use tokio::sync::watch;
 use toolstead_domain::{
-    AgentCatalogue, AgentDefinition, RootPermission, Skill, UserPromptTemplate, WorkspaceRoots,
+    AgentCatalogue, AgentDefinition, CommandPromptTemplate, RootPermission, Skill, WorkspaceRoots,
     permission::decision::in_shell,
 };
 
@@ -63,11 +63,11 @@ struct CachedListing {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AgentFileListing {
     /// Agents, sorted by name.
-    pub agents: Vec<ListedItem<AgentDefinition>>,
+    pub agents: Vec<AgentFileListingEntry<AgentDefinition>>,
     /// Skills, sorted by name.
-    pub skills: Vec<ListedItem<Skill>>,
+    pub skills: Vec<AgentFileListingEntry<Skill>>,
     /// Commands, sorted by name.
-    pub commands: Vec<ListedItem<UserPromptTemplate>>,
+    pub commands: Vec<AgentFileListingEntry<CommandPromptTemplate>>,
     /// Files that take effect once the user trusts them.
     pub waiting: Vec<UntrustedAgentFile>,
     /// Files hidden by another file of the same name.
@@ -80,7 +80,7 @@ pub struct AgentFileListing {
 
 /// An agent, skill or command that may be used.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ListedItem<T> {
+pub struct AgentFileListingEntry<T> {
     /// The agent, skill or command.
     pub item: Arc<T>,
     /// Path of its file.
@@ -291,7 +291,7 @@ impl AgentFileListing {
 /// Adds `item`, unless its name is already listed. In that case returns the name, the path of `item`, and the path of
 /// the item listed first.
 fn put<T>(
-    all: &mut Vec<ListedItem<T>>,
+    all: &mut Vec<AgentFileListingEntry<T>>,
     item: T,
     path: Arc<Path>,
     owner: &'static str,
@@ -300,7 +300,7 @@ fn put<T>(
     if let Some(known) = all.iter().find(|known| name(&known.item) == name(&item)) {
         return Some((name(&item).to_string(), path, known.path.clone()));
     }
-    all.push(ListedItem { item: Arc::new(item), path, owner });
+    all.push(AgentFileListingEntry { item: Arc::new(item), path, owner });
     None
 }
 
@@ -314,7 +314,7 @@ impl AgentCatalogue for DefinitionFileCatalogue {
         self.listing().skills.iter().map(|listed| listed.item.clone()).collect()
     }
 
-    fn commands(&self) -> Vec<Arc<UserPromptTemplate>> {
+    fn commands(&self) -> Vec<Arc<CommandPromptTemplate>> {
         self.listing().commands.iter().map(|listed| listed.item.clone()).collect()
     }
 

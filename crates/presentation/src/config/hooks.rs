@@ -8,7 +8,9 @@ mod settings_file;
 
 use crate::config::{
     ConfigFile, FileTrust,
-    layers::{LayerKind, ResolvedSettings, Setting, environment::EnvironmentVariables, folders::StandardFolders},
+    layers::{
+        EffectiveSetting, LayerKind, ResolvedSettings, environment::EnvironmentVariables, folders::StandardFolders,
+    },
     sections::section,
     tree::{
         check::PathBase, expansion::expand, origin::Origin, problem::Problem, source_file::project_of,
@@ -17,7 +19,7 @@ use crate::config::{
     trust::{self, TrustList},
 };
 use choosing::{HookSelectorCheckInputs, MatcherWithOrigin};
-use gates::GateFiles;
+use gates::GateDefinitionFiles;
 use serde::Deserialize;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -51,7 +53,7 @@ pub struct ConfiguredHooks {
     /// Matchers and filters, for checks. Boxed because configurations are passed by value and this is rarely read.
     choices: Box<HookSelectorCheckInputs>,
     /// Files that define gates.
-    gates: Box<GateFiles>,
+    gates: Box<GateDefinitionFiles>,
 }
 
 /// A hook that does not run, because Toolstead does not support its event or type, or because its file is not trusted.
@@ -224,7 +226,7 @@ fn waiting(resolved: &ResolvedSettings) -> Vec<Problem> {
     let import = resolved.setting("hooks.import");
     let files: BTreeSet<PathBuf> = named
         .chain(import.iter())
-        .flat_map(|setting: &Setting| &setting.waiting)
+        .flat_map(|setting: &EffectiveSetting| &setting.waiting)
         .filter_map(|waiting| match &waiting.origin {
             Origin::File(path, _) => Some(path.to_path_buf()),
             Origin::Environment(_) | Origin::Flag(_) | Origin::Default => None,

@@ -96,7 +96,7 @@ pub(super) struct ContributionsByKey {
 
 /// A key with its effective value.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Setting {
+pub struct EffectiveSetting {
     /// Names that form the path of the key.
     pub path: Vec<String>,
     pub(super) key: &'static KeyDefinition,
@@ -224,7 +224,7 @@ fn in_table(path: &[String]) -> Option<(&str, &str, &str)> {
     }
 }
 
-fn resolve(path: Vec<String>, key: &'static KeyDefinition, contributions: Vec<Contribution>) -> Setting {
+fn resolve(path: Vec<String>, key: &'static KeyDefinition, contributions: Vec<Contribution>) -> EffectiveSetting {
     let trusted: Vec<&Contribution> = contributions.iter().filter(|one| one.decides(key)).collect();
     let (mut value, mut origins) =
         trusted_value(key, &trusted, &contributions).unwrap_or_else(|| (default_of(key), vec![Origin::Default]));
@@ -251,7 +251,7 @@ fn resolve(path: Vec<String>, key: &'static KeyDefinition, contributions: Vec<Co
             | UntrustedEffect::Narrows => waiting.extend(UntrustedValue::of(key, one)),
         }
     }
-    Setting { path, key, value, origins, waiting, contributions }
+    EffectiveSetting { path, key, value, origins, waiting, contributions }
 }
 
 /// Returns the value of the trusted layers and its origins; `None` if they do not set the key.
@@ -363,13 +363,13 @@ fn leniency(mode: &str) -> u8 {
 /// Every key that a layer sets, with its effective value.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ResolvedSettings {
-    settings: BTreeMap<Vec<String>, Setting>,
+    settings: BTreeMap<Vec<String>, EffectiveSetting>,
 }
 
 impl ResolvedSettings {
     /// Returns the setting at this dotted path, which must not contain a name chosen by the user. If no layer sets it,
     /// returns its default; `None` if there is no such key.
-    pub(super) fn setting(&self, path: &str) -> Option<Setting> {
+    pub(super) fn setting(&self, path: &str) -> Option<EffectiveSetting> {
         let names: Vec<String> = path.split('.').map(str::to_owned).collect();
         match self.settings.get(&names) {
             Some(setting) => Some(setting.clone()),
@@ -393,7 +393,7 @@ impl ResolvedSettings {
     }
 
     /// Returns the setting of a key without names of the user; its default if no layer sets it.
-    fn setting_of(&self, key: &'static KeyDefinition) -> Setting {
+    fn setting_of(&self, key: &'static KeyDefinition) -> EffectiveSetting {
         let names: Vec<String> = key.path.iter().map(|name| (*name).to_owned()).collect();
         match self.settings.get(&names) {
             Some(setting) => setting.clone(),
@@ -402,19 +402,19 @@ impl ResolvedSettings {
     }
 
     /// Returns the setting at this path, if a layer sets it.
-    pub(super) fn at(&self, path: &[&str]) -> Option<&Setting> {
+    pub(super) fn at(&self, path: &[&str]) -> Option<&EffectiveSetting> {
         let path: Vec<String> = path.iter().map(|name| (*name).to_owned()).collect();
         self.settings.get(&path)
     }
 
     /// Replaces the setting with the same path.
-    pub(super) fn put(&mut self, setting: Setting) {
+    pub(super) fn put(&mut self, setting: EffectiveSetting) {
         self.settings.insert(setting.path.clone(), setting);
     }
 
     /// Returns the settings for each name in a section, for example `mcp_servers` by server and then by key.
-    pub(super) fn named(&self, section: &str) -> BTreeMap<String, BTreeMap<&str, &Setting>> {
-        let mut named: BTreeMap<String, BTreeMap<&str, &Setting>> = BTreeMap::new();
+    pub(super) fn named(&self, section: &str) -> BTreeMap<String, BTreeMap<&str, &EffectiveSetting>> {
+        let mut named: BTreeMap<String, BTreeMap<&str, &EffectiveSetting>> = BTreeMap::new();
         for (path, setting) in &self.settings {
             if let [first, name, key] = path.as_slice()
                 && first == section
@@ -462,16 +462,16 @@ impl ResolvedSettings {
 
     /// Returns every setting: the fixed keys in the order of the documentation, then those with names chosen by the
     /// user, by path.
-    pub fn all(&self) -> Vec<Setting> {
+    pub fn all(&self) -> Vec<EffectiveSetting> {
         self.all_of(|_| true)
     }
 
     /// Returns the settings of a section in the order of [`all`](Self::all).
-    pub(super) fn all_in(&self, section: &str) -> Vec<Setting> {
+    pub(super) fn all_in(&self, section: &str) -> Vec<EffectiveSetting> {
         self.all_of(|key| key.path[0] == section)
     }
 
-    fn all_of(&self, is_wanted: impl Fn(&KeyDefinition) -> bool) -> Vec<Setting> {
+    fn all_of(&self, is_wanted: impl Fn(&KeyDefinition) -> bool) -> Vec<EffectiveSetting> {
         let has_name = |key: &KeyDefinition| key.path.contains(&"*");
         let plain = schema::KEYS.iter().filter(|key| !has_name(key) && is_wanted(key));
         let named = self.settings.values().filter(|setting| has_name(setting.key) && is_wanted(setting.key));
@@ -479,7 +479,7 @@ impl ResolvedSettings {
     }
 }
 
-impl Setting {
+impl EffectiveSetting {
     /// Returns the dotted path.
     pub fn name(&self) -> String {
         written(&self.path)

@@ -2,7 +2,7 @@
 
 use crate::config::{
     Config,
-    layers::Setting,
+    layers::EffectiveSetting,
     tree::{origin::Origin, schema::KEY_FROM},
 };
 use toolstead_application::redaction::redacted;
@@ -10,7 +10,7 @@ use toolstead_infrastructure::models::{KeySource, ModelSettings};
 
 /// Origins of a model's settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ModelOrigins {
+pub struct AddressAndKeyOrigins {
     /// Origin of the address.
     pub address: Origin,
     /// Description of the location of the key.
@@ -20,9 +20,9 @@ pub struct ModelOrigins {
 }
 
 /// Returns the origins of the model's address and key.
-pub fn places(config: &Config, model: &ModelSettings) -> ModelOrigins {
+pub fn places(config: &Config, model: &ModelSettings) -> AddressAndKeyOrigins {
     let setting = |key: &str| config.resolved.at(&["models", &model.name, key]).filter(|one| one.value.is_some());
-    let first = |setting: &Setting| setting.origins.first().cloned();
+    let first = |setting: &EffectiveSetting| setting.origins.first().cloned();
     let named = KEY_FROM.iter().find_map(|key| setting(key));
     let variable = || {
         let named = named.and_then(|setting| setting.value.as_ref()?.as_text().map(str::to_owned));
@@ -39,7 +39,7 @@ pub fn places(config: &Config, model: &ModelSettings) -> ModelOrigins {
             format!("what `{}` prints", words.first().map_or_else(String::new, |word| without_keys(word)))
         }
     };
-    ModelOrigins {
+    AddressAndKeyOrigins {
         address: setting("base_url").and_then(first).unwrap_or(Origin::Default),
         key,
         key_origin: named.and_then(first).unwrap_or(Origin::Default),

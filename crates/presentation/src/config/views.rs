@@ -8,7 +8,7 @@ pub mod view_file;
 pub use overlays::check_overlays;
 
 use crate::config::{
-    layers::{Contribution, LayerKind, ResolvedSettings, Setting, folders::StandardFolders},
+    layers::{Contribution, EffectiveSetting, LayerKind, ResolvedSettings, folders::StandardFolders},
     sections::{policy, profiles::AgentProfile},
     tree::{
         origin::Origin,
@@ -78,7 +78,7 @@ impl ConfiguredView {
 
 /// The keys of one view in its file.
 #[derive(Default)]
-struct ViewKeys<'a> {
+struct ViewSection<'a> {
     keys: BTreeMap<&'a str, &'a Contribution>,
     overlays: BTreeMap<&'a str, BTreeMap<&'a str, &'a Contribution>>,
 }
@@ -92,7 +92,7 @@ pub(super) fn views(
     problems: &mut Vec<Problem>,
     notes: &mut Vec<Problem>,
 ) -> (Vec<ConfiguredView>, Vec<TextItem>) {
-    let mut by_name: BTreeMap<String, Vec<Setting>> = BTreeMap::new();
+    let mut by_name: BTreeMap<String, Vec<EffectiveSetting>> = BTreeMap::new();
     for setting in resolved.all_in("views") {
         by_name.entry(setting.path[1].clone()).or_default().push(setting);
     }
@@ -103,7 +103,7 @@ pub(super) fn views(
             continue;
         };
         notes.extend(ignored(&name, kind, &settings));
-        let mut view = ViewKeys::default();
+        let mut view = ViewSection::default();
         for setting in &settings {
             let Some(one) = setting.contributions.iter().find(|one| one.trusted && one.kind == kind) else { continue };
             match setting.path.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
@@ -116,20 +116,20 @@ pub(super) fn views(
         for setting in &settings {
             let one = setting.contributions.iter().find(|one| one.trusted && one.kind == kind);
             let (value, origins) = (one.map(|one| one.value.clone()), one.map(|one| one.origin.clone()));
-            resolved.put(Setting { value, origins: origins.into_iter().collect(), ..setting.clone() });
+            resolved.put(EffectiveSetting { value, origins: origins.into_iter().collect(), ..setting.clone() });
         }
     }
     (views, chosen)
 }
 
 /// Returns the layer that defines the view; `None` if no trusted layer defines it.
-fn deciding_layer(settings: &[Setting]) -> Option<LayerKind> {
+fn deciding_layer(settings: &[EffectiveSetting]) -> Option<LayerKind> {
     let trusted = || settings.iter().flat_map(|setting| &setting.contributions).filter(|one| one.trusted);
     let own = trusted().map(|one| one.kind).filter(|kind| !kind.is_of_project()).max();
     own.or_else(|| trusted().map(|one| one.kind).max())
 }
 
-fn waiting(name: &str, settings: &[Setting]) -> Option<Problem> {
+fn waiting(name: &str, settings: &[EffectiveSetting]) -> Option<Problem> {
     let waiting = settings.iter().flat_map(|setting| &setting.waiting).next()?;
     let Origin::File(path, _) = &waiting.origin else { return None };
     let message = format!("the view `{name}` waits for `toolstead config trust {}`", path.display());
@@ -137,14 +137,14 @@ fn waiting(name: &str, settings: &[Setting]) -> Option<Problem> {
 }
 
 /// Returns a note if a file with a definition of the view is not used.
-fn ignored(name: &str, kind: LayerKind, settings: &[Setting]) -> Option<Problem> {
+fn ignored(name: &str, kind: LayerKind, settings: &[EffectiveSetting]) -> Option<Problem> {
     let mut contributions = settings.iter().flat_map(|setting| &setting.contributions);
     let other = contributions.find(|one| one.trusted && one.kind != kind)?;
     let message = format!("the view `{name}` of {} is not used: another file defines it", other.origin.place());
     Some(Problem::new(other.origin.clone(), message))
 }
 
-impl ViewKeys<'_> {
+impl ViewSection<'_> {
     fn parse(
         &self,
         name: &str,

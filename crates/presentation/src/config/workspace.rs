@@ -3,7 +3,7 @@
 use crate::config::{
     ConfigFile,
     layers::{
-        LayerKind, ResolvedSettings, Setting, UntrustedValue,
+        EffectiveSetting, LayerKind, ResolvedSettings, UntrustedValue,
         folders::{StandardFolders, real},
     },
     sections::{
@@ -161,7 +161,7 @@ fn folder(item: &TextItem) -> Result<PathBuf, Problem> {
 
 /// Removes and returns the folders of untrusted files for which `within` returns `true`. A folder that cannot be used
 /// still waits for trust, because commands can write such files, and none may prevent a start.
-fn admit(setting: &mut Setting, within: impl Fn(&Path) -> bool) -> Vec<(PathBuf, TextItem)> {
+fn admit(setting: &mut EffectiveSetting, within: impl Fn(&Path) -> bool) -> Vec<(PathBuf, TextItem)> {
     let mut admitted = Vec::new();
     setting.waiting.retain(|UntrustedValue { value, origin }| {
         let Some(text) = value.as_text() else { return true };

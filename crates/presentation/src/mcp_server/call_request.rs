@@ -4,7 +4,7 @@ use super::{
     McpServer,
     answer::SerializedResponse,
     call_tool::{Client, ToolCallRequest},
-    forward_request::ClientContextRequest,
+    forward_request::ParsedContextRequest,
     task_request::ClientTaskRequest,
 };
 use futures::{FutureExt, future::Either};
@@ -18,7 +18,7 @@ use toolstead_infrastructure::mcp::wire::message::{RequestId, RpcError};
 #[derive(Debug)]
 pub(super) enum ClientRequest {
     Tool(ToolCallRequest),
-    Forwarded(ClientContextRequest),
+    Forwarded(ParsedContextRequest),
     Task(ClientTaskRequest),
 }
 
@@ -35,7 +35,7 @@ impl ClientRequest {
         match (method, TaskMethod::parse(method)) {
             ("tools/call", _) => ToolCallRequest::parse(params, meta).map(Self::Tool),
             (_, Some(method)) => ClientTaskRequest::parse(method, params, meta).map(Self::Task),
-            (_, None) => ClientContextRequest::parse(method, params, meta).map(Self::Forwarded),
+            (_, None) => ParsedContextRequest::parse(method, params, meta).map(Self::Forwarded),
         }
     }
 }

@@ -227,7 +227,7 @@ impl Caller for ClientCaller {
             message["params"] = request.params;
         }
         let message = message.to_string().into_bytes();
-        let mut question = SentQuestion { caller: self, open, answered: false };
+        let mut question = SentQuestionGuard { caller: self, open, answered: false };
         match &self.outlet {
             NotificationTarget::Lines(lines) => lines.send(message).await.map_err(|_| NotAnswered::Disconnected)?,
             NotificationTarget::Response(news) => {
@@ -247,13 +247,13 @@ impl Caller for ClientCaller {
 }
 
 /// A question that was sent.
-struct SentQuestion<'a> {
+struct SentQuestionGuard<'a> {
     caller: &'a ClientCaller,
     open: OpenQuestion,
     answered: bool,
 }
 
-impl Drop for SentQuestion<'_> {
+impl Drop for SentQuestionGuard<'_> {
     /// Informs the client that the question is cancelled, unless it was answered or the call has finished.
     fn drop(&mut self) {
         if self.answered {

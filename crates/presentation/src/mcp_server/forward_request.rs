@@ -20,7 +20,7 @@ use toolstead_infrastructure::mcp::wire::message::{RequestId, RpcError};
 
 /// A parsed `resources/read`, `prompts/get` or `completion/complete`.
 #[derive(Debug)]
-pub(super) struct ClientContextRequest {
+pub(super) struct ParsedContextRequest {
     request: ContextRequest,
     answers: Option<InputResponses>,
     state: Option<String>,
@@ -29,7 +29,7 @@ pub(super) struct ClientContextRequest {
     params: Vec<(String, Value)>,
 }
 
-impl ClientContextRequest {
+impl ParsedContextRequest {
     /// Parses the parameters of the method.
     ///
     /// # Errors
@@ -59,7 +59,7 @@ impl McpServer {
     pub(super) async fn forward(
         &self,
         id: &RequestId,
-        request: ClientContextRequest,
+        request: ParsedContextRequest,
         client: Client,
         caller: Arc<dyn Caller>,
         cancel: CancelSignal,

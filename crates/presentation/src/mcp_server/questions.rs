@@ -14,13 +14,13 @@ use toolstead_infrastructure::mcp::wire::message::{RequestId, RpcError};
 /// Maximum number of open questions of one client.
 const MAX_OPEN: usize = 64;
 
-type AnswerResult = Result<Value, RpcError>;
+type ClientAnswer = Result<Value, RpcError>;
 
 /// Delivers answers to the callers that asked. Only the first answer is used; later ones, and answers to unknown
 /// questions, are ignored.
 #[derive(Debug, Default)]
 pub(super) struct PendingQuestions {
-    open: Mutex<HashMap<RequestId, oneshot::Sender<AnswerResult>>>,
+    open: Mutex<HashMap<RequestId, oneshot::Sender<ClientAnswer>>>,
     asked: AtomicU64,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct OpenQuestion {
     questions: Arc<PendingQuestions>,
     /// Id of the request that asks.
     pub(super) id: RequestId,
-    answer: oneshot::Receiver<AnswerResult>,
+    answer: oneshot::Receiver<ClientAnswer>,
 }
 
 impl PendingQuestions {
@@ -48,7 +48,7 @@ impl PendingQuestions {
     }
 
     /// Delivers the answer of the client.
-    pub(super) fn answer(&self, id: &RequestId, outcome: AnswerResult) {
+    pub(super) fn answer(&self, id: &RequestId, outcome: ClientAnswer) {
         match self.lock().remove(id) {
             // The caller may have stopped waiting in the meantime.
             Some(asked) => drop(asked.send(outcome)),
@@ -56,7 +56,7 @@ impl PendingQuestions {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<RequestId, oneshot::Sender<AnswerResult>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<RequestId, oneshot::Sender<ClientAnswer>>> {
         // Nothing panics while the lock is held.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -64,7 +64,7 @@ impl PendingQuestions {
 
 impl OpenQuestion {
     /// Waits for the client's answer; `None` if it can no longer arrive. Cancel-safe.
-    pub(super) async fn answered(&mut self) -> Option<AnswerResult> {
+    pub(super) async fn answered(&mut self) -> Option<ClientAnswer> {
         (&mut self.answer).await.ok()
     }
 }

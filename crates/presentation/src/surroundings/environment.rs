@@ -78,7 +78,7 @@ fn git_head(granted: &GrantedWorkspace, start: &Path) -> Option<String> {
 fn top_level(granted: &GrantedWorkspace, start: &Path) -> Option<String> {
     let limits = WalkLimits { entries: MOST_ENTRIES, depth: 1, order: WalkOrder::ShallowFirst };
     let found = granted.find_lexical(start).ok()?;
-    let (summary, names) = granted.walk(&found, limits, (), &TopLevelVisitor).ok()?;
+    let (summary, names) = granted.walk(&found, limits, (), &FolderEntryNamesVisitor).ok()?;
     let names = names.concat();
     let left_out = names.len().saturating_sub(MOST_NAMES);
     let mut shown = names[..names.len() - left_out].join(", ");
@@ -90,9 +90,9 @@ fn top_level(granted: &GrantedWorkspace, start: &Path) -> Option<String> {
     (!names.is_empty()).then_some(shown)
 }
 
-struct TopLevelVisitor;
+struct FolderEntryNamesVisitor;
 
-impl Visitor for TopLevelVisitor {
+impl Visitor for FolderEntryNamesVisitor {
     type Context = ();
     type Worker = Vec<String>;
 

@@ -17,8 +17,8 @@ async fn bounded_in(outputs: &dyn OutputStore, result: ToolResult, schema: Optio
     bounded(result, promised, of(budget), &mut keeper).await
 }
 
-fn of(characters: usize) -> OutputBudget {
-    OutputBudget { characters, media_bytes: 5 << 20 }
+fn of(characters: usize) -> ResultSizeLimits {
+    ResultSizeLimits { characters, media_bytes: 5 << 20 }
 }
 
 async fn kept(outputs: &dyn OutputStore, handle: &str) -> String {
@@ -340,11 +340,11 @@ async fn binary_content_counts_as_it_is_sent() {
     let owner = Principal::local();
     let readers = OutputReaders::default();
     let mut keeper = OverflowWriter::new(&outputs, &owner, samples::call_id(1), 64 << 20, &readers);
-    let budget = OutputBudget { characters: 5_000, media_bytes: 1_000 };
+    let budget = ResultSizeLimits { characters: 5_000, media_bytes: 1_000 };
     let result = bounded(ToolResult::of_blocks(vec![image(800), image(400)]), None, budget, &mut keeper).await;
     assert_eq!(result.content()[0], image(800));
     assert_eq!(result.content()[1]["text"], "[the image (image/png, 300 bytes) is left out here: all of it is `o1`]");
-    assert_eq!(budget.up_to(Some(200)), OutputBudget { characters: 200, media_bytes: 200 });
+    assert_eq!(budget.up_to(Some(200)), ResultSizeLimits { characters: 200, media_bytes: 200 });
     assert_eq!(budget.up_to(None), budget);
 }
 

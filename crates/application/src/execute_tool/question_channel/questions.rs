@@ -10,7 +10,7 @@ use crate::execute_tool::{
 };
 pub(crate) use client_adaptation::adapt_for_client;
 pub(super) use question_records::QuestionAuditWriter;
-use question_records::{OpenQuestionRecord, QuestionEnd};
+use question_records::{QuestionAuditGuard, QuestionEnd};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use toolstead_domain::{CallGrant, InputRequest, InputResponse, NotAnswered, ToolCall};
 
@@ -90,7 +90,7 @@ impl<'a> QuestionRelay<'a> {
     {
         let method = request.method.clone();
         let row = question_records::question_record(self.call, self.record, &request, self.ports.clock.as_ref());
-        let row = OpenQuestionRecord::open(self.rows().clone(), row).await?;
+        let row = QuestionAuditGuard::open(self.rows().clone(), row).await?;
         events::question_asked(&self.ports.events, self.call, &method);
         let said = match adapt_for_client(request, &self.call.tool, self.in_own_words) {
             Ok(request) => ask(request).await,

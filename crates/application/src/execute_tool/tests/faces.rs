@@ -3,7 +3,7 @@
 use super::*;
 use toolstead_domain::{
     AdaptedResult, AdapterInput, AdditionalContext, DialectAdapter, DialectToolDefinitions,
-    testing::scripted_hook::ScriptedHook,
+    testing::scripted_hook::ScriptedToolHook,
 };
 
 static DEFINITIONS: DialectToolDefinitions = DialectToolDefinitions::new(
@@ -80,7 +80,7 @@ async fn a_face_answers_under_its_name_and_in_its_dialect_under_the_tools_own() 
 async fn a_failure_keeps_its_kind_and_what_hooks_say_in_every_face() {
     let says =
         || AfterCallResponse { context: vec![AdditionalContext::from("mind the gap")], ..AfterCallResponse::default() };
-    let hook = ScriptedHook::named("guard").answering_after(says()).answering_after(says());
+    let hook = ScriptedToolHook::named("guard").answering_after(says()).answering_after(says());
     let house = Plan { hooks: vec![Arc::new(hook)], ..Default::default() }.house(looking()).await;
     let answer = house.call("PeekInVain", json!({"at": "b"})).await;
     assert_eq!(answer, "failed io: no peek at b: io. [the hook `guard` says: mind the gap]");
@@ -92,7 +92,7 @@ async fn a_failure_keeps_its_kind_and_what_hooks_say_in_every_face() {
 async fn what_a_hook_puts_in_the_place_of_an_output_is_said_as_it_is() {
     let output = Some(ToolResult::text("hidden"));
     let hook =
-        ScriptedHook::named("guard").answering_after(AfterCallResponse { output, ..AfterCallResponse::default() });
+        ScriptedToolHook::named("guard").answering_after(AfterCallResponse { output, ..AfterCallResponse::default() });
     let house = Plan { hooks: vec![Arc::new(hook)], ..Default::default() }.house(looking()).await;
     assert_eq!(house.call("Peek", json!({"at": "b"})).await, "hidden");
 }

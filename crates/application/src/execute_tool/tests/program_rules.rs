@@ -2,10 +2,10 @@
 
 use super::{hooks::Guard, *};
 use crate::{bounded_approver::DeadlineApprover, ruled_approver::ApprovalRuleApprover};
-use toolstead_domain::{ApprovalRule, ApprovalRuleAnswer, Labels};
+use toolstead_domain::{ApprovalRule, ApprovalRuleDecision, Labels};
 
 /// Approval rule with a constant answer, which counts its calls.
-struct Nightly(ApprovalRuleAnswer, AtomicUsize);
+struct Nightly(ApprovalRuleDecision, AtomicUsize);
 
 #[async_trait]
 impl ApprovalRule for Nightly {
@@ -13,7 +13,7 @@ impl ApprovalRule for Nightly {
         "nightly"
     }
 
-    async fn judge(&self, request: &ApprovalRequest<'_>) -> ApprovalRuleAnswer {
+    async fn judge(&self, request: &ApprovalRequest<'_>) -> ApprovalRuleDecision {
         assert!(!request.parts.is_empty());
         self.1.fetch_add(1, Ordering::SeqCst);
         self.0
@@ -29,7 +29,7 @@ struct Ruled {
 
 impl Ruled {
     /// Creates the rule with this answer, in front of an approver who approves once.
-    async fn of(says: ApprovalRuleAnswer, rules: &[(Effect, &'static str)], hooks: Vec<Arc<dyn ToolHook>>) -> Self {
+    async fn of(says: ApprovalRuleDecision, rules: &[(Effect, &'static str)], hooks: Vec<Arc<dyn ToolHook>>) -> Self {
         let rule = Arc::new(Nightly(says, AtomicUsize::new(0)));
         let person = Arc::new(ScriptedApprover::answering([Approval::once("ada")]));
         let kept = Arc::new(InMemoryRuleStore::new());
@@ -53,14 +53,14 @@ impl Ruled {
 
 #[tokio::test]
 async fn a_rule_of_the_program_answers_in_its_own_name_and_for_no_longer_than_the_session() {
-    let ruled = Ruled::of(ApprovalRuleAnswer::Once, &[], Vec::new()).await;
+    let ruled = Ruled::of(ApprovalRuleDecision::Once, &[], Vec::new()).await;
     for _ in 0..2 {
         assert_eq!(ruled.house.call("write", json!({})).await, "written");
     }
     assert_eq!(ruled.approved_by(), vec![Some("the program's rule `nightly`".to_owned()); 2]);
     assert_eq!((ruled.judged(), ruled.person.questions().len()), (2, 0));
 
-    let ruled = Ruled::of(ApprovalRuleAnswer::Session, &[], Vec::new()).await;
+    let ruled = Ruled::of(ApprovalRuleDecision::Session, &[], Vec::new()).await;
     for _ in 0..2 {
         assert_eq!(ruled.house.call("write", json!({})).await, "written");
     }
@@ -68,19 +68,19 @@ async fn a_rule_of_the_program_answers_in_its_own_name_and_for_no_longer_than_th
     assert_eq!(ruled.judged(), 1);
     assert!(ruled.kept.stored_rules().is_empty(), "a rule keeps nothing beyond the session");
 
-    let ruled = Ruled::of(ApprovalRuleAnswer::Refuse, &[], Vec::new()).await;
+    let ruled = Ruled::of(ApprovalRuleDecision::Refuse, &[], Vec::new()).await;
     let answer = ruled.house.call("write", json!({})).await;
     assert!(answer.ends_with("The call of `write` was refused by the program's rule `nightly`."), "{answer}");
     assert_eq!(ruled.person.questions().len(), 0);
 
-    let ruled = Ruled::of(ApprovalRuleAnswer::Pass, &[], Vec::new()).await;
+    let ruled = Ruled::of(ApprovalRuleDecision::Pass, &[], Vec::new()).await;
     assert_eq!(ruled.house.call("write", json!({})).await, "written");
     assert_eq!(ruled.approved_by(), [Some("ada".to_owned())]);
 }
 
 #[tokio::test]
 async fn the_yes_of_a_rule_gets_past_no_deny_and_is_none_to_what_is_for_a_person() {
-    for says in [ApprovalRuleAnswer::Once, ApprovalRuleAnswer::Session] {
+    for says in [ApprovalRuleDecision::Once, ApprovalRuleDecision::Session] {
         let denied = Ruled::of(says, &[(Effect::Deny, "Write")], Vec::new()).await;
         assert!(denied.house.call("write", json!({})).await.contains("the deny rule `Write`"));
         assert!(denied.house.call("outside", json!({})).await.contains("outside of the workspace's roots"));
@@ -117,7 +117,7 @@ impl ApprovalRule for Faulty {
         "faulty"
     }
 
-    async fn judge(&self, _: &ApprovalRequest<'_>) -> ApprovalRuleAnswer {
+    async fn judge(&self, _: &ApprovalRequest<'_>) -> ApprovalRuleDecision {
         self.answer().await
     }
 }

@@ -1,12 +1,12 @@
 //! Rules that a user writes in place of the offered ones.
 
 use super::*;
-use toolstead_domain::RulePrefixLengths;
+use toolstead_domain::OfferedRulePrefixLengths;
 
 /// Calls a tool that runs `git log -1` three times, the first time with this answer. Returns the offered rule, and the
 /// number of approval requests.
 async fn answered(rule: &str) -> (Option<String>, usize) {
-    let widening = Some(RulePrefixLengths { least: 1, offered: Some(2) });
+    let widening = Some(OfferedRulePrefixLengths { least: 1, offered: Some(2) });
     let git = CommandAccess { widening, ..CommandAccess::program(["git", "log", "-1"]) };
     let tool = ScriptedTool::named("git_log").touches(vec![Access::RunCommand(git)]).answers(ToolResult::text("ran"));
     let (by, scopes, rules) = ("ann".into(), vec![ApprovalScope::Session], vec![Some(rule.to_owned())]);

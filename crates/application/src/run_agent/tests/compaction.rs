@@ -1,7 +1,7 @@
 //! Conversations that are longer than the model's context window.
 
 use super::*;
-use crate::run_agent::compaction::{CompactionLimits, plan};
+use crate::run_agent::compaction::{CompactionRemainderLimits, plan};
 use toolstead_domain::{TodoList, TodoStore, testing::todo_store_contract};
 
 /// About a thousand tokens at the first guess.
@@ -113,7 +113,8 @@ fn what_the_person_said_last_stays_beside_every_summary_that_follows() {
         let numbered = (1..).zip(kinds.iter().cloned());
         let events: Vec<ConversationEvent> =
             numbered.map(|(number, kind)| ConversationEvent { number, at: samples::START, kind }).collect();
-        let plan = plan(&events, CompactionLimits::steps(1, 100_000), size::TokenRatio::default(), 100_000).unwrap();
+        let plan =
+            plan(&events, CompactionRemainderLimits::steps(1, 100_000), size::TokenRatio::default(), 100_000).unwrap();
         let event = plan.event("a summary", &TodoList::default());
         let ConversationEventKind::Compacted { summary, .. } = &event else { panic!("{event:?}") };
         assert!(summary.contains("first words were:\nbuild a shed\n"), "{summary}");
@@ -129,7 +130,8 @@ fn one_who_summarizes_and_whose_window_is_not_known_reads_everything() {
     let events: Vec<ConversationEvent> =
         (1..).zip(kinds).map(|(number, kind)| ConversationEvent { number, at: samples::START, kind }).collect();
     for window in [0, 100_000] {
-        let plan = plan(&events, CompactionLimits::steps(1, window), size::TokenRatio::default(), window).unwrap();
+        let plan =
+            plan(&events, CompactionRemainderLimits::steps(1, window), size::TokenRatio::default(), window).unwrap();
         assert!(plan.request.messages[0].text().contains("paint it blue"), "{window}");
     }
 }

@@ -4,7 +4,7 @@ mod requests;
 
 use super::*;
 use crate::{
-    access::{BuiltInCommandRule, CommandAccess},
+    access::{BuiltInAllowRule, CommandAccess},
     alias::{Alias, Dialect},
     permission::{path_pattern::PatternContext, rule::RuleOrigin},
     server_name::ServerName,
@@ -723,7 +723,7 @@ proptest! {
 fn a_built_in_rule_allows_what_no_rule_and_no_mode_forbids() {
     let command =
         |words: &str, built_in_rule| CommandAccess { built_in_rule, ..CommandAccess::program(words.split(' ')) };
-    let head = command("head -5", Some(BuiltInCommandRule::PipeFilter));
+    let head = command("head -5", Some(BuiltInAllowRule::PipeFilter));
     let decided = |mode, rules: &[(Effect, &str)], command: &CommandAccess| {
         policy(mode, rules).judge(&tool("bash"), &Access::RunCommand(command.clone()))
     };

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 /// Sends a redirect request. Returns the status, and the outcome once there is one.
 async fn sign_in(
-    make: impl Fn(&SignInFlow, &str) -> String,
+    make: impl Fn(&PendingSignIn, &str) -> String,
 ) -> (String, Option<Result<SignInRedirectCode, SignInError>>) {
     let bench = Bench::new(|_| refusal(500, "unused")).await;
     let sign_in = bench.accounts.begin(&Principal::local(), &GMAIL).unwrap();
@@ -27,7 +27,7 @@ fn get(target: &str, host: &str) -> String {
     format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n")
 }
 
-fn target(sign_in: &SignInFlow, rest: &str) -> String {
+fn target(sign_in: &PendingSignIn, rest: &str) -> String {
     format!("/?state={}&{rest}", parameter(sign_in.page(), "state"))
 }
 
@@ -83,7 +83,7 @@ async fn silent_connections_do_not_delay_the_answer() {
 #[tokio::test]
 async fn what_is_not_the_answer_is_refused_and_the_sign_in_goes_on() {
     let long = "x".repeat(20_000);
-    type Make<'a> = Box<dyn Fn(&SignInFlow, &str) -> String + 'a>;
+    type Make<'a> = Box<dyn Fn(&PendingSignIn, &str) -> String + 'a>;
     let requests: Vec<(&str, Make<'_>, &str)> = vec![
         ("a wrong state", Box::new(|_, host| get("/?state=other&code=c", host)), "400"),
         ("no state", Box::new(|_, host| get("/?code=c", host)), "400"),
@@ -135,7 +135,7 @@ async fn the_answer_is_taken_whatever_else_comes_before_it() {
 }
 
 #[track_caller]
-fn check(sign_in: &SignInFlow, rest: &str, expected: &str) {
+fn check(sign_in: &PendingSignIn, rest: &str, expected: &str) {
     let error = sign_in.pasted(&answer_of(sign_in, rest)).unwrap_err().to_string();
     assert!(error.contains(expected), "{rest}: {error}");
 }

@@ -108,7 +108,7 @@ fn find_closed_paths(files: &GrantedWorkspace, mut closed: ClosedPaths) -> Resul
         closed.mark_read_only(root, objection);
         let limits = WalkLimits { entries: left, depth: ANY_DEPTH, order: WalkOrder::AnyOrder };
         let folder = files.find_lexical(root)?;
-        let (walked, workers) = files.walk(&folder, limits, objection, &ClosedPathsVisitor { grant })?;
+        let (walked, workers) = files.walk(&folder, limits, objection, &ClosedPathsFolderVisitor { grant })?;
         left = left.saturating_sub(walked.entries);
         workers.into_iter().for_each(|worker| closed.add(worker));
         let shown = root.display();
@@ -143,11 +143,11 @@ fn objection(grant: &CallGrant, path: &AccessPath, kind: FileKind) -> Verdict {
     }
 }
 
-struct ClosedPathsVisitor<'a> {
+struct ClosedPathsFolderVisitor<'a> {
     grant: &'a CallGrant,
 }
 
-impl Visitor for ClosedPathsVisitor<'_> {
+impl Visitor for ClosedPathsFolderVisitor<'_> {
     /// Objection that seals a folder with its contents.
     type Context = Verdict;
     type Worker = ClosedPaths;

@@ -14,7 +14,7 @@ use std::{
     path::{Component, Path, PathBuf},
     sync::Arc,
 };
-use toolstead_domain::{Access, AccessPath, BuiltInCommandRule, CommandAccess, ToolFailure};
+use toolstead_domain::{Access, AccessPath, BuiltInAllowRule, CommandAccess, ToolFailure};
 
 /// Returns what a call that runs this text in that folder (absolute, without links) would touch. Resolves links;
 /// blocks. `search_path` is the `PATH` of the shell that runs it. Without it the text is not run by a shell, and no
@@ -31,10 +31,10 @@ pub(crate) fn accesses(
     let Analysis { mut commands, file_accesses } = analyse(text, folder);
     let mut found = HashMap::new();
     for command in &mut commands {
-        let is_certain = |rule: &BuiltInCommandRule| match (rule, search_path) {
+        let is_certain = |rule: &BuiltInAllowRule| match (rule, search_path) {
             (_, None) => false,
-            (BuiltInCommandRule::Status | BuiltInCommandRule::Print, Some(_)) => true,
-            (BuiltInCommandRule::PipeFilter, Some(path)) => command.words.first().is_some_and(|program| {
+            (BuiltInAllowRule::Status | BuiltInAllowRule::Print, Some(_)) => true,
+            (BuiltInAllowRule::PipeFilter, Some(path)) => command.words.first().is_some_and(|program| {
                 *found.entry(program.clone()).or_insert_with(|| finds_in_system(workspace, program, path))
             }),
         };

@@ -21,7 +21,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 use toolstead_domain::{
-    Access, Availability, CallContext, Confinement, DescriptorLimitError, NetworkPolicy, Principal, SandboxLimits,
+    Access, Availability, CallContext, Confinement, FileDescriptorExhaustion, NetworkPolicy, Principal, SandboxLimits,
     SandboxPolicy, Suggestion, ToolFailure, error_kind::ErrorKind,
 };
 
@@ -280,7 +280,7 @@ fn not_started(error: LaunchError) -> ToolFailure {
     };
     let cause = std::error::Error::source(&error).map_or(String::new(), |cause| format!(": {cause}"));
     ToolFailure::new(kind, format!("{error}{cause}"))
-        .of_descriptors(DescriptorLimitError::in_chain(&error))
+        .of_descriptors(FileDescriptorExhaustion::in_chain(&error))
         .caused_by(error)
 }
 

@@ -9,7 +9,7 @@ use crate::{
         commands::{
             command::{CommandEnd, CommandHandle, EndCause, OnceFlag},
             programs::CommandSettings,
-            tasks::detached_registry::{DetachedRegistry, RemoteTask},
+            tasks::detached_registry::{DetachedTaskRegistry, RemoteTask},
         },
         files::read_state::SessionKey,
         text::wording::rfc3339,
@@ -61,7 +61,7 @@ pub struct Tasks {
     /// Large outputs are rendered one after the other, because each is in memory for a moment.
     pub(crate) rendering: Semaphore,
     /// Store of detached tasks, if the session continues in other processes.
-    detached: Option<DetachedRegistry>,
+    detached: Option<DetachedTaskRegistry>,
 }
 
 #[derive(Debug, Default)]
@@ -169,12 +169,12 @@ impl Tasks {
     /// Returns the tasks of a session that continues in other processes; detached tasks are recorded at `place`.
     /// `outlives` is `true` if this process may stay alive for the tasks that it starts.
     pub fn for_continuing_session(place: DetachedTaskStore, outlives: bool) -> Self {
-        Self { detached: Some(DetachedRegistry::new(place, outlives)), ..Self::default() }
+        Self { detached: Some(DetachedTaskRegistry::new(place, outlives)), ..Self::default() }
     }
 
     /// Returns `true` if this process owns tasks that outlive their call.
     pub fn has_detached(&self) -> bool {
-        self.detached.as_ref().is_some_and(DetachedRegistry::owns_any)
+        self.detached.as_ref().is_some_and(DetachedTaskRegistry::owns_any)
     }
 
     /// Returns once all detached tasks of this process have ended and are recorded.
@@ -234,7 +234,7 @@ impl Tasks {
     pub(crate) fn add(&self, new: NewTask) -> Result<Arc<Task>, ToolFailure> {
         let mut known = self.lock();
         known.check_room(&new.owner)?;
-        let begun = self.detached.as_ref().map(DetachedRegistry::begin).transpose()?;
+        let begun = self.detached.as_ref().map(DetachedTaskRegistry::begin).transpose()?;
         known.last = begun.as_ref().map_or(known.last + 1, |begun| begun.number);
         let NewTask { kind, owner, is_detached, text, description, started_at, command } = new;
         let task = Arc::new(Task {

@@ -4,7 +4,7 @@ use super::{InvalidBuiltInContext, beginning_with, members, unknown_argument};
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, sync::Arc};
 use toolstead_domain::{
-    AgentCatalogue, CompletionRequest, Prompt, ToolFailure, UserPromptTemplate, error_kind::ErrorKind,
+    AgentCatalogue, CommandPromptTemplate, CompletionRequest, Prompt, ToolFailure, error_kind::ErrorKind,
 };
 
 /// Argument for the text that a user would type after the name.
@@ -18,7 +18,7 @@ pub(super) fn definitions(catalogue: &dyn AgentCatalogue) -> Vec<Prompt> {
     catalogue.commands().iter().filter_map(|command| definition(command).ok()).collect()
 }
 
-fn definition(command: &UserPromptTemplate) -> Result<Prompt, InvalidBuiltInContext> {
+fn definition(command: &CommandPromptTemplate) -> Result<Prompt, InvalidBuiltInContext> {
     let named = command.arguments.iter().map(|argument| {
         let description = match &argument.default {
             Some(default) => format!("Without it: {default}"),
@@ -37,17 +37,17 @@ fn definition(command: &UserPromptTemplate) -> Result<Prompt, InvalidBuiltInCont
 }
 
 /// Returns `true` if a declared argument is named like [`WORDS`].
-fn names_words(command: &UserPromptTemplate) -> bool {
+fn names_words(command: &CommandPromptTemplate) -> bool {
     command.arguments.iter().any(|argument| argument.name == WORDS)
 }
 
-pub(super) fn find(catalogue: &dyn AgentCatalogue, name: &str) -> Option<Arc<UserPromptTemplate>> {
+pub(super) fn find(catalogue: &dyn AgentCatalogue, name: &str) -> Option<Arc<CommandPromptTemplate>> {
     catalogue.commands().into_iter().find(|command| *command.name == *name)
 }
 
 /// Returns MCP's `GetPromptResult`.
 pub(super) fn get(
-    command: &UserPromptTemplate,
+    command: &CommandPromptTemplate,
     arguments: &BTreeMap<String, String>,
 ) -> Result<Map<String, Value>, ToolFailure> {
     let is_known = |name: &String| name == WORDS || command.arguments.iter().any(|one| one.name == *name);
@@ -67,7 +67,7 @@ pub(super) fn get(
 
 /// Returns the values of an argument with a prefix, and their number. The only known value is the default.
 pub(super) fn values(
-    command: &UserPromptTemplate,
+    command: &CommandPromptTemplate,
     completion: &CompletionRequest,
 ) -> Result<(Vec<String>, usize), ToolFailure> {
     let argument = command.arguments.iter().find(|one| one.name == completion.argument);
@@ -78,7 +78,7 @@ pub(super) fn values(
     }
 }
 
-fn unknown(command: &UserPromptTemplate, argument: &str) -> ToolFailure {
+fn unknown(command: &CommandPromptTemplate, argument: &str) -> ToolFailure {
     let words = (!names_words(command)).then_some(WORDS);
     unknown_argument(argument, command.arguments.iter().map(|one| one.name.as_str()).chain(words))
 }
@@ -88,8 +88,8 @@ mod tests {
     use super::*;
     use toolstead_domain::CommandArgument;
 
-    fn command(named: &[(&str, Option<&str>)]) -> UserPromptTemplate {
-        let mut command = UserPromptTemplate::new("git:fix", "Fixes", "Fix $1 for {{.who}}.");
+    fn command(named: &[(&str, Option<&str>)]) -> CommandPromptTemplate {
+        let mut command = CommandPromptTemplate::new("git:fix", "Fixes", "Fix $1 for {{.who}}.");
         let argument = |(name, default): &(&str, Option<&str>)| CommandArgument {
             name: (*name).to_owned(),
             default: default.map(str::to_owned),
@@ -98,7 +98,7 @@ mod tests {
         command
     }
 
-    fn text(command: &UserPromptTemplate, arguments: &[(&str, &str)]) -> Result<String, ToolFailure> {
+    fn text(command: &CommandPromptTemplate, arguments: &[(&str, &str)]) -> Result<String, ToolFailure> {
         let given = arguments.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let result = get(command, &given)?;
         Ok(result["messages"][0]["content"]["text"].as_str().unwrap().to_owned())

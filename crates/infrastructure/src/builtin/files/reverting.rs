@@ -79,13 +79,13 @@ pub(crate) struct Output {
 struct RevertedFile {
     /// Relative to the working directory, or absolute outside of it.
     path: String,
-    action: RevertOutcome,
+    action: FileRevertAction,
 }
 
 /// The change of a file.
 #[derive(Serialize, JsonSchema, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
-enum RevertOutcome {
+enum FileRevertAction {
     Restored,
     Deleted,
     BroughtBack,
@@ -389,10 +389,10 @@ fn format_result(
     for (path, changed) in done {
         let action = action(changed.as_ref());
         let what = match action {
-            RevertOutcome::Restored => "has its former content again",
-            RevertOutcome::Deleted => "is deleted again",
-            RevertOutcome::BroughtBack => "is restored",
-            RevertOutcome::Unchanged => "was already in that state",
+            FileRevertAction::Restored => "has its former content again",
+            FileRevertAction::Deleted => "is deleted again",
+            FileRevertAction::BroughtBack => "is restored",
+            FileRevertAction::Unchanged => "was already in that state",
         };
         if changes > 0 {
             text.push_str(&format!("\n`{path}` {what}"));
@@ -416,12 +416,12 @@ fn format_result(
     answer(text.trim_end(), &Output { call: entry.call.to_string(), tool: entry.tool.clone(), dry_run, files, diff })
 }
 
-fn action(changed: Option<&ChangedFile>) -> RevertOutcome {
+fn action(changed: Option<&ChangedFile>) -> FileRevertAction {
     match changed.map(|changed| (changed.before.is_some(), changed.after.is_some())) {
-        None | Some((false, false)) => RevertOutcome::Unchanged,
-        Some((true, true)) => RevertOutcome::Restored,
-        Some((true, false)) => RevertOutcome::Deleted,
-        Some((false, true)) => RevertOutcome::BroughtBack,
+        None | Some((false, false)) => FileRevertAction::Unchanged,
+        Some((true, true)) => FileRevertAction::Restored,
+        Some((true, false)) => FileRevertAction::Deleted,
+        Some((false, true)) => FileRevertAction::BroughtBack,
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
     builtin::{
         commands::{
             programs::ProgramLauncher,
-            tasks::{Tasks, working::WorkAsTasks},
+            tasks::{Tasks, working::AgentTaskStarter},
         },
         files::file_limits::FileLimits,
         tool_kit::blocking::on_blocking_thread,
@@ -229,7 +229,7 @@ impl ToolEnvironment {
 
     /// Returns a port that runs work in the background, beside commands.
     pub fn work_as_tasks(&self) -> Arc<dyn toolstead_domain::ports::tasks::TaskStarter> {
-        Arc::new(WorkAsTasks {
+        Arc::new(AgentTaskStarter {
             tasks: self.processes.tasks.clone(),
             settings: self.processes.programs.settings().clone(),
             clock: self.clock.clone(),

@@ -54,7 +54,7 @@ pub(crate) struct Input {
 
 #[derive(Serialize, JsonSchema)]
 struct Output {
-    files: Vec<OutputFile>,
+    files: Vec<FilePatchReport>,
     /// `true` for `dry_run`: nothing was changed.
     dry_run: bool,
     /// The changes as a unified diff; absent if too large.
@@ -63,7 +63,7 @@ struct Output {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct OutputFile {
+struct FilePatchReport {
     /// Relative to the working directory, or absolute outside of it.
     path: String,
     action: FilePatchOutcome,

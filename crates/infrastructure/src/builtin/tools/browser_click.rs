@@ -97,7 +97,7 @@ impl BrowserTool for BrowserClick {
             DialogChoice::Accept => DialogAnswer::Accept(input.dialog_text),
             DialogChoice::Dismiss => DialogAnswer::Dismiss,
         });
-        let said = browsing::ExpectationGuard::new(session, dialog, input.save_as.is_some());
+        let said = browsing::DialogDownloadExpectation::new(session, dialog, input.save_as.is_some());
         let doing = async {
             match input.hover {
                 true => session.point_at(element).await.map(|_| "Pointed at"),

@@ -79,7 +79,7 @@ impl BrowserTool for BrowserNavigate {
         let (lease, done) = match (&input.url, input.history) {
             (Some(url), None) => {
                 let lease = browsing::browser(run).await?;
-                let said = browsing::ExpectationGuard::new(lease.session()?, None, input.save_as.is_some());
+                let said = browsing::DialogDownloadExpectation::new(lease.session()?, None, input.save_as.is_some());
                 let opened = lease.session()?.open(url, input.new_tab, end).await;
                 let done = match (&input.save_as, opened) {
                     // A download opens no page.

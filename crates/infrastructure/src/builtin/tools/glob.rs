@@ -288,7 +288,7 @@ fn hint(files: &GrantedWorkspace, folder: &FileHandle, input: &Input, plan: &Pla
     if let Some(name) = &plan.name {
         let files = files.with_stop(files.stop().within(LOOKING_TIME));
         let limits = WalkLimits { entries: NAMES_LOOKED_AT, depth: MAX_DEPTH, order: WalkOrder::ShallowFirst };
-        let names = files.walk(folder, limits, (), &NameVisitor);
+        let names = files.walk(folder, limits, (), &EntryNameCollector);
         let mut names = names.map(|(_, names)| names.concat()).unwrap_or_default();
         names.sort_unstable();
         names.dedup();
@@ -309,9 +309,9 @@ fn hint(files: &GrantedWorkspace, folder: &FileHandle, input: &Input, plan: &Pla
     String::new()
 }
 
-struct NameVisitor;
+struct EntryNameCollector;
 
-impl Visitor for NameVisitor {
+impl Visitor for EntryNameCollector {
     type Context = ();
     type Worker = Vec<String>;
 

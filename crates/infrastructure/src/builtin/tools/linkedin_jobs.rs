@@ -9,7 +9,7 @@ use crate::{
     },
     services::linkedin::{
         EXPERIENCE, FoundJobs, GuestPageClient, JOB_TYPE, JobCard, JobQuery, LinkedinSettings, POSTED, RateLimiter,
-        SORTING, SearchParameter, WORKPLACE,
+        SORTING, SearchFilterDefinition, WORKPLACE,
     },
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -80,11 +80,11 @@ fn usual_limit() -> usize {
     10
 }
 
-fn one_of(filter: &SearchParameter) -> Schema {
+fn one_of(filter: &SearchFilterDefinition) -> Schema {
     json_schema!({"type": "string", "enum": filter.words().collect::<Vec<_>>()})
 }
 
-fn some_of(filter: &SearchParameter) -> Schema {
+fn some_of(filter: &SearchFilterDefinition) -> Schema {
     json_schema!({"type": "array", "items": one_of(filter), "default": []})
 }
 

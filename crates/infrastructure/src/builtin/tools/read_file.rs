@@ -166,7 +166,7 @@ struct Output {
     entries: Option<Vec<ListedEntry>>,
     /// The pages, sheets, slides or cells in the content.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pages: Option<OutputPageRange>,
+    pages: Option<ShownPageRange>,
     /// The next `pages` of a document.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_pages: Option<String>,
@@ -177,7 +177,7 @@ struct Output {
 
 /// From 1.
 #[derive(Serialize, JsonSchema)]
-struct OutputPageRange {
+struct ShownPageRange {
     first: u64,
     last: u64,
     total: u64,
@@ -276,7 +276,7 @@ fn document(mut output: Output, shown: documents::RenderedDocument) -> Result<To
     output.kind = shown.kind.into();
     output.content = Some(shown.content);
     output.title = shown.title;
-    output.pages = shown.parts.map(|(first, last, total)| OutputPageRange { first, last, total });
+    output.pages = shown.parts.map(|(first, last, total)| ShownPageRange { first, last, total });
     output.start_line = shown.lines.and_then(|(first, _)| line(first));
     output.end_line = shown.lines.and_then(|(_, last)| line(last));
     output.total_lines = Some(shown.total_lines);

@@ -148,7 +148,7 @@ mod tests {
     use async_trait::async_trait;
     use serde_json::{Value, json};
     use std::sync::Mutex;
-    use toolstead_domain::{AgentCatalogue, AgentDefinition, Effect, UserPromptTemplate};
+    use toolstead_domain::{AgentCatalogue, AgentDefinition, CommandPromptTemplate, Effect};
 
     /// Skills that a test changes.
     #[derive(Default)]
@@ -170,7 +170,7 @@ mod tests {
             self.0.lock().unwrap().clone()
         }
 
-        fn commands(&self) -> Vec<Arc<UserPromptTemplate>> {
+        fn commands(&self) -> Vec<Arc<CommandPromptTemplate>> {
             Vec::new()
         }
     }

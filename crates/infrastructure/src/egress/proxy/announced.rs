@@ -19,10 +19,10 @@ const MAX_WAIT: Duration = Duration::from_secs(1);
 
 /// Hosts and ports that pages of one browser requested.
 #[derive(Debug, Default)]
-pub struct PageRequestHosts(watch::Sender<AnnouncedTargets>);
+pub struct PageRequestHosts(watch::Sender<PageRequestTargets>);
 
 #[derive(Debug, Default)]
-struct AnnouncedTargets {
+struct PageRequestTargets {
     known: HashSet<(Host, u16)>,
     oldest_first: VecDeque<(Host, u16)>,
 }
@@ -117,7 +117,7 @@ mod tests {
         for number in 0..MAX_HOSTS + 10 {
             announced.announce(&format!("http://host{number}.example/"));
         }
-        let counts = |hosts: &AnnouncedTargets| (hosts.known.len(), hosts.oldest_first.len());
+        let counts = |hosts: &PageRequestTargets| (hosts.known.len(), hosts.oldest_first.len());
         assert_eq!(counts(&announced.0.borrow()), (MAX_HOSTS, MAX_HOSTS));
         assert!(!is_announced(&announced, "host9.example:80").await);
         assert!(is_announced(&announced, "host10.example:80").await);

@@ -25,8 +25,8 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout};
 use toolstead_domain::{
     Access, CallContext, CallOutcome, CompletionReference, CompletionRequest, ContextCatalogue, ContextNotice,
-    ContextProvider, ContextRequest, LogLevel, PinningSettings, ProtocolGeneration, ProviderListError, ProviderState,
-    RequestKind, ServerName, ToolCall, ToolFailure, ToolResult, error_kind::ErrorKind,
+    ContextProvider, ContextRequest, LogLevel, ProtocolGeneration, ProviderListError, ProviderState, RequestKind,
+    ServerName, ServerPinningSettings, ToolCall, ToolFailure, ToolResult, error_kind::ErrorKind,
 };
 
 /// Maximum time to wait for a modern server to acknowledge a subscription.
@@ -124,7 +124,7 @@ impl ContextProvider for Upstream {
         self.shared.config.names == ToolNaming::Plain
     }
 
-    fn pinning(&self) -> Option<PinningSettings> {
+    fn pinning(&self) -> Option<ServerPinningSettings> {
         Some(self.pinned_by_configuration())
     }
 

@@ -80,7 +80,8 @@ fn read(text: &str, takes_calls_apart: bool) -> Option<ClientMessage> {
         return None;
     }
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let MessageMembers { id, method, params } = Seed { takes_calls_apart }.deserialize(&mut deserializer).ok()?;
+    let MessageMembers { id, method, params } =
+        MessageMembersSeed { takes_calls_apart }.deserialize(&mut deserializer).ok()?;
     deserializer.end().ok()?;
     // 64-bit integers are always exact. A number that a later member of the same name replaces is not checked, because
     // its value is not used.
@@ -150,11 +151,11 @@ enum Member {
 #[derive(Deserialize)]
 struct JsonString<'a>(#[serde(borrow)] Cow<'a, str>);
 
-struct Seed {
+struct MessageMembersSeed {
     takes_calls_apart: bool,
 }
 
-impl<'de> DeserializeSeed<'de> for Seed {
+impl<'de> DeserializeSeed<'de> for MessageMembersSeed {
     type Value = MessageMembers<'de>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -162,7 +163,7 @@ impl<'de> DeserializeSeed<'de> for Seed {
     }
 }
 
-impl<'de> Visitor<'de> for Seed {
+impl<'de> Visitor<'de> for MessageMembersSeed {
     type Value = MessageMembers<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

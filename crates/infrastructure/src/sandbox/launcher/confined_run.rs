@@ -25,7 +25,7 @@ use tokio::{
     io::{Interest, unix::AsyncFd},
     time::timeout,
 };
-use toolstead_domain::DescriptorLimitError;
+use toolstead_domain::FileDescriptorExhaustion;
 
 /// Time after which an init that was requested to end is killed. It first kills the processes of the run and then
 /// cleans up the workspace, which is a limited amount of work that takes far less.
@@ -90,7 +90,7 @@ impl ConfinedRun {
         launcher: Launcher,
         layers: ConfinementLayers,
     ) -> Result<(Self, RunListeners), LaunchError> {
-        let failed = |error: io::Error| match DescriptorLimitError::of(&error) {
+        let failed = |error: io::Error| match FileDescriptorExhaustion::of(&error) {
             Some(limit) => LaunchError::OutOfDescriptors(limit),
             None => LaunchError::Confine(format!("receive reports of the run: {error}")),
         };
@@ -120,7 +120,7 @@ impl ConfinedRun {
     /// Waits until the program runs, and returns its listeners. The zygote reports the process and the init reports the
     /// start, so either report may arrive first.
     async fn started(&mut self) -> Result<RunListeners, LaunchError> {
-        let failed = |error: io::Error| match DescriptorLimitError::of(&error) {
+        let failed = |error: io::Error| match FileDescriptorExhaustion::of(&error) {
             Some(limit) => LaunchError::OutOfDescriptors(limit),
             None => LaunchError::Confine(format!("receive reports of the run: {error}")),
         };

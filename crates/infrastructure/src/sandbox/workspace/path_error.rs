@@ -5,7 +5,7 @@ use std::{
     io,
     path::{Path, PathBuf},
 };
-use toolstead_domain::{Access, DescriptorLimitError, ToolFailure, error_kind::ErrorKind};
+use toolstead_domain::{Access, FileDescriptorExhaustion, ToolFailure, error_kind::ErrorKind};
 
 /// Reason why a path could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -220,7 +220,9 @@ impl From<PathError> for ToolFailure {
             None => failure,
         };
         match error {
-            PathError::Io { source, .. } => failure.of_descriptors(DescriptorLimitError::of(&source)).caused_by(source),
+            PathError::Io { source, .. } => {
+                failure.of_descriptors(FileDescriptorExhaustion::of(&source)).caused_by(source)
+            }
             PathError::Misplaced { source, .. } => failure.caused_by(source),
             _ => failure,
         }

@@ -10,7 +10,7 @@ use super::{
         Network, RunDescriptors, RunReport, RunRequest, StepFailure, StepResultExt, ZygoteCommand, receive, report,
         send, unpacked,
     },
-    spawner::{ZygoteStartState, block, forget_signals},
+    spawner::{OwnProgramAndUmask, block, forget_signals},
     stage,
     view::RootBuilder,
 };
@@ -67,7 +67,7 @@ pub(super) struct RunInputs<'a> {
     pub(super) request: RunRequest,
     pub(super) streams: [OwnedFd; 3],
     pub(super) filter: &'a SyscallFilter,
-    pub(super) settled: &'a ZygoteStartState,
+    pub(super) settled: &'a OwnProgramAndUmask,
     pub(super) landlock: Option<ABI>,
 }
 
@@ -77,7 +77,7 @@ pub(super) struct NamespaceInitInputs<'a> {
     pub(super) identity: &'a PayloadUser,
     pub(super) maps: &'a IdMapNamespaces,
     pub(super) filter: &'a SyscallFilter,
-    pub(super) settled: &'a ZygoteStartState,
+    pub(super) settled: &'a OwnProgramAndUmask,
     pub(super) landlock: Option<ABI>,
     /// Control group of the run, where groups can be created.
     pub(super) group: Option<&'a ControlGroupHandle>,

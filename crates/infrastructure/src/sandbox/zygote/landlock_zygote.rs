@@ -23,7 +23,7 @@ use super::{
     payload::part,
     request::{RunReport, RunRequest, StepFailure, StepResultExt, report},
     sessions::{SandboxSession, SandboxSessions},
-    spawner::{Spawner, ZygoteStartState, close_all_but, landlock, set_up_zygote},
+    spawner::{OwnProgramAndUmask, Spawner, close_all_but, landlock, set_up_zygote},
 };
 use landlock::ABI;
 use rustix::process::{
@@ -43,7 +43,7 @@ use tasks::UserProcessCounter;
 pub(super) struct LandlockZygote {
     filter: SyscallFilter,
     landlock: ABI,
-    settled: ZygoteStartState,
+    settled: OwnProgramAndUmask,
     /// Real path of the folder for temporary files.
     temporary: PathBuf,
     sessions: SandboxSessions<ScratchFolder>,

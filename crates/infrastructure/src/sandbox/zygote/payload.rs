@@ -2,7 +2,7 @@
 
 use super::{
     request::{ProgramLocation, RunRequest, StepFailure, StepResultExt},
-    spawner::{IGNORED, ZygoteStartState},
+    spawner::{IGNORED, OwnProgramAndUmask},
 };
 use landlock::{
     ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, RestrictionStatus, Ruleset, RulesetAttr,
@@ -30,7 +30,7 @@ const QUEUED_BYTES: u64 = 800 << 10;
 /// Data that a payload needs besides the request, prepared before the fork.
 #[derive(Debug)]
 pub(super) struct PayloadForkInputs<'a> {
-    pub(super) settled: &'a ZygoteStartState,
+    pub(super) settled: &'a OwnProgramAndUmask,
     pub(super) landlock: Option<ABI>,
     pub(super) places: &'a [AccessiblePath],
     pub(super) streams: &'a [OwnedFd; 3],
@@ -178,7 +178,7 @@ fn enforced(restricted: Result<RestrictionStatus, RulesetError>) -> Result<(), S
 }
 
 /// Replaces this process by the program. Returns only on failure.
-pub(super) fn execute(request: &RunRequest, settled: &ZygoteStartState) -> StepFailure {
+pub(super) fn execute(request: &RunRequest, settled: &OwnProgramAndUmask) -> StepFailure {
     let own_program = settled.own_program.as_raw_fd();
     let step = || match &request.program {
         ProgramLocation::Own => "start the runtime's own program".to_owned(),

@@ -77,7 +77,7 @@ pub(in crate::sandbox) struct RunRequest {
     #[serde(with = "paths::option")]
     pub(in crate::sandbox) own_home: Option<PathBuf>,
     /// Files that are copied into the private home: the user's git settings.
-    pub(in crate::sandbox) settings: Vec<CopiedFile>,
+    pub(in crate::sandbox) settings: Vec<PrivateHomeFile>,
     pub(in crate::sandbox) folders: Vec<FolderMapping>,
     /// Existing paths that the run cannot read, as the run sees them.
     #[serde(with = "paths::several")]
@@ -121,7 +121,7 @@ pub(in crate::sandbox) enum ProgramLocation {
 
 /// A file of the private home.
 #[derive(Debug, Serialize, Deserialize)]
-pub(in crate::sandbox) struct CopiedFile {
+pub(in crate::sandbox) struct PrivateHomeFile {
     /// Path relative to the home.
     #[serde(with = "paths")]
     pub(in crate::sandbox) path: PathBuf,

@@ -11,7 +11,7 @@ use super::{
         send, unpacked,
     },
     sessions::{SandboxSession, SandboxSessions, lives},
-    spawner::{Spawner, ZygoteStartState, landlock, set_up_zygote},
+    spawner::{OwnProgramAndUmask, Spawner, landlock, set_up_zygote},
     stage,
 };
 use crate::sandbox::{
@@ -42,7 +42,7 @@ struct NamespaceSpawner {
     identity: PayloadUser,
     filter: SyscallFilter,
     landlock: Option<ABI>,
-    settled: ZygoteStartState,
+    settled: OwnProgramAndUmask,
     maps: IdMapNamespaces,
     /// Parent of control groups, if these can be created.
     groups: Option<ControlGroups>,

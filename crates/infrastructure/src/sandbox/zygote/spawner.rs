@@ -45,7 +45,7 @@ pub(super) trait Spawner {
 
 /// State at the start of a zygote that its payloads need.
 #[derive(Debug)]
-pub(super) struct ZygoteStartState {
+pub(super) struct OwnProgramAndUmask {
     /// Descriptor of this program.
     pub(super) own_program: OwnedFd,
     /// File mode mask of the user.
@@ -54,7 +54,7 @@ pub(super) struct ZygoteStartState {
 
 /// Prepares this process as a zygote: its signals, its process group, its limit of descriptors and its file mode mask.
 /// Returns the state that its payloads need.
-pub(super) fn set_up_zygote() -> io::Result<ZygoteStartState> {
+pub(super) fn set_up_zygote() -> io::Result<OwnProgramAndUmask> {
     // A program would inherit the ignored signals of the runtime or its parent. A broken pipe must not end this
     // process. The kernel reaps inits, whose sockets report their end.
     unsafe {
@@ -72,7 +72,7 @@ pub(super) fn set_up_zygote() -> io::Result<ZygoteStartState> {
     // sockets. `setsid` fails only for a process that already leads a group.
     let _ = setsid();
     block(&UNHEARD);
-    Ok(ZygoteStartState { own_program: File::open("/proc/self/exe")?.into(), usual_mask })
+    Ok(OwnProgramAndUmask { own_program: File::open("/proc/self/exe")?.into(), usual_mask })
 }
 
 /// Blocks these signals in this process and its children until they wait for them. Payloads unblock all signals.

@@ -6,19 +6,19 @@ use url::Url;
 
 /// A filter: its parameter, and its words with their codes at LinkedIn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SearchParameter {
+pub struct SearchFilterDefinition {
     parameter: &'static str,
     words: &'static [(&'static str, &'static str)],
 }
 
 /// Maximum time since the posting of a job.
-pub const POSTED: SearchParameter = SearchParameter {
+pub const POSTED: SearchFilterDefinition = SearchFilterDefinition {
     parameter: "f_TPR",
     words: &[("24hr", "r86400"), ("past_week", "r604800"), ("past_month", "r2592000")],
 };
 
 /// Type of employment.
-pub const JOB_TYPE: SearchParameter = SearchParameter {
+pub const JOB_TYPE: SearchFilterDefinition = SearchFilterDefinition {
     parameter: "f_JT",
     words: &[
         ("full_time", "F"),
@@ -32,11 +32,11 @@ pub const JOB_TYPE: SearchParameter = SearchParameter {
 };
 
 /// Place of work.
-pub const WORKPLACE: SearchParameter =
-    SearchParameter { parameter: "f_WT", words: &[("on_site", "1"), ("remote", "2"), ("hybrid", "3")] };
+pub const WORKPLACE: SearchFilterDefinition =
+    SearchFilterDefinition { parameter: "f_WT", words: &[("on_site", "1"), ("remote", "2"), ("hybrid", "3")] };
 
 /// Required experience.
-pub const EXPERIENCE: SearchParameter = SearchParameter {
+pub const EXPERIENCE: SearchFilterDefinition = SearchFilterDefinition {
     parameter: "f_E",
     words: &[
         ("internship", "1"),
@@ -49,8 +49,8 @@ pub const EXPERIENCE: SearchParameter = SearchParameter {
 };
 
 /// Order of the jobs.
-pub const SORTING: SearchParameter =
-    SearchParameter { parameter: "sortBy", words: &[("relevant", "R"), ("recent", "DD")] };
+pub const SORTING: SearchFilterDefinition =
+    SearchFilterDefinition { parameter: "sortBy", words: &[("relevant", "R"), ("recent", "DD")] };
 
 /// A search for jobs. Each filter is a list of its words; an empty list matches all jobs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -75,7 +75,7 @@ pub struct JobQuery {
     pub start: usize,
 }
 
-impl SearchParameter {
+impl SearchFilterDefinition {
     /// Returns all words of the filter.
     pub fn words(&self) -> impl Iterator<Item = &'static str> + use<> {
         self.words.iter().map(|(word, _)| *word)

@@ -9,7 +9,7 @@ use crate::shell_analysis::{
     judging::builtins::writes_a_variable,
     word::{DynamicReason, Word},
 };
-use toolstead_domain::BuiltInCommandRule;
+use toolstead_domain::BuiltInAllowRule;
 
 /// Upper-case variables whose value may be printed. Others may hold a secret that the configuration passes to commands.
 const PRINTABLE_VARIABLES: &[&str] = &["HOME", "LINENO", "OLDPWD", "PWD", "SECONDS", "USER"];
@@ -25,7 +25,7 @@ pub(crate) struct CommandPipeContext<'t> {
 
 /// Returns the built-in rule that allows a command with these words. The first word is the program; no assignment
 /// before it may change what the program does.
-pub(crate) fn built_in_rule(words: &[Word], around: CommandPipeContext<'_>) -> Option<BuiltInCommandRule> {
+pub(crate) fn built_in_rule(words: &[Word], around: CommandPipeContext<'_>) -> Option<BuiltInAllowRule> {
     let (name, arguments) = words.split_first()?;
     let name = name.literal().filter(|_| !name.quoted)?;
     let are_printable = |words: &[Word]| {
@@ -33,15 +33,15 @@ pub(crate) fn built_in_rule(words: &[Word], around: CommandPipeContext<'_>) -> O
             && (words.iter().all(|word| word.dynamic.is_none()) || !names_secret_variable(around.text))
     };
     match (name, arguments) {
-        ("true" | ":", words) if are_printable(words) => Some(BuiltInCommandRule::Status),
-        ("exit", code) if is_exit_code(code) => Some(BuiltInCommandRule::Status),
-        ("echo", words) if are_printable(words) => Some(BuiltInCommandRule::Print),
+        ("true" | ":", words) if are_printable(words) => Some(BuiltInAllowRule::Status),
+        ("exit", code) if is_exit_code(code) => Some(BuiltInAllowRule::Status),
+        ("echo", words) if are_printable(words) => Some(BuiltInAllowRule::Print),
         ("printf", [format, words @ ..]) if is_plain_format(format) && are_printable(words) => {
-            Some(BuiltInCommandRule::Print)
+            Some(BuiltInAllowRule::Print)
         }
         (_, words) => {
             let filter = filter(name).filter(|_| around.reads_pipe)?;
-            only_filters(filter, words).then_some(BuiltInCommandRule::PipeFilter)
+            only_filters(filter, words).then_some(BuiltInAllowRule::PipeFilter)
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::shell_analysis::{
     word::Word,
 };
 use std::{collections::HashSet, sync::Arc};
-use toolstead_domain::{BuiltInCommandRule, ParseConfidence};
+use toolstead_domain::{BuiltInAllowRule, ParseConfidence};
 
 /// Words after quote removal.
 pub(crate) type UnquotedWords = Vec<Arc<str>>;
@@ -28,7 +28,7 @@ pub(crate) struct ClassifiedCommand {
     pub(crate) operands: Vec<FileOperand>,
     /// Analyses of texts among the arguments.
     pub(crate) inner: Vec<Analysis>,
-    pub(crate) built_in_rule: Option<BuiltInCommandRule>,
+    pub(crate) built_in_rule: Option<BuiltInAllowRule>,
 }
 
 /// Context of the classification of a command.

@@ -12,7 +12,7 @@ use super::{
 use crate::shell_analysis::{
     analysis::Analysis, folders::WorkingFolders, judging::classified_command::ShellAnalyser, limits::AnalysisBudget,
 };
-use toolstead_domain::BuiltInCommandRule;
+use toolstead_domain::BuiltInAllowRule;
 use tree_sitter::Node;
 
 /// Maximum number of simple commands. A text with more is opaque.
@@ -83,7 +83,7 @@ impl<'t> Walk<'t> {
         // These commands would print names or states of files, as `select` does by itself.
         if self.found.looks_at_files {
             for command in &mut self.found.result.commands {
-                command.built_in_rule = command.built_in_rule.filter(|rule| *rule == BuiltInCommandRule::PipeFilter);
+                command.built_in_rule = command.built_in_rule.filter(|rule| *rule == BuiltInAllowRule::PipeFilter);
             }
         }
         let commands = &mut self.found.result.commands;

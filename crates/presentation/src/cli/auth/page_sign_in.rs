@@ -12,12 +12,12 @@ use std::{
 use tokio::{sync::mpsc, time::timeout};
 use toolstead_infrastructure::{
     accounts::{
-        credentials::{GrantStatus, SignInFlow, SignInRedirectCode},
+        credentials::{GrantStatus, PendingSignIn, SignInRedirectCode},
         sign_in_error::SignInError,
     },
     sandbox::browser::UserBrowserProgram,
     upstream_auth::{
-        sign_in::{UpstreamCode, UpstreamSignIn},
+        sign_in::{UpstreamCode, UpstreamSignInAttempt},
         stored_grants::UpstreamGrantSummary,
     },
 };
@@ -51,7 +51,7 @@ pub(super) trait PageSignIn: Sized + Send + Sync {
 }
 
 #[async_trait]
-impl PageSignIn for SignInFlow {
+impl PageSignIn for PendingSignIn {
     type Code = SignInRedirectCode;
     type Grant = GrantStatus;
 
@@ -73,7 +73,7 @@ impl PageSignIn for SignInFlow {
 }
 
 #[async_trait]
-impl PageSignIn for UpstreamSignIn {
+impl PageSignIn for UpstreamSignInAttempt {
     type Code = UpstreamCode;
     type Grant = UpstreamGrantSummary;
 

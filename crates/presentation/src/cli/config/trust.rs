@@ -16,7 +16,7 @@ use crate::{
         agent_files::UntrustedAgentFile,
         layers::LayerKind,
         tree::{origin::Origin, problem::Problem},
-        trust::programs::ProgramDigests,
+        trust::programs::ProgramDigestSnapshot,
     },
     surroundings::{InstructionFileDelivery, InstructionFiles},
 };
@@ -50,9 +50,9 @@ struct TrustPlan {
 
 enum TrustSubject {
     /// A configuration file, and the programs that its servers run.
-    File { path: PathBuf, programs: ProgramDigests },
+    File { path: PathBuf, programs: ProgramDigestSnapshot },
     /// A program of a server.
-    Program(ProgramDigests),
+    Program(ProgramDigestSnapshot),
     /// Agent files, and the folder whose instruction files agents will read.
     Folder { agent_files: Vec<UntrustedAgentFile>, instructions: Option<PathBuf> },
 }
@@ -157,7 +157,7 @@ fn plan(global: &GlobalFlags, config: &Config, named: Option<&Path>) -> Result<T
             return folder_plan(config, path, agent_files, &instructions);
         }
         if let Some(program) = program(config, named) {
-            let programs = ProgramDigests::of(std::slice::from_ref(&program)).map_err(usage)?;
+            let programs = ProgramDigestSnapshot::of(std::slice::from_ref(&program)).map_err(usage)?;
             let effects = vec![format!("servers may run {} with its present content", program.display())];
             return Ok(TrustPlan { path: program, effects, subject: TrustSubject::Program(programs) });
         }
@@ -224,7 +224,7 @@ fn file_plan(global: &GlobalFlags, config: &Config, file: &ConfigFile) -> Result
     let preview = global.preview_trust(file)?;
     let servers = preview.mcp_servers.iter().filter(|server| is_of_file(&server.origin));
     let programs: Vec<PathBuf> = servers.flat_map(|server| server.programs.paths()).map(Path::to_path_buf).collect();
-    let programs = ProgramDigests::of(&programs).map_err(usage)?;
+    let programs = ProgramDigestSnapshot::of(&programs).map_err(usage)?;
     let runs =
         |program: &Path| format!("a server of this file runs {}, which is trusted as it is now", program.display());
     effects.extend(programs.existing().map(runs));

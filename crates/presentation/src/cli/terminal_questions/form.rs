@@ -8,7 +8,7 @@ const MAX_FIELDS: usize = 64;
 const MAX_CHOICES: usize = 256;
 
 #[derive(Debug, PartialEq)]
-pub(super) struct QuestionFormSchema {
+pub(super) struct QuestionForm {
     pub(super) fields: Vec<FormField>,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Choice {
     pub(super) title: String,
 }
 
-impl QuestionFormSchema {
+impl QuestionForm {
     /// Parses the form that a schema describes.
     ///
     /// # Errors
@@ -323,7 +323,7 @@ mod tests {
     use super::*;
 
     fn field(schema: Value) -> FormField {
-        let mut form = QuestionFormSchema::read(&json!({"properties": {"f": schema}, "required": ["f"]})).unwrap();
+        let mut form = QuestionForm::read(&json!({"properties": {"f": schema}, "required": ["f"]})).unwrap();
         form.fields.remove(0)
     }
 
@@ -381,7 +381,7 @@ mod tests {
     #[track_caller]
     fn check_other(choice: Value, typed: &str, expected: Value) {
         let own = json!({"type": "string", "maxLength": 5});
-        let form = QuestionFormSchema::read(&json!({"properties": {"c": choice, "c_other": own}})).unwrap();
+        let form = QuestionForm::read(&json!({"properties": {"c": choice, "c_other": own}})).unwrap();
         assert_eq!(form.fields.len(), 1);
         let values = form.fields[0].values(typed).map(|values| Value::Object(values.into_iter().collect()));
         assert_eq!(values.unwrap_or(Value::Null), expected, "{typed:?}");
@@ -405,7 +405,7 @@ mod tests {
             (json!({"c": one(), "d_other": {"type": "string"}}), json!([])),
             (json!({"c": {"type": "string"}, "c_other": {"type": "string"}}), json!([])),
         ] {
-            let form = QuestionFormSchema::read(&json!({"properties": properties, "required": required})).unwrap();
+            let form = QuestionForm::read(&json!({"properties": properties, "required": required})).unwrap();
             assert_eq!(form.fields.len(), 2, "{properties}");
         }
     }
@@ -424,7 +424,7 @@ mod tests {
             check(schema, "", Some(default));
         }
         check(json!({"type": "string", "enum": ["a"], "default": "z"}), "", None);
-        let form = QuestionFormSchema::read(&json!({"properties": {"f": {"type": "boolean"}}})).unwrap();
+        let form = QuestionForm::read(&json!({"properties": {"f": {"type": "boolean"}}})).unwrap();
         assert_eq!(form.fields[0].value(""), Ok(None));
     }
 
@@ -438,10 +438,10 @@ mod tests {
             json!({"properties": {"f": {}}}),
             json!({"properties": []}),
         ] {
-            assert!(QuestionFormSchema::read(&schema).is_err(), "{schema}");
+            assert!(QuestionForm::read(&schema).is_err(), "{schema}");
         }
         let many: Map<String, Value> = (0..65).map(|n| (n.to_string(), json!({"type": "boolean"}))).collect();
-        assert!(QuestionFormSchema::read(&json!({"properties": many})).is_err());
-        assert_eq!(QuestionFormSchema::read(&json!({"type": "object"})), Ok(QuestionFormSchema { fields: Vec::new() }));
+        assert!(QuestionForm::read(&json!({"properties": many})).is_err());
+        assert_eq!(QuestionForm::read(&json!({"type": "object"})), Ok(QuestionForm { fields: Vec::new() }));
     }
 }

@@ -17,7 +17,7 @@ use crate::config::{
     },
 };
 use std::{path::Path, sync::Arc};
-use toolstead_domain::{AgentDefinition, Skill, UserPromptTemplate};
+use toolstead_domain::{AgentDefinition, CommandPromptTemplate, Skill};
 use toolstead_infrastructure::builtin::command_tools;
 
 /// Maximum length of a name in bytes.
@@ -30,7 +30,7 @@ const LONGEST_DESCRIPTION: usize = 8_000;
 pub(super) enum AgentSkillOrCommand {
     Agent(AgentDefinition),
     Skill(Skill),
-    Command(UserPromptTemplate),
+    Command(CommandPromptTemplate),
 }
 
 /// Parses a trusted file. Adds the parts that have no effect to `notes`.
@@ -51,7 +51,7 @@ pub(super) fn read(
         let word = place.kind.word();
         return wrong(1, format!("{word} files begin with `---`, the keys `name` and `description`, and `---`"));
     }
-    let mut keys = UnreadFrontMatterKeys { members: members.unwrap_or_default(), notes, file: file.clone() };
+    let mut keys = FrontMatterKeyReader { members: members.unwrap_or_default(), notes, file: file.clone() };
     let name = match place.kind {
         // The name of a command is derived from its path, as users of those systems expect.
         AgentFileKind::Command => {
@@ -82,7 +82,7 @@ pub(super) fn read(
         AgentFileKind::Command => {
             keys.grants_nothing(&["allowed-tools", "allowed_tools", "allowed_commands"]);
             let defaults = keys.table(if place.has_templates { "defaults" } else { "" });
-            let mut command = UserPromptTemplate::new(name, description, "");
+            let mut command = CommandPromptTemplate::new(name, description, "");
             command.argument_hint = keys.text("argument-hint")?.map(|(text, _)| text);
             if place.has_templates {
                 (command.body, command.arguments) = recipe::read(&body, defaults, file)?;
@@ -101,7 +101,7 @@ fn agent(
     name: &str,
     description: String,
     body: String,
-    keys: &mut UnreadFrontMatterKeys<'_>,
+    keys: &mut FrontMatterKeyReader<'_>,
 ) -> Result<AgentDefinition, Problem> {
     let mut prompt = body;
     let mut only = None;
@@ -163,13 +163,13 @@ fn check_name((name, origin): &TextWithOrigin) -> Result<(), Problem> {
 }
 
 /// Remaining keys of a front matter. Each accessor removes the key that it reads.
-struct UnreadFrontMatterKeys<'a> {
+struct FrontMatterKeyReader<'a> {
     members: Vec<Member>,
     notes: &'a mut Vec<Problem>,
     file: Arc<Path>,
 }
 
-impl UnreadFrontMatterKeys<'_> {
+impl FrontMatterKeyReader<'_> {
     fn take(&mut self, key: &str) -> Option<Member> {
         let at = self.members.iter().position(|member| member.name == key)?;
         Some(self.members.swap_remove(at)).filter(|member| member.node.content != NodeContent::Other("nothing"))

@@ -55,7 +55,7 @@ impl Machine {
     }
 }
 
-fn names<T>(all: &[ListedItem<T>], name: impl Fn(&T) -> &Arc<str>) -> Vec<&str> {
+fn names<T>(all: &[AgentFileListingEntry<T>], name: impl Fn(&T) -> &Arc<str>) -> Vec<&str> {
     all.iter().map(|listed| &**name(&listed.item)).collect()
 }
 

@@ -19,7 +19,7 @@ use std::{
 
 /// Files that define gates, trusted or not.
 #[derive(Debug, Clone, Default)]
-pub(super) struct GateFiles {
+pub(super) struct GateDefinitionFiles {
     /// Paths with symbolic links resolved.
     files: BTreeSet<PathBuf>,
     /// Subset of `files` from which a trusted layer imports hooks.
@@ -28,7 +28,7 @@ pub(super) struct GateFiles {
     waiting: Vec<Problem>,
 }
 
-impl GateFiles {
+impl GateDefinitionFiles {
     /// Records a settings file that contains a gate.
     pub(super) fn imported(&mut self, path: &Path) {
         self.files.insert(path.to_path_buf());

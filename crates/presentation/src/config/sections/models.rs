@@ -4,7 +4,7 @@
 //! key and the headers of lower layers, and a project file never supplies a key for an address of another file.
 
 use crate::config::{
-    layers::{ContributionsByKey, ResolvedSettings, Setting, environment::EnvironmentVariables},
+    layers::{ContributionsByKey, EffectiveSetting, ResolvedSettings, environment::EnvironmentVariables},
     sections::{
         known_models::{ModelDefaults, known},
         plaintext_url::is_plaintext,
@@ -42,7 +42,7 @@ const EXAMPLE: &str = "    [models.main]
 /// Error of selecting a model by name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum NoSuchModel {
+pub enum ModelSelectionError {
     /// No model is configured.
     #[error(
         "no model is configured: write one into {file}, for example\n\n{EXAMPLE}\n\n\
@@ -95,7 +95,7 @@ pub(in crate::config) fn models(
 ) -> ConfiguredModels {
     let mut models = ConfiguredModels::default();
     for (name, keys) in resolved.named("models") {
-        let table = ModelTable { name: &name, keys: &keys, resolved };
+        let table = SingleModelTable { name: &name, keys: &keys, resolved };
         match table.settings(surroundings, problems) {
             Ok(settings) => {
                 notes.extend(table.plaintext_key_problem(&settings));
@@ -124,7 +124,7 @@ fn default_of(resolved: &ResolvedSettings, models: &ConfiguredModels) -> Result<
     let configured = setting.and_then(|setting| Some((setting.value?.as_text()?.to_owned(), setting.origins)));
     let Some((name, origins)) = configured else {
         // A file that waits for trust must not remove the default by adding a model.
-        let is_there = |keys: &BTreeMap<&str, &Setting>| {
+        let is_there = |keys: &BTreeMap<&str, &EffectiveSetting>| {
             keys.values().any(|setting| setting.contributions.iter().any(|one| one.trusted))
         };
         let mut there = resolved.named("models").into_iter().filter(|(_, keys)| is_there(keys)).map(|(name, _)| name);
@@ -148,13 +148,13 @@ impl ConfiguredModels {
     /// Returns the model with this name.
     ///
     /// # Errors
-    /// [`NoSuchModel`] if the model is unknown or unusable.
-    pub fn named(&self, name: &str) -> Result<&ModelSettings, NoSuchModel> {
+    /// [`ModelSelectionError`] if the model is unknown or unusable.
+    pub fn named(&self, name: &str) -> Result<&ModelSettings, ModelSelectionError> {
         if let Some(found) = self.usable.iter().find(|model| model.name == name) {
             return Ok(found);
         }
         if let Some(reason) = self.unusable.get(name) {
-            return Err(NoSuchModel::Unusable { name: name.to_owned(), reason: reason.clone() });
+            return Err(ModelSelectionError::Unusable { name: name.to_owned(), reason: reason.clone() });
         }
         let names: Vec<&str> = self.names().collect();
         let advice = match nearest_name(name, names.iter().copied()) {
@@ -162,7 +162,7 @@ impl ConfiguredModels {
             None if names.is_empty() => "no model is configured".into(),
             None => format!("there are {}", names.join(", ")),
         };
-        Err(NoSuchModel::Unknown { name: name.to_owned(), advice })
+        Err(ModelSelectionError::Unknown { name: name.to_owned(), advice })
     }
 
     /// Iterates over the usable models, sorted by name.
@@ -177,22 +177,22 @@ impl ConfiguredModels {
     }
 
     /// Checks that a model with this name is configured, even if it is unusable.
-    pub(in crate::config) fn check_name(&self, name: &str) -> Result<(), NoSuchModel> {
+    pub(in crate::config) fn check_name(&self, name: &str) -> Result<(), ModelSelectionError> {
         match self.named(name) {
-            Ok(_) | Err(NoSuchModel::Unusable { .. }) => Ok(()),
+            Ok(_) | Err(ModelSelectionError::Unusable { .. }) => Ok(()),
             Err(other) => Err(other),
         }
     }
 }
 
 /// A table `[models.NAME]` with the settings of all layers.
-struct ModelTable<'a> {
+struct SingleModelTable<'a> {
     name: &'a str,
-    keys: &'a BTreeMap<&'a str, &'a Setting>,
+    keys: &'a BTreeMap<&'a str, &'a EffectiveSetting>,
     resolved: &'a ResolvedSettings,
 }
 
-impl ModelTable<'_> {
+impl SingleModelTable<'_> {
     fn value(&self, key: &str) -> Option<&ConfigValue> {
         self.keys.get(key)?.value.as_ref()
     }

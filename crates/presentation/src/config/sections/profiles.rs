@@ -3,7 +3,7 @@
 //! A profile is a restricted view of the tools that the rules allow or ask for. It can remove tools and never adds any.
 
 use crate::config::{
-    layers::{Contribution, ResolvedSettings, Setting},
+    layers::{Contribution, EffectiveSetting, ResolvedSettings},
     sections::models::ConfiguredModels,
     tree::{
         origin::Origin,
@@ -116,17 +116,17 @@ pub(in crate::config) fn profiles(
 }
 
 /// Returns the setting with the value computed from its layers.
-fn worked_out(setting: &Setting, items: Vec<TextItem>) -> Setting {
+fn worked_out(setting: &EffectiveSetting, items: Vec<TextItem>) -> EffectiveSetting {
     let trusted = setting.contributions.iter().filter(|one| one.trusted);
     let origins = trusted.map(|one| one.origin.clone()).collect();
-    Setting { value: Some(ConfigValue::List(items)), origins, ..setting.clone() }
+    EffectiveSetting { value: Some(ConfigValue::List(items)), origins, ..setting.clone() }
 }
 
 /// Returns the selection after applying each trusted layer, from the lowest precedence up; `None` if none sets it. If
 /// another layer also defines the profile, a project file can only remove tools. Adds the applied entries to `chosen`.
 fn tools(
     profile: &str,
-    setting: &Setting,
+    setting: &EffectiveSetting,
     chosen: &mut Vec<TextItem>,
     notes: &mut Vec<Problem>,
 ) -> Option<ToolSelection> {
@@ -152,7 +152,7 @@ fn tools(
 
 /// Returns the servers named by the highest trusted layer; `None` if none names any. A project file can only reduce the
 /// servers named by lower layers.
-fn offered_servers(setting: &Setting) -> Option<Vec<TextItem>> {
+fn offered_servers(setting: &EffectiveSetting) -> Option<Vec<TextItem>> {
     let mut offered: Option<Vec<TextItem>> = None;
     for one in setting.contributions.iter().rev().filter(|one| one.trusted) {
         let named = one.value.items().to_vec();
@@ -181,7 +181,7 @@ fn without_others(tools: ToolSelection, servers: &[&ServerName], offered: &[Stri
     }
 }
 
-fn waiting(name: &str, keys: &BTreeMap<&str, &Setting>) -> Option<Problem> {
+fn waiting(name: &str, keys: &BTreeMap<&str, &EffectiveSetting>) -> Option<Problem> {
     let waiting = keys.values().flat_map(|setting| &setting.waiting).next()?;
     let Origin::File(path, _) = &waiting.origin else { return None };
     let message = format!("the profile `{name}` waits for `toolstead config trust {}`", path.display());

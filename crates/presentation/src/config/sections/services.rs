@@ -5,7 +5,7 @@
 //! sent only to the default address. If the configuration names another address, it must also name the key.
 
 use crate::config::{
-    layers::{ResolvedSettings, Setting, environment::EnvironmentVariables},
+    layers::{EffectiveSetting, ResolvedSettings, environment::EnvironmentVariables},
     sections::plaintext_url::is_plaintext,
     tree::{expansion::expand, origin::Origin, problem::Problem, value::ConfigValue},
 };
@@ -128,7 +128,7 @@ impl ServiceSettingsReader<'_> {
         }
     }
 
-    fn said_of(&self, section: &str) -> Vec<Setting> {
+    fn said_of(&self, section: &str) -> Vec<EffectiveSetting> {
         self.resolved.all_in(section)
     }
 

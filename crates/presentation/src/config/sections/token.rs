@@ -18,7 +18,7 @@ use toolstead_domain::Secret;
 
 /// The token and its origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServerToken {
+pub struct HttpServerToken {
     /// The token: visible ASCII characters, without spaces.
     pub token: Secret,
     /// Origin of the token: the place where it was found or stored.
@@ -42,7 +42,7 @@ const MAX_CHARACTERS: usize = 4096;
 /// # Errors
 /// A [`Problem`] if a configured token is invalid or too short, if others can read its file and that cannot be
 /// corrected, or if none can be created.
-pub fn server_token(config: &Config, environment: &EnvironmentVariables) -> Result<ServerToken, Problem> {
+pub fn server_token(config: &Config, environment: &EnvironmentVariables) -> Result<HttpServerToken, Problem> {
     if let Some(token) = environment.get(SERVER_TOKEN) {
         return checked(token, Origin::Environment(SERVER_TOKEN.into()));
     }
@@ -61,7 +61,7 @@ pub fn server_token(config: &Config, environment: &EnvironmentVariables) -> Resu
 ///
 /// # Errors
 /// A [`Problem`] if the token is the value of a variable, or the file holds something else or cannot be written.
-pub fn rotate_server_token(config: &Config, environment: &EnvironmentVariables) -> Result<ServerToken, Problem> {
+pub fn rotate_server_token(config: &Config, environment: &EnvironmentVariables) -> Result<HttpServerToken, Problem> {
     if environment.get(SERVER_TOKEN).is_some() {
         let message = "the token is the value of this variable: set another value, or unset it and name a file";
         return Err(Problem::new(Origin::Environment(SERVER_TOKEN.into()), message));
@@ -115,12 +115,12 @@ impl TokenWriteError {
     }
 }
 
-fn write_new(path: &Path, existing: ExistingFileTreatment) -> Result<ServerToken, TokenWriteError> {
+fn write_new(path: &Path, existing: ExistingFileTreatment) -> Result<HttpServerToken, TokenWriteError> {
     let mut random = [0_u8; 32];
     SystemRandom::new().fill(&mut random).map_err(|_| TokenWriteError::NoRandomness)?;
     let token = URL_SAFE_NO_PAD.encode(random);
     match write_private(path, token.as_bytes(), existing) {
-        Ok(()) => Ok(ServerToken {
+        Ok(()) => Ok(HttpServerToken {
             token: Secret::new(token),
             origin: Origin::file(path),
             file: Some(path.to_owned()),
@@ -132,7 +132,7 @@ fn write_new(path: &Path, existing: ExistingFileTreatment) -> Result<ServerToken
     }
 }
 
-fn from_file(path: &Path) -> Result<ServerToken, Problem> {
+fn from_file(path: &Path) -> Result<HttpServerToken, Problem> {
     let origin = Origin::file(path);
     let wrong = |reason: String| Problem::new(origin.clone(), format!("the token cannot be read: {reason}"));
     let bytes = read_bounded(path).map_err(|error| wrong(error.to_string()))?;
@@ -141,10 +141,10 @@ fn from_file(path: &Path) -> Result<ServerToken, Problem> {
     let mended = mended.map(|Problem { origin, message }| {
         Problem::new(origin, format!("{message}; if others may have read the token, replace it"))
     });
-    Ok(ServerToken { mended, file: Some(path.to_owned()), ..checked(text.trim(), origin)? })
+    Ok(HttpServerToken { mended, file: Some(path.to_owned()), ..checked(text.trim(), origin)? })
 }
 
-fn checked(token: &str, origin: Origin) -> Result<ServerToken, Problem> {
+fn checked(token: &str, origin: Origin) -> Result<HttpServerToken, Problem> {
     // The characters that a header can contain (RFC 6750, section 2.1).
     if token.is_empty() || token.len() > MAX_CHARACTERS || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(Problem::new(origin, "a token is made of visible ASCII characters, without spaces"));
@@ -157,5 +157,5 @@ fn checked(token: &str, origin: Origin) -> Result<ServerToken, Problem> {
         );
         return Err(Problem::new(origin, message));
     }
-    Ok(ServerToken { token: Secret::new(token), origin, file: None, is_new: false, mended: None })
+    Ok(HttpServerToken { token: Secret::new(token), origin, file: None, is_new: false, mended: None })
 }

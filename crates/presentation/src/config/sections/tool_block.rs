@@ -1,7 +1,7 @@
 //! `[tools.NAME]`: commands and paths of one tool, as rules.
 
 use crate::config::{
-    layers::{ResolvedSettings, Setting},
+    layers::{EffectiveSetting, ResolvedSettings},
     tree::{check::PathBase, origin::Origin, problem::Problem, value::TextItem},
 };
 use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
@@ -78,7 +78,7 @@ pub(in crate::config) fn rules(resolved: &ResolvedSettings, problems: &mut Vec<P
     rules
 }
 
-fn items(setting: &Setting) -> &[TextItem] {
+fn items(setting: &EffectiveSetting) -> &[TextItem] {
     setting.value.as_ref().map_or(&[], |value| value.items())
 }
 
@@ -96,7 +96,7 @@ fn texts(tool: &str, key: &str, item: &TextItem) -> Vec<String> {
 
 /// Returns the timeout of each tool that has its own, by the name of its block.
 pub(in crate::config) fn timeouts(resolved: &ResolvedSettings) -> BTreeMap<String, Duration> {
-    let seconds = |keys: &BTreeMap<&str, &Setting>| match keys.get("timeout")?.value {
+    let seconds = |keys: &BTreeMap<&str, &EffectiveSetting>| match keys.get("timeout")?.value {
         Some(crate::config::tree::value::ConfigValue::Integer(seconds)) => Some(Duration::from_secs(seconds)),
         _ => None,
     };

@@ -3,7 +3,7 @@
 mod look_alikes;
 
 use crate::config::{
-    layers::{LayerKind, ResolvedSettings, Setting, environment::EnvironmentVariables},
+    layers::{EffectiveSetting, LayerKind, ResolvedSettings, environment::EnvironmentVariables},
     servers::{server_auth, server_programs::WritableServerPrograms},
     tree::{
         expansion::expand,
@@ -242,7 +242,7 @@ fn ends_unused_after(idle_seconds: Option<u64>, stateful: bool) -> Option<Durati
 
 /// Returns the layer and the origin of the key that defines the transport, or of the first key of the table if there is
 /// none.
-fn place(keys: &BTreeMap<&str, &Setting>) -> (LayerKind, Origin) {
+fn place(keys: &BTreeMap<&str, &EffectiveSetting>) -> (LayerKind, Origin) {
     let decisive = REACHED_BY.iter().find_map(|key| keys.get(key)).or_else(|| keys.values().next());
     let contributions = decisive.map(|setting| setting.contributions.as_slice()).unwrap_or_default();
     let contribution = contributions.iter().find(|one| one.trusted).or(contributions.first());

@@ -49,9 +49,9 @@ pub(in crate::config) fn note_named(
 
 /// Digests of programs at one point in time; `None` for a program that does not exist.
 #[derive(Debug)]
-pub struct ProgramDigests(Vec<(PathBuf, Option<String>)>);
+pub struct ProgramDigestSnapshot(Vec<(PathBuf, Option<String>)>);
 
-impl ProgramDigests {
+impl ProgramDigestSnapshot {
     /// Reads the programs and computes their digests.
     ///
     /// # Errors
@@ -75,7 +75,7 @@ impl Config {
     ///
     /// # Errors
     /// A [`Problem`] if the list of trusted files cannot be written.
-    pub fn trust_programs(&self, programs: &ProgramDigests) -> Result<(), Problem> {
+    pub fn trust_programs(&self, programs: &ProgramDigestSnapshot) -> Result<(), Problem> {
         trust::set_programs(&self.folders, programs.0.clone())
     }
 }

@@ -9,7 +9,7 @@ use super::{
     connections::Connection,
     cross_origin,
     event_feed::event_feed,
-    gate::RequestAdmission,
+    gate::RequestGate,
     mirrored_headers::MirroredHeaderValidator,
     negotiation::{Accept, is_json},
     refusal_log::RefusalLog,
@@ -56,7 +56,7 @@ const BETWEEN_SWEEPS: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(super) struct EndpointState {
     pub(super) server: McpServer,
-    gate: RequestAdmission,
+    gate: RequestGate,
     mirrored: MirroredHeaderValidator,
     sessions: Sessions,
     stateless: Arc<ImplicitSessions>,
@@ -146,7 +146,7 @@ impl EndpointState {
             })
         };
         Self {
-            gate: RequestAdmission::new(&settings, port),
+            gate: RequestGate::new(&settings, port),
             mirrored: MirroredHeaderValidator::new(server.app.registry.clone()),
             sessions: Sessions::new(&settings, ending.clone(), ended()),
             stateless: ImplicitSessions::new(&settings, ended()),

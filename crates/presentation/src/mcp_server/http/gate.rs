@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// Checks on the head of a request, before its body is read.
 #[derive(Debug)]
-pub(super) struct RequestAdmission {
+pub(super) struct RequestGate {
     authentication: AuthenticationMethod,
     hosts: Vec<String>,
     origins: Vec<String>,
@@ -26,7 +26,7 @@ enum AuthenticationMethod {
     Authenticator(Arc<dyn Authenticator>),
 }
 
-impl RequestAdmission {
+impl RequestGate {
     /// Creates the gate of a server at this port, or of one that is mounted in another server.
     pub(super) fn new(settings: &HttpSettings, port: Option<u16>) -> Self {
         let tokens = || AuthenticationMethod::Tokens(BearerTokens::new(&settings.tokens));
@@ -141,8 +141,8 @@ mod tests {
         settings
     }
 
-    fn gate() -> RequestAdmission {
-        RequestAdmission::new(&settings(), Some(7332))
+    fn gate() -> RequestGate {
+        RequestGate::new(&settings(), Some(7332))
     }
 
     fn head(uri: &str, headers: &[(&str, &str)]) -> Parts {
@@ -153,7 +153,7 @@ mod tests {
         request.body(()).unwrap().into_parts().0
     }
 
-    fn admitted_by(gate: &RequestAdmission, head: &Parts) -> Result<String, StatusCode> {
+    fn admitted_by(gate: &RequestGate, head: &Parts) -> Result<String, StatusCode> {
         let admitted = gate.admit(head).now_or_never().expect("nothing is waited for");
         admitted.map(|holder| holder.principal.to_string()).map_err(|response| response.status())
     }
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn an_authenticator_opens_neither_another_host_nor_another_origin() {
-        let gate = RequestAdmission::new(&settings().authenticated_by(Arc::new(Anybody)), None);
+        let gate = RequestGate::new(&settings().authenticated_by(Arc::new(Anybody)), None);
         for (headers, expected) in [
             (&[("host", "localhost")][..], Ok("user:anybody".to_owned())),
             (&[("host", "localhost"), ("origin", "https://app.example")], Ok("user:anybody".to_owned())),

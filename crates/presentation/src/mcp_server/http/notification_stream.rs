@@ -3,7 +3,7 @@
 use super::{
     call_response::pulse,
     event_stream::{ALIVE, EventStreamBody, body, events},
-    sessions::SessionInUse,
+    sessions::SessionUseGuard,
 };
 use crate::mcp_server::{notification_feed::NotificationFeed, subscription::ChangeSubscription};
 use bytes::Bytes;
@@ -21,7 +21,7 @@ pub(super) struct NotificationStreamBuilder {
     last: Option<Vec<u8>>,
     alive: Interval,
     /// Session of the stream, which does not expire while the stream is open.
-    session: Option<SessionInUse>,
+    session: Option<SessionUseGuard>,
 }
 
 impl NotificationStreamBuilder {
@@ -38,7 +38,7 @@ impl NotificationStreamBuilder {
     }
 
     /// Retains the session while the stream is open.
-    pub(super) fn of_session(mut self, session: SessionInUse) -> Self {
+    pub(super) fn of_session(mut self, session: SessionUseGuard) -> Self {
         self.session = Some(session);
         self
     }

@@ -68,7 +68,7 @@ struct HttpSessionState {
 
 /// Session in use, which cannot expire.
 #[derive(Debug)]
-pub(super) struct SessionInUse(Arc<HttpSession>);
+pub(super) struct SessionUseGuard(Arc<HttpSession>);
 
 /// Error of opening a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -137,7 +137,7 @@ impl Sessions {
 
     /// Returns the principal's session with this id in this view. Sessions of other principals and other views are not
     /// found.
-    pub(super) fn find(&self, id: &str, principal: &Principal, view: Option<&Arc<View>>) -> Option<SessionInUse> {
+    pub(super) fn find(&self, id: &str, principal: &Principal, view: Option<&Arc<View>>) -> Option<SessionUseGuard> {
         // Marked as in use under the lock, so that the session cannot be replaced meanwhile.
         let by_id = self.lock();
         Some(by_id.get(id).filter(|session| session.belongs_to(principal, view))?.clone().in_use())
@@ -202,9 +202,9 @@ impl HttpSession {
         self.principal == *principal && self.view.as_ref().map(name) == view.map(name)
     }
 
-    fn in_use(self: Arc<Self>) -> SessionInUse {
+    fn in_use(self: Arc<Self>) -> SessionUseGuard {
         self.lock().users += 1;
-        SessionInUse(self)
+        SessionUseGuard(self)
     }
 
     /// Returns the time since which the session is idle; `None` while it is in use.
@@ -268,7 +268,7 @@ impl HttpSession {
     }
 }
 
-impl Deref for SessionInUse {
+impl Deref for SessionUseGuard {
     type Target = Arc<HttpSession>;
 
     fn deref(&self) -> &Self::Target {
@@ -276,7 +276,7 @@ impl Deref for SessionInUse {
     }
 }
 
-impl Drop for SessionInUse {
+impl Drop for SessionUseGuard {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.users -= 1;

@@ -65,7 +65,7 @@ struct SessionEntry {
 
 /// Session in use, which cannot expire.
 #[derive(Debug)]
-pub(super) struct StatelessSessionGuard {
+pub(super) struct StatelessSessionUseGuard {
     pub(super) id: Arc<str>,
     client: StatelessSessionKey,
     sessions: Arc<ImplicitSessions>,
@@ -86,7 +86,7 @@ impl ImplicitSessions {
         holder: &AuthenticatedClient,
         client: &str,
         now: Instant,
-    ) -> StatelessSessionGuard {
+    ) -> StatelessSessionUseGuard {
         let name = match &holder.session {
             Some(name) => SessionName::Given(name.clone()),
             None => SessionName::of(client),
@@ -96,7 +96,7 @@ impl ImplicitSessions {
         let mut by_client = self.lock();
         if let Some(kept) = by_client.get_mut(&client).filter(|kept| !self.is_over(kept, now)) {
             kept.users += 1;
-            return StatelessSessionGuard { id: kept.id.clone(), client, sessions: self.clone() };
+            return StatelessSessionUseGuard { id: kept.id.clone(), client, sessions: self.clone() };
         }
         self.end_idle(&mut by_client, now);
         if by_client.len() >= self.limit && !by_client.contains_key(&client) {
@@ -123,7 +123,7 @@ impl ImplicitSessions {
         };
         let kept = by_client.entry(client.clone()).or_insert_with(begin);
         kept.users += 1;
-        StatelessSessionGuard { id: kept.id.clone(), client, sessions: self.clone() }
+        StatelessSessionUseGuard { id: kept.id.clone(), client, sessions: self.clone() }
     }
 
     /// Ends idle sessions.
@@ -170,7 +170,7 @@ impl fmt::Debug for ImplicitSessions {
     }
 }
 
-impl Drop for StatelessSessionGuard {
+impl Drop for StatelessSessionUseGuard {
     fn drop(&mut self) {
         self.sessions.leave(&self.client, Instant::now());
     }
@@ -200,7 +200,7 @@ mod tests {
             Self { sessions, ended, start: Instant::now() }
         }
 
-        fn enter(&self, token: &str, client: &str, after: Duration) -> StatelessSessionGuard {
+        fn enter(&self, token: &str, client: &str, after: Duration) -> StatelessSessionUseGuard {
             self.sessions.enter(&AuthenticatedClient::new(Principal::token(token)), client, self.start + after)
         }
 

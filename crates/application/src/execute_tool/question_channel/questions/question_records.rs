@@ -135,12 +135,12 @@ impl QuestionEnd {
 }
 
 /// Audit record of an open question. Dropping it records that the question was withdrawn.
-pub(super) struct OpenQuestionRecord {
+pub(super) struct QuestionAuditGuard {
     rows: Arc<QuestionAuditWriter>,
     row: Option<ToolExecution>,
 }
 
-impl OpenQuestionRecord {
+impl QuestionAuditGuard {
     /// Stores the record.
     ///
     /// # Errors
@@ -169,7 +169,7 @@ impl OpenQuestionRecord {
     }
 }
 
-impl Drop for OpenQuestionRecord {
+impl Drop for QuestionAuditGuard {
     fn drop(&mut self) {
         self.ended(ExecutionOutcome::Cancelled(CancelReason::Client), "taken back");
     }

@@ -20,7 +20,7 @@ use crate::{
         },
         files::read_state::SessionKey,
     },
-    sandbox::detached::{DetachedTaskListener, DetachedTaskStore},
+    sandbox::detached::{DetachedTaskSocket, DetachedTaskStore},
 };
 use futures::future::join_all;
 use std::{
@@ -49,7 +49,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Detached tasks of this process and of others.
 #[derive(Debug)]
-pub(super) struct DetachedRegistry {
+pub(super) struct DetachedTaskRegistry {
     place: DetachedTaskStore,
     /// `true` if this process may own detached tasks.
     pub(super) outlives: bool,
@@ -76,14 +76,14 @@ struct RemoteOwnerConnection {
 
 /// State of a task according to the frames received so far.
 #[derive(Debug)]
-struct ReceivedState {
+struct RemoteTaskState {
     capture: Arc<Capture>,
     ended: watch::Sender<Option<CommandEnd>>,
     cursor: u64,
     end_reported: bool,
 }
 
-impl DetachedRegistry {
+impl DetachedTaskRegistry {
     pub(super) fn new(place: DetachedTaskStore, outlives: bool) -> Self {
         Self { place, outlives, owned: Mutex::default() }
     }
@@ -93,12 +93,12 @@ impl DetachedRegistry {
     }
 
     /// Reserves a number for a task, creates its record, and listens on its socket.
-    pub(super) fn begin(&self) -> Result<DetachedTaskListener, ToolFailure> {
+    pub(super) fn begin(&self) -> Result<DetachedTaskSocket, ToolFailure> {
         self.place.begin().map_err(record_failure)
     }
 
     /// Records a task, and serves its followers until it has ended.
-    pub(super) fn keep(&self, task: &Arc<Task>, begun: DetachedTaskListener) -> Result<(), ToolFailure> {
+    pub(super) fn keep(&self, task: &Arc<Task>, begun: DetachedTaskSocket) -> Result<(), ToolFailure> {
         let number = begun.number;
         let keeping = keep(self.place.clone(), task.clone(), begun).map_err(|error| {
             self.place.close(number);
@@ -188,7 +188,7 @@ async fn find_task(
     let started = Instant::now().checked_sub(Duration::from_micros(age)).unwrap_or_else(Instant::now);
     let (command, channels) = CommandHandle::remote(capture.clone(), portrait.process, started, portrait.takes_input);
     let CommandOwnerChannels { ended, orders, texts } = channels;
-    let mut heard = ReceivedState { capture, ended, cursor: 0, end_reported: false };
+    let mut heard = RemoteTaskState { capture, ended, cursor: 0, end_reported: false };
     let live = match connect_to_owner(place, number, &secret, &mut heard).await {
         Ok(stream) => Some(stream),
         Err(_) if has_lost_owner(place, number) => {
@@ -235,7 +235,7 @@ async fn connect_to_owner(
     place: &DetachedTaskStore,
     number: u64,
     secret: &str,
-    heard: &mut ReceivedState,
+    heard: &mut RemoteTaskState,
 ) -> io::Result<(Frames<tokio::net::unix::OwnedReadHalf>, OwnedWriteHalf)> {
     let stream = place.connect(number)?;
     stream.set_nonblocking(true)?;
@@ -252,7 +252,7 @@ async fn connect_to_owner(
     Err(io::ErrorKind::UnexpectedEof.into())
 }
 
-impl ReceivedState {
+impl RemoteTaskState {
     async fn apply(&mut self, frame: Frame, bytes: Vec<u8>) {
         match frame {
             Frame::Output { stream, place, .. } => {
@@ -292,7 +292,7 @@ impl ReceivedState {
 
 /// Receives frames until the task has ended. If its owner is gone, reads the rest of the record.
 async fn follow(
-    mut heard: ReceivedState,
+    mut heard: RemoteTaskState,
     mut frames: Frames<tokio::net::unix::OwnedReadHalf>,
     place: DetachedTaskStore,
     number: u64,

@@ -20,21 +20,21 @@ use toolstead_domain::{
 };
 
 /// Accepts work as tasks, beside commands.
-pub(crate) struct WorkAsTasks {
+pub(crate) struct AgentTaskStarter {
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) settings: CommandSettings,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) events: Arc<dyn EventSink>,
 }
 
-impl fmt::Debug for WorkAsTasks {
+impl fmt::Debug for AgentTaskStarter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WorkAsTasks").field("tasks", &self.tasks).finish_non_exhaustive()
+        f.debug_struct("AgentTaskStarter").field("tasks", &self.tasks).finish_non_exhaustive()
     }
 }
 
 #[async_trait]
-impl tasks::TaskStarter for WorkAsTasks {
+impl tasks::TaskStarter for AgentTaskStarter {
     fn check_room(&self, principal: &Principal, session: &str) -> Result<(), ToolFailure> {
         if self.tasks.detached.is_some() {
             let message = "a task ends with its session, which here ends with this call";
@@ -142,8 +142,8 @@ mod tests {
         }
     }
 
-    fn as_tasks(tasks: &Arc<Tasks>) -> WorkAsTasks {
-        WorkAsTasks {
+    fn as_tasks(tasks: &Arc<Tasks>) -> AgentTaskStarter {
+        AgentTaskStarter {
             tasks: tasks.clone(),
             settings: CommandSettings::default(),
             clock: Arc::new(SystemClock),

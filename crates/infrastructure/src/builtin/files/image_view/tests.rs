@@ -105,21 +105,21 @@ fn every_container_is_told_apart() {
     let with_text = [&png[..33], text_chunk, &png[33..]].concat();
     let comment = [&jpeg[..2], b"\xff\xfe\0\x04hi", &jpeg[2..]].concat();
     for (bytes, format, expected) in [
-        (&png[..], ImageFormat::Png, ImageStructureClass::Plain),
-        (&with_text, ImageFormat::Png, ImageStructureClass::Other),
-        (&[&png[..], b"more"].concat(), ImageFormat::Png, ImageStructureClass::Other),
-        (&png[..png.len() - 1], ImageFormat::Png, ImageStructureClass::Truncated),
-        (&png[..9], ImageFormat::Png, ImageStructureClass::Truncated),
-        (&jpeg, ImageFormat::Jpeg, ImageStructureClass::Plain),
-        (&comment, ImageFormat::Jpeg, ImageStructureClass::Other),
-        (&turned(noise(4, 4), 1), ImageFormat::Jpeg, ImageStructureClass::Other),
-        (&[&jpeg[..], b"more"].concat(), ImageFormat::Jpeg, ImageStructureClass::Other),
-        (&jpeg[..jpeg.len() - 2], ImageFormat::Jpeg, ImageStructureClass::Truncated),
-        (&jpeg[..3], ImageFormat::Jpeg, ImageStructureClass::Truncated),
-        (&file(noise(4, 4), ImageFormat::Gif), ImageFormat::Gif, ImageStructureClass::Other),
-        (&file(noise(4, 4), ImageFormat::WebP)[..20], ImageFormat::WebP, ImageStructureClass::Truncated),
+        (&png[..], ImageFormat::Png, ImageStructureCheckResult::Plain),
+        (&with_text, ImageFormat::Png, ImageStructureCheckResult::Other),
+        (&[&png[..], b"more"].concat(), ImageFormat::Png, ImageStructureCheckResult::Other),
+        (&png[..png.len() - 1], ImageFormat::Png, ImageStructureCheckResult::Truncated),
+        (&png[..9], ImageFormat::Png, ImageStructureCheckResult::Truncated),
+        (&jpeg, ImageFormat::Jpeg, ImageStructureCheckResult::Plain),
+        (&comment, ImageFormat::Jpeg, ImageStructureCheckResult::Other),
+        (&turned(noise(4, 4), 1), ImageFormat::Jpeg, ImageStructureCheckResult::Other),
+        (&[&jpeg[..], b"more"].concat(), ImageFormat::Jpeg, ImageStructureCheckResult::Other),
+        (&jpeg[..jpeg.len() - 2], ImageFormat::Jpeg, ImageStructureCheckResult::Truncated),
+        (&jpeg[..3], ImageFormat::Jpeg, ImageStructureCheckResult::Truncated),
+        (&file(noise(4, 4), ImageFormat::Gif), ImageFormat::Gif, ImageStructureCheckResult::Other),
+        (&file(noise(4, 4), ImageFormat::WebP)[..20], ImageFormat::WebP, ImageStructureCheckResult::Truncated),
     ] {
-        assert_eq!(ImageStructureClass::of(bytes, format), expected, "{format:?}, {} bytes", bytes.len());
+        assert_eq!(ImageStructureCheckResult::of(bytes, format), expected, "{format:?}, {} bytes", bytes.len());
     }
 }
 
@@ -194,7 +194,7 @@ proptest::proptest! {
         let place = (at * bytes.len() as f64) as usize;
         bytes[place] = byte;
         bytes.truncate(place.max((end * bytes.len() as f64) as usize));
-        ImageStructureClass::of(&bytes, format);
+        ImageStructureCheckResult::of(&bytes, format);
         let _ = view(&bytes, format, &FileLimits::default(), None, "f");
     }
 }

@@ -3,7 +3,7 @@
 use crate::builtin::text::{
     comparison_time,
     line_ending::in_lines,
-    text_edit::{edit_span::EditSpan, folded_text::plain_character},
+    text_edit::{edit_span::SpanReplacement, folded_text::plain_character},
 };
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 use std::{ops::Range, rc::Rc, time::Duration};
@@ -36,11 +36,11 @@ pub(super) struct LineDiff {
 }
 
 impl LineDiff {
-    fn is_of(&self, place: &EditSpan) -> bool {
+    fn is_of(&self, place: &SpanReplacement) -> bool {
         Rc::ptr_eq(&self.old, &place.old) && Rc::ptr_eq(&self.new, &place.new)
     }
 
-    fn of(place: &EditSpan, old: &[&str], new: &[&str]) -> Self {
+    fn of(place: &SpanReplacement, old: &[&str], new: &[&str]) -> Self {
         let mut changes = comparison_time::within(TIME_TO_COMPARE, |deadline| {
             capture_diff_slices_deadline(Algorithm::Myers, old, new, Some(deadline))
         });
@@ -51,7 +51,7 @@ impl LineDiff {
 
 /// Returns the hunks of one place, in order and without overlaps; none if nothing changes. Reuses the last diff if it
 /// matches.
-pub(super) fn of_place(text: &str, place: &EditSpan, last: &mut Option<LineDiff>) -> Vec<Hunk> {
+pub(super) fn of_place(text: &str, place: &SpanReplacement, last: &mut Option<LineDiff>) -> Vec<Hunk> {
     let theirs = &text[place.range.clone()];
     let mut hunks = Vec::new();
     if !place.old.contains('\n') {
@@ -129,7 +129,7 @@ fn push(hunks: &mut Vec<Hunk>, theirs: &str, old: &str, new: &str, start: usize)
 }
 
 /// Applies the hunks of each place.
-pub(super) fn apply_hunks(text: &str, places: &[EditSpan], hunks: &[Vec<Hunk>]) -> AppliedHunks {
+pub(super) fn apply_hunks(text: &str, places: &[SpanReplacement], hunks: &[Vec<Hunk>]) -> AppliedHunks {
     let (mut after, mut ranges) = (String::with_capacity(text.len()), Vec::with_capacity(places.len()));
     let mut done = 0;
     for (place, hunks) in places.iter().zip(hunks) {
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn only_what_differs_is_a_hunk() {
         let check = |theirs: &str, old: &str, new: &str, expected: &[(&str, &str)]| {
-            let place = EditSpan { range: 0..theirs.len(), old: old.into(), new: new.into() };
+            let place = SpanReplacement { range: 0..theirs.len(), old: old.into(), new: new.into() };
             let hunks = of_place(theirs, &place, &mut None);
             let shown: Vec<(&str, &str)> = hunks.iter().map(|hunk| (&theirs[hunk.range.clone()], &*hunk.new)).collect();
             assert_eq!(shown, expected, "{theirs:?}");

@@ -3,7 +3,7 @@
 use crate::builtin::text::{
     text_edit::{
         MatchCount, PatternSyntax, TextEdit, check_deadline,
-        edit_span::{EditSpan, MAX_PLACES},
+        edit_span::{MAX_PLACES, SpanReplacement},
         nearest,
         replacement::ReplacementTemplate,
         tolerant_search,
@@ -25,7 +25,7 @@ const NAMED_LINES: usize = 10;
 /// Places to replace, in order and without overlaps; never empty.
 #[derive(Debug)]
 pub(super) struct FoundSpans {
-    pub(super) places: Vec<EditSpan>,
+    pub(super) places: Vec<SpanReplacement>,
     pub(super) help: Option<ToleratedDifference>,
 }
 
@@ -96,7 +96,7 @@ pub(super) fn find_exactly(
     Ok(Some(FoundSpans { places, help: None }))
 }
 
-fn not_too_many(places: Vec<EditSpan>, path: &str) -> Result<Vec<EditSpan>, ToolFailure> {
+fn not_too_many(places: Vec<SpanReplacement>, path: &str) -> Result<Vec<SpanReplacement>, ToolFailure> {
     if places.len() > MAX_PLACES {
         let message = format!("`old_text` occurs in more than {MAX_PLACES} places of `{path}`");
         return Err(ToolFailure::new(ErrorKind::TooLarge, message).next("Give more of the text around it."));
@@ -121,11 +121,11 @@ pub(super) fn region(text: &str, path: &str, edit: &TextEdit<'_>) -> Result<Rang
 }
 
 /// Finds places that do not overlap. If the edit requires a single one, a second one that overlaps it is found, too.
-fn literally(text: &str, region: Range<usize>, edit: &TextEdit<'_>, old: &str, new: &str) -> Vec<EditSpan> {
+fn literally(text: &str, region: Range<usize>, edit: &TextEdit<'_>, old: &str, new: &str) -> Vec<SpanReplacement> {
     let (old, new): (Rc<str>, Rc<str>) = (old.into(), new.into());
-    let place = |at: usize| EditSpan { range: at..at + old.len(), old: old.clone(), new: new.clone() };
+    let place = |at: usize| SpanReplacement { range: at..at + old.len(), old: old.clone(), new: new.clone() };
     let places = text[region.clone()].match_indices(&*old).take(MAX_PLACES + 1);
-    let mut found: Vec<EditSpan> = places.map(|(at, _)| place(region.start + at)).collect();
+    let mut found: Vec<SpanReplacement> = places.map(|(at, _)| place(region.start + at)).collect();
     if let [only] = &found[..]
         && edit.match_count == MatchCount::Single
         && let Some(step) = old.chars().next().map(char::len_utf8)
@@ -149,7 +149,7 @@ fn regex(edit: &TextEdit<'_>) -> Result<Regex, ToolFailure> {
 struct RegexSearch<'n> {
     regex: Regex,
     new: ReplacementTemplate<'n>,
-    places: Vec<EditSpan>,
+    places: Vec<SpanReplacement>,
     new_bytes: u64,
     limit: u64,
     stop: &'n StopCondition,
@@ -162,7 +162,7 @@ impl RegexSearch<'_> {
         text: &str,
         region: Range<usize>,
         mode: PatternSyntax,
-    ) -> Result<Vec<EditSpan>, ToolFailure> {
+    ) -> Result<Vec<SpanReplacement>, ToolFailure> {
         if mode == PatternSyntax::RegexAcrossLines {
             self.search(&text[region.clone()], region.start)?;
             return Ok(self.places);
@@ -189,7 +189,7 @@ impl RegexSearch<'_> {
                 return Err(too_large(self.limit));
             }
             let range = start + place.start()..start + place.end();
-            self.places.push(EditSpan { range, old: place.as_str().into(), new: expanded.into() });
+            self.places.push(SpanReplacement { range, old: place.as_str().into(), new: expanded.into() });
             if self.places.len() > MAX_PLACES {
                 break;
             }
@@ -199,7 +199,12 @@ impl RegexSearch<'_> {
 }
 
 /// Selects the requested number of places, or returns a failure.
-fn select_spans(places: &mut Vec<EditSpan>, text: &str, path: &str, how_many: MatchCount) -> Result<(), ToolFailure> {
+fn select_spans(
+    places: &mut Vec<SpanReplacement>,
+    text: &str,
+    path: &str,
+    how_many: MatchCount,
+) -> Result<(), ToolFailure> {
     let many = counted(places.len(), "place");
     let failure = |kind, message: String| Err(ToolFailure::new(kind, message));
     match how_many {
@@ -231,7 +236,7 @@ fn select_spans(places: &mut Vec<EditSpan>, text: &str, path: &str, how_many: Ma
 }
 
 /// Returns the lines in which the places begin, or the first ones of many.
-fn line_numbers(text: &str, places: &[EditSpan]) -> String {
+fn line_numbers(text: &str, places: &[SpanReplacement]) -> String {
     let (mut line, mut done) = (1, 0);
     let mut numbers = Vec::new();
     for place in places.iter().take(NAMED_LINES) {

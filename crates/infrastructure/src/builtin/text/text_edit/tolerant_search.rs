@@ -3,7 +3,7 @@
 //! Each step preserves every token that is not blank, and its result is used only if it finds the text exactly once.
 
 use crate::builtin::text::text_edit::{
-    edit_span::{EditSpan, MAX_PLACES},
+    edit_span::{MAX_PLACES, SpanReplacement},
     folded_text::{FoldOptions, FoldedText},
 };
 use std::{collections::HashMap, ops::Range, rc::Rc};
@@ -55,7 +55,7 @@ impl ToleratedDifference {
 
 /// Places that a step found; never empty.
 pub(super) struct TolerantMatches {
-    pub(super) places: Vec<EditSpan>,
+    pub(super) places: Vec<SpanReplacement>,
     pub(super) help: ToleratedDifference,
 }
 
@@ -92,7 +92,7 @@ pub(super) fn find_tolerantly(
     Ok((!places.is_empty()).then_some(TolerantMatches { places, help: ToleratedDifference::Escapes }))
 }
 
-fn folded_places(text: &str, region: Range<usize>, old: &str, new: &str, folds: FoldOptions) -> Vec<EditSpan> {
+fn folded_places(text: &str, region: Range<usize>, old: &str, new: &str, folds: FoldOptions) -> Vec<SpanReplacement> {
     let wanted = FoldedText::of(old, folds).text;
     if wanted.trim().is_empty() {
         return Vec::new();
@@ -108,7 +108,7 @@ fn folded_places(text: &str, region: Range<usize>, old: &str, new: &str, folds: 
         .map(|place| {
             let range = folded.in_original(place);
             let range = region.start + range.start..region.start + range.end;
-            EditSpan { range, old: old.clone(), new: new.clone() }
+            SpanReplacement { range, old: old.clone(), new: new.clone() }
         })
         .collect()
 }
@@ -120,7 +120,7 @@ fn shifted_places(
     old: &str,
     new: &str,
     in_time: &dyn Fn() -> Result<(), ToolFailure>,
-) -> Result<Vec<EditSpan>, ToolFailure> {
+) -> Result<Vec<SpanReplacement>, ToolFailure> {
     let ends_with_break = old.ends_with('\n');
     let wanted: Vec<&str> = old.strip_suffix('\n').unwrap_or(old).split('\n').collect();
     let Some(indent) = common_indent(&wanted) else { return Ok(Vec::new()) };
@@ -161,7 +161,7 @@ fn shifted_places(
             continue;
         }
         let end = if ends_with_break { end + 1 } else { end };
-        places.push(EditSpan { range: starts[first]..end, old: old.into(), new: new.into() });
+        places.push(SpanReplacement { range: starts[first]..end, old: old.into(), new: new.into() });
         // Each place has its own texts, and a place is used only if it is the only one.
         if places.len() > SHIFTED_PLACES {
             break;
@@ -209,7 +209,7 @@ fn reindented(text: &str, from: &str, to: &str) -> Option<String> {
 }
 
 /// Finds a text that was written with escapes instead of all its line feeds, as in source code.
-fn unescaped_places(text: &str, region: Range<usize>, old: &str, new: &str) -> Vec<EditSpan> {
+fn unescaped_places(text: &str, region: Range<usize>, old: &str, new: &str) -> Vec<SpanReplacement> {
     if old.contains('\n') || new.contains('\n') || !["\\n", "\\t"].iter().any(|escape| old.contains(escape)) {
         return Vec::new();
     }
@@ -220,7 +220,7 @@ fn unescaped_places(text: &str, region: Range<usize>, old: &str, new: &str) -> V
     let (old, new): (Rc<str>, Rc<str>) = (old.into(), new.into());
     occurrences(&text[region.clone()], &old, |_| true)
         .into_iter()
-        .map(|place| EditSpan {
+        .map(|place| SpanReplacement {
             range: region.start + place.start..region.start + place.end,
             old: old.clone(),
             new: new.clone(),

@@ -15,7 +15,7 @@ use crate::{
             wording::counted,
         },
         tools::apply_patch::{
-            FilePatchOutcome, OutputFile, hunk_problem,
+            FilePatchOutcome, FilePatchReport, hunk_problem,
             matching::{HunkFinder, HunkPlacement, LineTolerance},
             parser::{FilePatch, Hunk, PatchAction},
             patched_text::apply_hunks,
@@ -450,8 +450,8 @@ impl PatchedFile {
         text
     }
 
-    pub(super) fn into_output(self) -> OutputFile {
-        OutputFile {
+    pub(super) fn into_output(self) -> FilePatchReport {
+        FilePatchReport {
             path: self.path,
             action: self.action,
             moved_from: self.moved_from,

@@ -3,7 +3,7 @@
 
 use super::{
     lists::ListMethod,
-    state::{ContextState, OfferConnection, ServerContextOffers},
+    state::{ContextState, OfferConnectionKind, ServerContextOffers},
 };
 use crate::mcp::client::{
     catalogue::{ToolCatalogue, pooled_tools::PooledTools},
@@ -38,7 +38,7 @@ pub(in crate::mcp::client) async fn run_catalogue_work(
     connection: &Connection,
 ) {
     beside.instruct(connection.card.instructions.as_deref());
-    let keeping = OfferUpdater { beside, config, connection, part: OfferConnection::Listed, list_changed: None };
+    let keeping = OfferUpdater { beside, config, connection, part: OfferConnectionKind::Listed, list_changed: None };
     tokio::join!(
         keeping.lists(),
         keeping.subscriptions(),
@@ -92,12 +92,12 @@ async fn forward_list_changes(news: &Notify, connection: &Connection) {
 /// Offers the tools, resources and prompts of a pooled connection until dropped, and subscribes to resources on it.
 async fn run_plain_work(company: &PooledWorkDeps, connection: &Connection) {
     let PooledWorkDeps { config, context_state: beside, pooled_tools: elsewhere } = company;
-    let offer = OfferedCatalogueGuard { company, by: elsewhere.begin() };
+    let offer = OfferWithdrawalGuard { company, by: elsewhere.begin() };
     let keeping = OfferUpdater {
         beside,
         config,
         connection,
-        part: OfferConnection::Plain,
+        part: OfferConnectionKind::Plain,
         list_changed: Some(&elsewhere.list_changed),
     };
     tokio::join!(keeping.tools(&offer), keeping.lists(), keeping.watch());
@@ -105,15 +105,15 @@ async fn run_plain_work(company: &PooledWorkDeps, connection: &Connection) {
 
 /// Offer of tools, resources and prompts by one pooled connection. Dropping it withdraws the offer, unless another
 /// connection has replaced it.
-struct OfferedCatalogueGuard<'a> {
+struct OfferWithdrawalGuard<'a> {
     company: &'a PooledWorkDeps,
     by: u64,
 }
 
-impl Drop for OfferedCatalogueGuard<'_> {
+impl Drop for OfferWithdrawalGuard<'_> {
     fn drop(&mut self) {
         if self.company.pooled_tools.end(self.by) {
-            self.company.context_state.offer(OfferConnection::Plain, ServerContextOffers::default());
+            self.company.context_state.offer(OfferConnectionKind::Plain, ServerContextOffers::default());
         }
     }
 }
@@ -155,14 +155,14 @@ struct OfferUpdater<'a> {
     beside: &'a ContextState,
     config: &'a UpstreamConfig,
     connection: &'a Connection,
-    part: OfferConnection,
+    part: OfferConnectionKind,
     /// Notified of changed lists. `None` on the catalogue connection.
     list_changed: Option<&'a Notify>,
 }
 
 impl OfferUpdater<'_> {
     /// Lists the tools as those of the offer, and again whenever the server reports a change. Never returns.
-    async fn tools(&self, offer: &OfferedCatalogueGuard<'_>) {
+    async fn tools(&self, offer: &OfferWithdrawalGuard<'_>) {
         let UpstreamConfig { name, timeouts, .. } = self.config;
         loop {
             let fetching = ToolCatalogue::fetch(self.connection, self.config);
@@ -212,7 +212,7 @@ impl OfferUpdater<'_> {
                 }
             }
             self.beside.offer(self.part, offered);
-            if self.part == OfferConnection::Listed {
+            if self.part == OfferConnectionKind::Listed {
                 self.beside.all_listed();
             }
             let next_list = Instant::now() + LISTING_INTERVAL;

@@ -39,7 +39,7 @@ pub(in crate::mcp::client) struct ContextState {
 
 /// Connection over which something is offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::mcp::client) enum OfferConnection {
+pub(in crate::mcp::client) enum OfferConnectionKind {
     /// The catalogue connection.
     Listed,
     /// The pooled connection of callers without capabilities, if there is one.
@@ -115,20 +115,20 @@ impl ContextState {
     }
 
     /// Returns the offers of one connection.
-    pub(super) fn part(&self, part: OfferConnection) -> ServerContextOffers {
+    pub(super) fn part(&self, part: OfferConnectionKind) -> ServerContextOffers {
         let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
         match part {
-            OfferConnection::Listed => parts.listed.clone(),
-            OfferConnection::Plain => parts.plain.clone(),
+            OfferConnectionKind::Listed => parts.listed.clone(),
+            OfferConnectionKind::Plain => parts.plain.clone(),
         }
     }
 
     /// Replaces the offers of one connection. Only the task that keeps this connection up to date calls it.
-    pub(super) fn offer(&self, part: OfferConnection, offered: ServerContextOffers) {
+    pub(super) fn offer(&self, part: OfferConnectionKind, offered: ServerContextOffers) {
         let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
         match part {
-            OfferConnection::Listed => parts.listed = offered,
-            OfferConnection::Plain => parts.plain = offered,
+            OfferConnectionKind::Listed => parts.listed = offered,
+            OfferConnectionKind::Plain => parts.plain = offered,
         }
         let offered = parts.listed.and(&parts.plain);
         if **self.offered.load() != offered {

@@ -24,7 +24,7 @@ use std::{
     sync::Arc,
 };
 use tokio::{io::AsyncReadExt, time::timeout};
-use toolstead_domain::{Confinement, DescriptorLimitError, NetworkPolicy, SandboxPolicy};
+use toolstead_domain::{Confinement, FileDescriptorExhaustion, NetworkPolicy, SandboxPolicy};
 
 /// A workspace, with files beside it that a run must not reach.
 struct World {
@@ -859,9 +859,9 @@ fn a_launch_without_descriptors_says_so_and_a_later_one_runs() {
         let error = world.launcher.launch(world.spec("true")).await.unwrap_err();
         let limit = match error {
             LaunchError::OutOfDescriptors(limit) => Some(limit),
-            ref other => DescriptorLimitError::in_chain(other),
+            ref other => FileDescriptorExhaustion::in_chain(other),
         };
-        assert_eq!(limit, Some(DescriptorLimitError::Process), "{error:?}");
+        assert_eq!(limit, Some(FileDescriptorExhaustion::Process), "{error:?}");
         drop(open);
         assert_eq!(world.bash("true").await.exit, Exit::Code(0));
     });

@@ -2,7 +2,7 @@
 
 use crate::sandbox::zygote::{
     mount,
-    request::{CopiedFile, RunRequest, StepFailure, StepResultExt},
+    request::{PrivateHomeFile, RunRequest, StepFailure, StepResultExt},
 };
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, Mode, OFlags, chmodat, fchmod, mkdirat, openat, renameat, statat, unlinkat,
@@ -34,7 +34,7 @@ pub(super) struct ScratchFolder {
 
 impl ScratchFolder {
     /// Creates the folder among the temporary files, with settings in its home.
-    pub(super) fn make(temporary: &Path, settings: &[CopiedFile]) -> Result<Self, StepFailure> {
+    pub(super) fn make(temporary: &Path, settings: &[PrivateHomeFile]) -> Result<Self, StepFailure> {
         let path = temporary.join(format!("toolstead-{}", Uuid::new_v4().simple()));
         let step = || format!("make the folder `{}` for temporary files", path.display());
         DirBuilder::new().mode(0o700).create(&path).step(step)?;
@@ -51,7 +51,7 @@ impl ScratchFolder {
     }
 
     /// Writes the settings to the home. No run has accessed the folder yet.
-    fn fill(&self, settings: &[CopiedFile]) -> io::Result<()> {
+    fn fill(&self, settings: &[PrivateHomeFile]) -> io::Result<()> {
         for file in settings {
             let path = self.path.join(HOME).join(&file.path);
             path.parent().map_or(Ok(()), fs::create_dir_all)?;
@@ -147,7 +147,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         fs::create_dir(place.path().join("kept")).unwrap();
         fs::write(place.path().join("kept/file"), "").unwrap();
-        let settings = [CopiedFile { path: ".config/git/config".into(), text: b"[user]".to_vec() }];
+        let settings = [PrivateHomeFile { path: ".config/git/config".into(), text: b"[user]".to_vec() }];
         let scratch = ScratchFolder::make(place.path(), &settings).unwrap();
         assert_eq!(fs::read(scratch.path.join("home/.config/git/config")).unwrap(), b"[user]");
         symlink(place.path().join("kept"), scratch.path.join("tmp/link")).unwrap();

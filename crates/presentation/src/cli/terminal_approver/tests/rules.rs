@@ -2,14 +2,14 @@
 
 use super::*;
 use crate::approval_question::tests::asked_about_reading;
-use toolstead_domain::{CommandAccess, RulePrefixLengths};
+use toolstead_domain::{CommandAccess, OfferedRulePrefixLengths};
 
 /// A call of two commands, whose rules may be edited.
 fn asked_about_commands() -> Asked {
     let command = |line: &str, widening| {
         Access::RunCommand(CommandAccess { widening, ..CommandAccess::program(line.split(' ')) })
     };
-    let pytest = Some(RulePrefixLengths { least: 3, offered: Some(3) });
+    let pytest = Some(OfferedRulePrefixLengths { least: 3, offered: Some(3) });
     let mut asked = Asked::about(json!({}), vec![command("python3 -m pytest -q", pytest), command("make lint", None)]);
     asked.parts[0].rule = Some("Bash(python3 -m pytest *)".into());
     asked.parts[1].rule = Some("Bash(make lint)".into());

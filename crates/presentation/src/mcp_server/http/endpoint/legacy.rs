@@ -11,7 +11,7 @@ use crate::mcp_server::{
         notification_stream::NotificationStreamBuilder,
         request_context::RequestContext,
         response::{Body, accepted, json, live_events, no_content, text},
-        sessions::{NotOpened, SessionInUse},
+        sessions::{NotOpened, SessionUseGuard},
     },
     notification_feed::NotificationFeed,
     protocol_error::{invalid_request, of_session, overloaded},
@@ -74,7 +74,7 @@ impl RequestPermit {
 
     fn call_in_session(
         self,
-        session: SessionInUse,
+        session: SessionUseGuard,
         context: RequestContext,
         id: RequestId,
         call: ClientRequest,
@@ -211,7 +211,7 @@ impl EndpointState {
         }
     }
 
-    fn session(&self, context: &RequestContext) -> Result<SessionInUse, NoSession> {
+    fn session(&self, context: &RequestContext) -> Result<SessionUseGuard, NoSession> {
         let id = named_session(&context.headers).ok_or(NoSession::NotNamed)?;
         self.sessions.find(id, &context.holder.principal, context.view.as_ref()).ok_or(NoSession::Unknown)
     }

@@ -4,7 +4,7 @@
 use super::frame::{Frame, Frames, TaskDescription, send};
 use crate::{
     builtin::commands::{capture::Capture, command, command::CommandEnd, tasks::Task},
-    sandbox::detached::{DetachedTaskListener, DetachedTaskStore},
+    sandbox::detached::{DetachedTaskSocket, DetachedTaskStore},
 };
 use futures::FutureExt;
 use rustix::process::geteuid;
@@ -37,9 +37,9 @@ const RETRY: Duration = Duration::from_millis(200);
 pub(super) fn keep(
     place: DetachedTaskStore,
     task: Arc<Task>,
-    begun: DetachedTaskListener,
+    begun: DetachedTaskSocket,
 ) -> io::Result<impl Future<Output = ()> + Send + 'static> {
-    let DetachedTaskListener { number, secret, listener } = begun;
+    let DetachedTaskSocket { number, secret, listener } = begun;
     listener.set_nonblocking(true)?;
     let listener = UnixListener::from_std(listener)?;
     append_frames(&place, number, &[Frame::Task(TaskDescription::of(&task))])?;

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::config::{
     Config,
-    layers::{LayerKind, Setting},
+    layers::{EffectiveSetting, LayerKind},
     servers::foreign_servers::{
         client_files::ClientFile,
         import::ImportError,
@@ -296,7 +296,7 @@ struct TranslatedServer {
 }
 
 /// Returns the values in the layers that belong to Toolstead, as text.
-fn own_texts<'s>(settings: impl Iterator<Item = &'s Setting>) -> String {
+fn own_texts<'s>(settings: impl Iterator<Item = &'s EffectiveSetting>) -> String {
     let contributions = settings.flat_map(|setting| &setting.contributions);
     let own = contributions.filter(|one| !matches!(one.kind, LayerKind::Foreign(_)));
     own.map(|one| one.value.to_json().to_string()).collect::<Vec<_>>().join("\n")
