@@ -147,7 +147,7 @@ pub use self::{
             ToolProvider,
         },
         tool_repository::{Catalogue, DefinitionChange, StoreError, ToolRepository},
-        web_search::{DomainFilter, Freshness, WebHit, WebQuery, WebSearch, WebSearchError, WebSearchExecutionLimits},
+        web_search::{DomainFilter, Freshness, WebHit, WebQuery, WebSearch, WebSearchConstraints, WebSearchError},
     },
     principal::Principal,
     provider_identity::ProviderIdentity,

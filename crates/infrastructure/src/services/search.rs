@@ -27,7 +27,7 @@ use percent_encoding::percent_decode_str;
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 use toolstead_domain::{
-    Clock, DomainFilter, Secret, WebHit, WebQuery, WebSearch, WebSearchError, WebSearchExecutionLimits,
+    Clock, DomainFilter, Secret, WebHit, WebQuery, WebSearch, WebSearchConstraints, WebSearchError,
 };
 use url::Url;
 
@@ -91,7 +91,7 @@ impl SearchService {
     async fn hits(
         &self,
         answer: &WebResponse,
-        bounds: WebSearchExecutionLimits<'_>,
+        bounds: WebSearchConstraints<'_>,
     ) -> Result<Vec<WebHit>, WebSearchError> {
         let document = || json(&answer.body);
         match self.settings.provider {
@@ -143,7 +143,7 @@ impl WebSearch for SearchService {
     async fn search<'s, 'q, 'b>(
         &'s self,
         query: &'q WebQuery,
-        bounds: WebSearchExecutionLimits<'b>,
+        bounds: WebSearchConstraints<'b>,
     ) -> Result<Vec<WebHit>, WebSearchError> {
         let order = self.order(query)?;
         let skipped = order.skipped;

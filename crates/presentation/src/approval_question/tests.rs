@@ -271,7 +271,7 @@ fn a_question_says_what_why_and_how_far_a_yes_goes() {
     ApprovalQuestion {
         heading: "May the tool `write_file` run?",
         rows: [
-            Row {
+            ApprovalQuestionPart {
                 what: "write `/w/a`",
                 why: "changes to files need approval by default",
                 covers: Some(
@@ -285,7 +285,7 @@ fn a_question_says_what_why_and_how_far_a_yes_goes() {
                     Always,
                 ],
             },
-            Row {
+            ApprovalQuestionPart {
                 what: "send to `a@b.c`",
                 why: "changes to files need approval by default",
                 covers: Some(
@@ -296,7 +296,7 @@ fn a_question_says_what_why_and_how_far_a_yes_goes() {
                     Run,
                 ],
             },
-            Row {
+            ApprovalQuestionPart {
                 what: "call the tool at all",
                 why: "the ask rule `write_file` in `/etc/x.toml:3`",
                 covers: None,
