@@ -159,7 +159,6 @@ const OTHER_MEANINGS: &[(&str, &str)] = &[
     ("event.rs", "task_output"),
     ("event.rs", "thinking"),
     ("redaction.rs", "pwd"),
-    ("redaction.rs", "thinking"),
     ("phrases.rs", "bash"),
     ("phrases.rs", "cat"),
     ("phrases.rs", "find"),

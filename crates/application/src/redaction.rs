@@ -335,43 +335,13 @@ pub(crate) fn is_secret_name(name: &str) -> bool {
         return false;
     }
     let name = name.to_ascii_lowercase();
-    if name == "page_token" || is_token_count(&name) {
+    // Counters and cursors of tokens are not secrets.
+    if matches!(name.as_str(), "max_tokens" | "page_token" | "tokens") {
         return false;
     }
     let has_word = |word: &str| name.split(['_', '-', '.']).any(|part| part == word);
     WORDS.iter().any(|word| name.contains(word)) || has_word("jwt") || name == "pgpass" || {
         has_word("pass") && name != "pass"
-    }
-}
-
-/// Returns `true` for the name of a number of tokens, such as `max_output_tokens` or `inputTokens`, in lower case.
-fn is_token_count(name: &str) -> bool {
-    const WORDS: &[&str] = &[
-        "max",
-        "min",
-        "total",
-        "input",
-        "output",
-        "prompt",
-        "completion",
-        "cached",
-        "cache",
-        "creation",
-        "read",
-        "thinking",
-        "reasoning",
-        "context",
-        "budget",
-        "used",
-        "remaining",
-    ];
-    let Some(mut rest) = name.strip_suffix("tokens") else { return false };
-    loop {
-        rest = rest.trim_end_matches(['_', '-']);
-        match WORDS.iter().find_map(|word| rest.strip_suffix(word)) {
-            Some(before) => rest = before,
-            None => return rest.is_empty(),
-        }
     }
 }
 
@@ -692,7 +662,8 @@ mod tests {
             ("https://ghtoken@h/r and ssh://git@h/r", "https://[redacted]@h/r and ssh://git@h/r"),
             ("postgres://u:pw@db:5432/x", "postgres://u:[redacted]@db:5432/x"),
             ("GET /a?token=x&page=2#f", "GET /a?token=[redacted]&page=2#f"),
-            ("GET /a?api_tokens=x&max_api_tokens=y", "GET /a?api_tokens=[redacted]&max_api_tokens=[redacted]"),
+            ("GET /a?api_tokens=x&read_tokens=y", "GET /a?api_tokens=[redacted]&read_tokens=[redacted]"),
+            ("run --tokens=abc", "run --tokens=[redacted]"),
             ("https://h/a?b=1&sig=x%2F&c=2", "https://h/a?b=1&sig=[redacted]&c=2"),
             (r#"{"user":"u","password":"a\"b","n":1}"#, r#"{"user":"u","password":[redacted],"n":1}"#),
             (r#"{\"token\":\"abc\",\"n\":1}"#, r#"{\"token\":[redacted],\"n\":1}"#),
@@ -718,7 +689,6 @@ mod tests {
             "error: unexpected token: expected `)`, found `}`",
             "invalid password for user=bob",
             "max_tokens=5 tokens=7",
-            "max_output_tokens=5 inputTokens=7 cache-read-tokens=9",
             "if token == x { Basic usage }",
             "git -C d status --porcelain",
             "read /srv/token.txt, write /w/secret/a",

@@ -114,8 +114,7 @@ impl ToolSelection {
         self
     }
 
-    /// Returns the names and patterns that the selection selects or excludes, for checks against existing tools. Names
-    /// that were added to a selection of all tools are left out.
+    /// Returns every name in the selection, for checks against existing tools.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.only.iter().flatten().chain(&self.added).chain(&self.without).map(String::as_str)
     }

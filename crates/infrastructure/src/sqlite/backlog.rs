@@ -397,19 +397,6 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_that_is_being_cleared_has_no_records() {
-        let (backlog, folder) = backlog();
-        assert!(append(&backlog, 1) && append(&backlog, 2));
-        let (_, path) = place(&folder).files().unwrap().remove(0);
-        let mut text = fs::read(&path).unwrap();
-        text[0] = 0;
-        fs::write(&path, text).unwrap();
-        let read = records_in(&path).unwrap();
-        assert!(read.records.is_empty() && !read.is_damaged);
-        assert!(waiting(&backlog).is_empty());
-    }
-
-    #[test]
     fn a_segment_that_cannot_be_written_is_used_again() {
         let (backlog, folder) = backlog();
         let path = folder.path().join("segment");

@@ -40,7 +40,7 @@ pub(super) fn roots(
         // Roots given as flags for this run are not narrowed.
         if !setting.contributions.iter().any(|one| one.kind == LayerKind::Flags) {
             let within = |path: &Path| roots.write.iter().any(|root| path.starts_with(root));
-            let narrower = admit(&mut setting, within);
+            let narrower = admit(&mut setting, within, problems);
             if !narrower.is_empty() {
                 roots.write = narrower.iter().map(|(path, _)| path.clone()).collect();
                 (setting.value, setting.origins) = list(narrower.into_iter().map(|(_, item)| item).collect());
@@ -51,7 +51,7 @@ pub(super) fn roots(
     if let Some(mut setting) = resolved.setting("workspace.read_only_roots") {
         roots.read_only = setting.value.as_ref().map(|value| existing(value.items(), problems)).unwrap_or_default();
         let known: Vec<PathBuf> = roots.all().map(Path::to_path_buf).collect();
-        let narrower = admit(&mut setting, |path| known.iter().any(|root| path.starts_with(root)));
+        let narrower = admit(&mut setting, |path| known.iter().any(|root| path.starts_with(root)), problems);
         if !narrower.is_empty() {
             roots.read_only.extend(narrower.iter().map(|(path, _)| path.clone()));
             let items = setting.value.iter().flat_map(|value| value.items().to_vec());
@@ -159,9 +159,13 @@ fn folder(item: &TextItem) -> Result<PathBuf, Problem> {
     if path.is_dir() { Ok(path) } else { Err(wrong("is not a folder".into())) }
 }
 
-/// Removes and returns the folders of untrusted files for which `within` returns `true`. A folder that cannot be used
-/// still waits for trust, because commands can write such files, and none may prevent a start.
-fn admit(setting: &mut EffectiveSetting, within: impl Fn(&Path) -> bool) -> Vec<(PathBuf, TextItem)> {
+/// Removes and returns the folders of untrusted files for which `within` returns `true`. Adds a problem for each of
+/// their folders that cannot be used.
+fn admit(
+    setting: &mut EffectiveSetting,
+    within: impl Fn(&Path) -> bool,
+    problems: &mut Vec<Problem>,
+) -> Vec<(PathBuf, TextItem)> {
     let mut admitted = Vec::new();
     setting.waiting.retain(|UntrustedValue { value, origin }| {
         let Some(text) = value.as_text() else { return true };
@@ -171,7 +175,11 @@ fn admit(setting: &mut EffectiveSetting, within: impl Fn(&Path) -> bool) -> Vec<
                 admitted.push((path, item));
                 false
             }
-            Ok(_) | Err(_) => true,
+            Ok(_) => true,
+            Err(problem) => {
+                problems.push(problem);
+                true
+            }
         }
     });
     admitted

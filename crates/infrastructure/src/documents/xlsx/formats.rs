@@ -153,7 +153,8 @@ mod tests {
         check("[$-407]d. mmmm yyyy;@", "46082", From1900, "2026-03-01");
         check("hh:mm:ss", "0.26041666666666669", From1900, "06:15:00");
         check("[h]:mm", "1.5", From1900, "36:00:00");
-        check("[mm]:ss", "0.5", From1900, "12:00:00");
+        check("[mm]:ss", "1.5", From1900, "36:00:00");
+        assert_eq!([45, 46].map(built_in), [FormatKind::Time, FormatKind::Elapsed]);
         check("h:mm", "46083.604166666664", From1900, "2026-03-02T14:30:00");
         check("General", "0.10000000000000001", From1900, "0.1");
         check("#,##0.00 \"days\"", "12.5", From1900, "12.5");

@@ -203,3 +203,21 @@ pub(in crate::sqlite) fn refused<'a>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Seek, SeekFrom};
+
+    #[test]
+    fn a_file_that_is_cleared_while_it_is_read_has_no_records() {
+        let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
+        for (text, expected) in [("x\nrest\n", "\nrest\n"), ("\0\nrest\n", "")] {
+            fs::write(&path, text).unwrap();
+            let mut file = File::open(&path).unwrap();
+            // The first byte was read before it was cleared.
+            file.seek(SeekFrom::Start(1)).unwrap();
+            assert_eq!(read_text(file).unwrap(), expected.as_bytes());
+        }
+    }
+}

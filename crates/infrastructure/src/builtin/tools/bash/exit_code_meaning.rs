@@ -26,8 +26,11 @@ pub(super) fn meaning(line: &str, code: i32) -> Option<&'static str> {
     ANSWERS.iter().find(|(program, _)| words.starts_with(program)).map(|(_, meaning)| *meaning)
 }
 
+/// Commands that hardly ever fail before `&&`.
+const STEPS: &[&str] = &["cd", "echo", "export", "pwd", "true"];
+
 /// Returns the last command of a line: the part after the last separator of the shell that is not quoted. Returns `None`
-/// if a command other than `cd` before `&&` may have ended the line instead.
+/// if a command before `&&`, other than [`STEPS`], may have ended the line instead.
 fn deciding_command(line: &str) -> Option<&str> {
     let (mut quote, mut start, mut is_escaped, mut may_have_ended) = (None, 0, false, false);
     let line = line.trim_end_matches([';', '\n', ' ', '\t']);
@@ -39,11 +42,17 @@ fn deciding_command(line: &str) -> Option<&str> {
             (Some(open), _) if open == character => quote = None,
             // The `&` of a redirection such as `2>&1` is not a separator.
             (None, '&') if line[..at].ends_with('>') => {}
+            // The end of a group says nothing of the command before it.
+            (None, '(' | '{') if may_have_ended => return None,
             (None, ';' | '|' | '&' | '\n' | '(' | '{') => {
                 let rest = &line[at..];
                 if rest.starts_with("&&") {
-                    may_have_ended |= line[start..at].split_whitespace().next() != Some("cd");
-                } else if rest.starts_with("||") || matches!(character, ';' | '\n') {
+                    may_have_ended |=
+                        !line[start..at].split_whitespace().next().is_some_and(|word| STEPS.contains(&word));
+                } else if rest.starts_with("||")
+                    || matches!(character, ';' | '\n') && !line[start..at].trim().is_empty()
+                {
+                    // A line break right after `&&` continues it.
                     may_have_ended = false;
                 }
                 start = at + 1;
@@ -68,6 +77,9 @@ mod tests {
             ("grep x file | wc -l", None),
             ("grep x file; false", None),
             ("cargo test && git diff", None),
+            ("cargo test &&\n  git diff", None),
+            ("cargo test && (cd b; grep x file)", None),
+            ("echo --- && grep x file", Some("nothing was found")),
             ("cargo test && git diff; grep x file", Some("nothing was found")),
             ("cargo test && true || grep x file", Some("nothing was found")),
             ("git status", None),
