@@ -134,7 +134,7 @@ fn the_choice_of_tools_hides_and_refuses() {
         &home,
         &["--tools", "grep", "call", "echo", "{}"],
         3,
-        &["not among the selected ones", "add `echo` to `--tools`"],
+        &["not among the selected ones", "include `echo` in `--tools`"],
     );
     check(&home, &["--tools", "ecko", "tools"], 2, &["no tool is called `ecko`; did you mean `echo`?"]);
     check(&home, &["--tools", "echo,-grep", "tools"], 2, &["mixes"]);
