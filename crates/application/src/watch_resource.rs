@@ -178,7 +178,7 @@ impl Watches {
         Ok(watched)
     }
 
-    /// Unsubscribes at the provider and removes the entry, if there is no watch of the resource any more.
+    /// Unsubscribes at the provider and removes the entry, if no watch of the resource is left.
     async fn settle(&self, key: &WatchKey, provider: &dyn ContextProvider) {
         let Some((_, turn)) = self.lock().by_key.get(key).cloned() else { return };
         let mut asked = turn.lock().await;

@@ -205,7 +205,7 @@ impl BrowserSession {
         &self,
         reference: ElementReference,
     ) -> Result<(CommandTarget, f64, f64), BrowserSessionError> {
-        let (target, object) = self.held(reference).await?;
+        let (target, object) = self.resolve_element(reference).await?;
         let object = self.clickable(reference, &target, object).await?;
         let node = json!({"objectId": object});
         let gone = |_| BrowserSessionError::Stale(reference);
@@ -290,7 +290,7 @@ impl BrowserSession {
         submits: bool,
         is_secret: bool,
     ) -> Result<(), BrowserSessionError> {
-        let (target, object) = self.held(reference).await?;
+        let (target, object) = self.resolve_element(reference).await?;
         let put = json!([{"value": text}, {"value": submits}]);
         if self.ask_element(reference, &target, &object, PUT, put).await? == Value::Bool(true) {
             return Ok(());
@@ -317,7 +317,7 @@ impl BrowserSession {
         reference: ElementReference,
         values: &[String],
     ) -> Result<(), BrowserSessionError> {
-        let (target, object) = self.held(reference).await?;
+        let (target, object) = self.resolve_element(reference).await?;
         self.ask_element(reference, &target, &object, CHOOSE, json!([{"value": values}])).await?;
         Ok(())
     }
@@ -331,7 +331,7 @@ impl BrowserSession {
         reference: ElementReference,
         files: &[PathBuf],
     ) -> Result<(), BrowserSessionError> {
-        let (target, object) = self.held(reference).await?;
+        let (target, object) = self.resolve_element(reference).await?;
         let give = async |element: Value| {
             let mut params = json!({"files": files});
             if let (Some(params), Value::Object(element)) = (params.as_object_mut(), element) {
@@ -457,7 +457,7 @@ impl BrowserSession {
 
     /// Returns the target of an element, and a handle to it in the isolated world of its document, and of no other
     /// document.
-    pub(super) async fn held(
+    pub(super) async fn resolve_element(
         &self,
         reference: ElementReference,
     ) -> Result<(CommandTarget, Value), BrowserSessionError> {

@@ -122,7 +122,7 @@ impl BrowserSession {
     /// # Errors
     /// [`BrowserSessionError`].
     pub(crate) async fn focus(&self, reference: ElementReference) -> Result<(), BrowserSessionError> {
-        let (target, object) = self.held(reference).await?;
+        let (target, object) = self.resolve_element(reference).await?;
         let focused = self.command(&target, "DOM.focus", json!({"objectId": object})).await;
         focused
             .map(|_| ())

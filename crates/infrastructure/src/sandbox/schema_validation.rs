@@ -127,10 +127,10 @@ fn failed(error: HelperError) -> SchemaValidatorError {
 /// Validates in the helper process: `order` has the options and `input` the schema and the value, both as JSON. Returns
 /// the outcome as JSON.
 pub(crate) fn answer(order: &str, input: &mut dyn Read) -> Vec<u8> {
-    serde_json::to_vec(&judged(order, input)).unwrap_or_default()
+    serde_json::to_vec(&validate_request(order, input)).unwrap_or_default()
 }
 
-fn judged(order: &str, input: &mut dyn Read) -> ValidationOutcome {
+fn validate_request(order: &str, input: &mut dyn Read) -> ValidationOutcome {
     let unknown = |error: serde_json::Error| ValidationOutcome::Unknown(error.to_string());
     let formats = match serde_json::from_str(order) {
         Ok(ValidationOptions { asserts_formats: true }) => FormatValidation::Asserted,

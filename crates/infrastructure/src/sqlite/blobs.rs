@@ -192,7 +192,7 @@ mod tests {
     use super::*;
     use std::{io::Read, os::unix::fs::PermissionsExt};
 
-    fn kept(blobs: &BlobFolder, digest: ContentDigest) -> Option<Vec<u8>> {
+    fn read_blob(blobs: &BlobFolder, digest: ContentDigest) -> Option<Vec<u8>> {
         let mut content = Vec::new();
         blobs.open(digest).unwrap()?.read_to_end(&mut content).unwrap();
         Some(content)
@@ -204,9 +204,9 @@ mod tests {
         let blobs = BlobFolder::new(folder.path().join("blobs"), Uuid::from_u128(1), true, 1);
         let mut prepared = blobs.prepare(b"x").unwrap();
         let first = prepared.digest().0[0];
-        assert_eq!((kept(&blobs, prepared.digest()), blobs.digests(first)), (None, vec![]));
+        assert_eq!((read_blob(&blobs, prepared.digest()), blobs.digests(first)), (None, vec![]));
         assert!(blobs.adopt(&mut prepared).unwrap());
-        assert_eq!(kept(&blobs, prepared.digest()).unwrap(), b"x");
+        assert_eq!(read_blob(&blobs, prepared.digest()).unwrap(), b"x");
         assert_eq!(blobs.digests(first), [prepared.digest()]);
         assert_eq!(blobs.digests(first ^ 1), []);
         let path = blobs.path(prepared.digest());
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!([mode(&path), mode(path.parent().unwrap()), mode(&blobs.folder)], [0o600, 0o700, 0o700]);
         blobs.remove(prepared.digest()).unwrap();
         blobs.remove(prepared.digest()).unwrap();
-        assert_eq!(kept(&blobs, prepared.digest()), None);
+        assert_eq!(read_blob(&blobs, prepared.digest()), None);
     }
 
     #[test]
@@ -230,7 +230,7 @@ mod tests {
         // A truncated file does not count.
         std::fs::write(blobs.path(again.digest()), "").unwrap();
         assert!(blobs.adopt(&mut blobs.prepare(b"x").unwrap()).unwrap());
-        assert_eq!(kept(&blobs, again.digest()).unwrap(), b"x");
+        assert_eq!(read_blob(&blobs, again.digest()).unwrap(), b"x");
     }
 
     #[test]

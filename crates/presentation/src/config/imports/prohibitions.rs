@@ -59,14 +59,15 @@ const WORDS_OF_SERVERS: &[&str] = &[
 ];
 
 /// Returns a problem if an ignored part of a file contains a prohibition.
-pub(super) fn found(name: &str, origin: &Origin, content: &NodeContent) -> Option<Problem> {
+pub(super) fn find_prohibition(name: &str, origin: &Origin, content: &NodeContent) -> Option<Problem> {
     if OTHERS.contains(&name) {
         return None;
     }
     if forbids(name, content) {
         return Some(unknown(name, content, origin));
     }
-    let below = |members: &[Member]| members.iter().find_map(|one| found(&one.name, &one.origin, &one.node.content));
+    let below =
+        |members: &[Member]| members.iter().find_map(|one| find_prohibition(&one.name, &one.origin, &one.node.content));
     match content {
         NodeContent::Table(members) => below(members),
         NodeContent::List(nodes) => nodes.iter().find_map(|node| match &node.content {

@@ -93,7 +93,7 @@ pub(super) fn translate(
         if formats.iter().any(|format| format.keys.contains(&name.as_str())) {
             let message = format!("`{name}` cannot be read: got {}", node.content);
             translation.problems.push(Problem::new(node.origin, message));
-        } else if let Some(problem) = prohibitions::found(&name, &origin, &node.content) {
+        } else if let Some(problem) = prohibitions::find_prohibition(&name, &origin, &node.content) {
             translation.problems.push(problem);
         } else {
             ignored.push(format!("`{name}`"));
