@@ -9,7 +9,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 use toolstead_presentation::{
-    cli::{exit::parsed, serve::Serve},
+    cli::{exit::parsed, serve::ServeCommand},
     runtime,
 };
 
@@ -64,7 +64,7 @@ pub(crate) fn is_counted_server() -> bool {
 
 /// Runs the server. A thread prints the counts for every byte on standard input.
 pub(crate) fn serve() -> ExitCode {
-    let serve: Serve = parsed();
+    let serve: ServeCommand = parsed();
     std::thread::spawn(report);
     runtime::run_server(|cores| serve.run(cores), || ())
 }

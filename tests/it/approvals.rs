@@ -23,8 +23,8 @@ use toolstead_application::EventBus;
 use toolstead_application::{CallSettings, ExecuteToolPorts};
 use toolstead_domain::{
     Access, AccessPath, ApprovalScope, CancelReason, CommandAccess, DefaultSuggestions, ExecutionOutcome, InputRequest,
-    NoConversations, NoJournal, NoOutputs, NoSchemaValidator, OutcomeKind, PermissionPolicy, Progress, RequestKind,
-    Timestamp, ToolProvider, ToolResult, WorkspaceRoots,
+    NoConversations, NoJournal, NoOutputs, OutcomeKind, PermissionPolicy, Progress, RequestKind, Timestamp,
+    ToolProvider, ToolResult, UnavailableSchemaValidator, WorkspaceRoots,
     testing::{
         fixed_clock::FixedClock,
         in_memory_execution_log::InMemoryExecutionLog,
@@ -84,7 +84,7 @@ impl House {
             log: log.clone(),
             clock: Arc::new(FixedClock::at(Timestamp(0))),
             outputs: Arc::new(NoOutputs),
-            schemas: Arc::new(NoSchemaValidator),
+            schemas: Arc::new(UnavailableSchemaValidator),
             hooks: Vec::new(),
             events: EventBus::new(Arc::new(FixedClock::at(Timestamp(0)))),
             suggestions: Arc::new(DefaultSuggestions),

@@ -7,8 +7,9 @@ use std::{
     time::{Duration, Instant},
 };
 use toolstead_domain::{
-    CallContext, CallGrant, CallId, CallOutcome, ClientProfile, NoCalls, NoOutputs, PermissionMode, PermissionPolicy,
-    Principal, SilentCaller, Timestamp, ToolCall, ToolFailure, ToolProvider, ToolResult, Verdict, WorkspaceRoots,
+    CallContext, CallId, CallOutcome, CallPermissions, ClientProfile, NoCalls, NoOutputs, PermissionMode,
+    PermissionPolicy, Principal, SilentCaller, Timestamp, ToolCall, ToolFailure, ToolProvider, ToolResult, Verdict,
+    WorkspaceRoots,
     error_kind::ErrorKind,
     testing::{fixed_clock::FixedClock, in_memory_change_journal::InMemoryChangeJournal},
 };
@@ -39,7 +40,7 @@ impl Editor {
     pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Result<ToolResult, ToolFailure> {
         let tool = self.tools.definitions().iter().find(|other| other.name().as_str() == tool).unwrap();
         let tool = Arc::new(tool.clone());
-        let grant = CallGrant::new(self.policy.clone(), tool.clone(), Vec::new());
+        let grant = CallPermissions::new(self.policy.clone(), tool.clone(), Vec::new());
         let called_as = tool.name().to_string();
         let arguments = arguments.as_object().unwrap().clone();
         let (principal, session) = (Principal::local(), "test".into());

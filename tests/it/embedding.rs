@@ -4,15 +4,15 @@ use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 use toolstead_application::{ExecuteToolCommand, ExecuteToolError};
 use toolstead_domain::{
-    Access, ApprovalRequest, ApprovalRule, ApprovalRuleDecision, Category, CommandAccess, DefaultSuggestions,
-    ExecutionFilter, Labels, ServerName, Suggestion, SuggestionFormatter, Tool, ToolAnnotations, ToolFailure,
-    ToolResult, ToolSource,
+    Access, ApprovalRequest, ApprovalRuleDecision, AutoApprovalRule, CallLabels, Category, CommandAccess,
+    DefaultSuggestions, ExecutionFilter, ServerName, Suggestion, SuggestionFormatter, Tool, ToolAnnotations,
+    ToolFailure, ToolResult, ToolSource,
     testing::{
         scripted_provider::{ScriptedProvider, scripted_tool::ScriptedTool},
         scripted_search::ScriptedSearch,
     },
 };
-use toolstead_infrastructure::builtin::{AddedTool, BuiltInTool, ToolContext, ToolEnvironment, tool_fn, tool_group};
+use toolstead_infrastructure::builtin::{BuiltInTool, CustomTool, ToolContext, ToolEnvironment, tool_fn, tool_group};
 use toolstead_presentation::{
     app::App,
     composition_root::{AppBuilder, RunningApp},
@@ -125,7 +125,7 @@ async fn a_search_of_the_program_stands_behind_the_tool_and_is_judged_by_its_hos
 struct Planned;
 
 #[async_trait::async_trait]
-impl ApprovalRule for Planned {
+impl AutoApprovalRule for Planned {
     fn name(&self) -> &str {
         "planned"
     }
@@ -157,7 +157,7 @@ async fn a_rule_of_the_program_answers_and_a_label_finds_its_rows() {
     let folder = tempfile::tempdir().unwrap();
     let composition = builder(folder.path(), &[], "default").approval_rule(Arc::new(Planned)).build().await.unwrap();
     for ticket in ["T-1", "T-2"] {
-        let labels = Labels::default().with("ticket", ticket).unwrap();
+        let labels = CallLabels::default().with("ticket", ticket).unwrap();
         let command = ExecuteToolCommand::new("destroy", json!({})).labelled(labels);
         composition.app.execute_tool.handle(command).await.unwrap();
     }
@@ -216,7 +216,7 @@ async fn a_closed_application_runs_no_call_and_takes_no_tool() {
     for changed in [
         tools.add(tool_fn("late", "Comes late.", |_: Map<String, Value>, _| Box::pin(async { Ok(()) }))).await,
         tools.remove("destroy").await,
-        tools.serve(tool_group("late", "1", Vec::<AddedTool>::new()).unwrap()).await,
+        tools.serve(tool_group("late", "1", Vec::<CustomTool>::new()).unwrap()).await,
         app.registry.register(other()).await.map_err(Into::into),
         app.registry.replace(other()).await.map_err(Into::into),
         app.unregister("deploys").await.map_err(Into::into),

@@ -2,7 +2,7 @@
 //! `INSTA_UPDATE=always` writes them.
 
 use clap::{Command, CommandFactory};
-use toolstead_presentation::cli::{Cli, serve::Serve};
+use toolstead_presentation::cli::{Cli, serve::ServeCommand};
 
 /// Width of the pages, in columns.
 const WIDTH: usize = 100;
@@ -19,7 +19,7 @@ fn render(command: &mut Command, parents: &str, pages: &mut Vec<(String, String)
 #[test]
 fn help_pages_equal_their_snapshots() {
     let mut pages = Vec::new();
-    for command in [Cli::command(), Serve::command()] {
+    for command in [Cli::command(), ServeCommand::command()] {
         let mut command = command.term_width(WIDTH).version("VERSION");
         command.build();
         render(&mut command, "", &mut pages);

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use toolstead_application::{CallSettings, EventBus, ExecuteToolPorts};
 use toolstead_domain::{
     DefaultSuggestions, ExecutionOutcome, NoApprover, NoConversations, NoJournal, NoOutputs, NoRuleStore,
-    NoSchemaValidator, PermissionPolicy, Timestamp, ToolProvider, ToolResult,
+    PermissionPolicy, Timestamp, ToolProvider, ToolResult, UnavailableSchemaValidator,
     testing::{
         fixed_clock::FixedClock,
         in_memory_execution_log::InMemoryExecutionLog,
@@ -87,7 +87,7 @@ impl TestApp {
             log: log.clone(),
             clock: clock.clone(),
             outputs: Arc::new(NoOutputs),
-            schemas: Arc::new(NoSchemaValidator),
+            schemas: Arc::new(UnavailableSchemaValidator),
             hooks: Vec::new(),
             events: EventBus::new(clock),
             suggestions: Arc::new(DefaultSuggestions),

@@ -17,7 +17,7 @@ use toolstead_infrastructure::{
     system_clock::SystemClock,
     upstream_auth::{
         settings::{SignInSettings, UpstreamAuth},
-        upstream_accounts::{UpstreamAccountParts, UpstreamServerAccounts},
+        upstream_accounts::{UpstreamAccountParts, UpstreamServerCredentials},
     },
     web::web_client::WebClient,
 };
@@ -72,7 +72,7 @@ impl Drop for Protected {
 }
 
 /// Signs a principal in as the user with this name at the authorization server.
-async fn sign_in(accounts: &UpstreamServerAccounts, principal: &Principal, person: &str) {
+async fn sign_in(accounts: &UpstreamServerCredentials, principal: &Principal, person: &str) {
     let sign_in = accounts.begin(principal).await.unwrap();
     let mut browser = Command::new(node_program("node"));
     browser.arg(peer("person.mjs")).arg(sign_in.page().as_str()).env("PERSON", person).stdin(Stdio::null());
@@ -88,7 +88,7 @@ async fn two_principals_sign_in_renew_and_revoke_at_a_real_authorization_server(
     let server = block_in_place(Protected::start);
     let folder = tempfile::tempdir().unwrap();
     let vault = Vault::open(folder.path().join("accounts"), folder.path().join("key")).unwrap();
-    let accounts = UpstreamServerAccounts::new(UpstreamAccountParts {
+    let accounts = UpstreamServerCredentials::new(UpstreamAccountParts {
         server: server.url().parse().unwrap(),
         auth: UpstreamAuth::OAuth(SignInSettings::default()),
         vault: Ok(vault),

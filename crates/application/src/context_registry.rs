@@ -4,7 +4,7 @@ pub mod answerer;
 pub mod snapshot;
 
 use crate::definition_pins::{DefinitionPins, ServedContext};
-use answerer::{ContextPseudoTools, ContextRequestTarget};
+use answerer::{ContextRequestTarget, ContextRequestTools};
 use arc_swap::ArcSwap;
 use snapshot::{ContextSnapshot, ProviderCatalogue};
 use std::{
@@ -64,7 +64,7 @@ pub struct ContextEvent {
 
 struct ProviderEntry {
     provider: Arc<dyn ContextProvider>,
-    answerers: Arc<ContextPseudoTools>,
+    answerers: Arc<ContextRequestTools>,
     catalogue: ContextCatalogue,
     /// Instructions that are served, if the provider's definitions are pinned. Otherwise those of the provider are
     /// served.
@@ -181,7 +181,7 @@ impl ContextRegistry {
         }
         let watcher = tokio::spawn(watch_provider(Arc::downgrade(self), provider.clone()));
         let teller = tokio::spawn(forward_log_level(self.log_level.subscribe(), provider.clone()));
-        let answerers = Arc::new(ContextPseudoTools::of(&provider, &Arc::downgrade(self)));
+        let answerers = Arc::new(ContextRequestTools::of(&provider, &Arc::downgrade(self)));
         entries.push(ProviderEntry { provider, answerers, catalogue, instructions, watcher, log_level_task: teller });
         self.renew(&entries);
         Ok(())

@@ -84,13 +84,13 @@ impl ForwardTaskHandler {
         let definition = Map::from_iter([("inputSchema".to_owned(), schema)]);
         let stands_for = Tool::new(tool.name().clone(), definition, tool.category, tool.source().clone());
         let (provider, context) = (registered.provider.clone(), self.calls.context().cloned());
-        let asked = TaskRequestProvider { provider, context, method, tool, name: task.into(), id: known.id };
+        let asked = TaskForwardingProvider { provider, context, method, tool, name: task.into(), id: known.id };
         Some(Arc::new(RegisteredTool::new(Arc::new(stands_for), Arc::new(asked))))
     }
 }
 
 /// One request to the provider of one task.
-struct TaskRequestProvider {
+struct TaskForwardingProvider {
     provider: Arc<dyn ToolProvider>,
     /// Registry of the published URIs.
     context: Option<Arc<ContextRegistry>>,
@@ -103,7 +103,7 @@ struct TaskRequestProvider {
 }
 
 #[async_trait]
-impl ToolProvider for TaskRequestProvider {
+impl ToolProvider for TaskForwardingProvider {
     fn name(&self) -> &str {
         self.provider.name()
     }

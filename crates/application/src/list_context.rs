@@ -16,7 +16,7 @@ use toolstead_domain::{PermissionPolicy, RequestKind, Scope, Verdict, ViewConten
 #[derive(Debug, Clone)]
 pub struct ListContextQuery {
     /// The list.
-    pub of: ContextList,
+    pub of: ContextListKind,
     /// Scope of the caller.
     pub scope: Scope,
     /// Cursor from the page before; `None` for the first page.
@@ -27,7 +27,7 @@ pub struct ListContextQuery {
 
 /// A list of definitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ContextList {
+pub enum ContextListKind {
     /// The resources.
     Resources,
     /// The templates of resources.
@@ -100,7 +100,7 @@ impl ListContextHandler {
         let policy = self.permissions.policy_of(&query.scope);
         let in_views = |offers: &dyn Fn(&ViewContent) -> bool| query.scope.contents().all(|(_, one)| offers(one));
         match query.of {
-            ContextList::Resources => {
+            ContextListKind::Resources => {
                 let open = snapshot
                     .resources()
                     .iter()
@@ -108,7 +108,7 @@ impl ListContextHandler {
                     .filter(|one| is_open(&policy, one, RequestKind::Resource, &request("uri", one.definition.uri())));
                 open.map(|one| (one.provider(), one.definition.definition())).collect()
             }
-            ContextList::Templates => {
+            ContextListKind::Templates => {
                 let open = snapshot.templates().iter().filter(|one| {
                     let template = one.definition.template().as_str();
                     let request = request("uri", template);
@@ -117,7 +117,7 @@ impl ListContextHandler {
                 });
                 open.map(|one| (one.provider(), one.definition.definition())).collect()
             }
-            ContextList::Prompts => {
+            ContextListKind::Prompts => {
                 let open = snapshot
                     .prompts()
                     .iter()
@@ -147,11 +147,11 @@ fn is_open<T: NamedDefinition>(
 }
 
 /// Returns the cursor `list:version:from`, in base64. It is not secret: it reveals only what its owner may list anyway.
-fn sealed(of: ContextList, version: u64, from: usize) -> String {
+fn sealed(of: ContextListKind, version: u64, from: usize) -> String {
     URL_SAFE_NO_PAD.encode(format!("{of:?}:{version}:{from}"))
 }
 
-fn opened(cursor: &str, of: ContextList, version: u64) -> Option<usize> {
+fn opened(cursor: &str, of: ContextListKind, version: u64) -> Option<usize> {
     let text = String::from_utf8(URL_SAFE_NO_PAD.decode(cursor).ok()?).ok()?;
     let from = text.strip_prefix(&format!("{of:?}:{version}:"))?;
     from.parse().ok()

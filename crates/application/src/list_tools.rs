@@ -2,7 +2,7 @@
 
 use crate::{
     permission_book::PermissionBook,
-    tool_deferral::{ListForm, ToolDeferral, is_search_tool},
+    tool_deferral::{ToolDeferral, ToolListForm, is_search_tool},
     tool_registry::{SharedTool, ToolRegistry, snapshot::ToolSnapshot},
     view_forms,
 };
@@ -23,7 +23,7 @@ pub struct ListToolsQuery {
     /// Limit of the page.
     pub page: PageLimit,
     /// Form of the list. Lists with a filter are always whole.
-    pub form: ListForm,
+    pub form: ToolListForm,
 }
 
 /// Conditions on the listed tools; all of them must be met.
@@ -124,7 +124,7 @@ struct CachedList {
     dialect: Option<Dialect>,
     /// Contents of the nested views, innermost first.
     contents: Vec<Arc<ViewContent>>,
-    form: ListForm,
+    form: ToolListForm,
     tools: Arc<[SharedTool]>,
 }
 
@@ -157,20 +157,20 @@ impl ListToolsHandler {
         Self { deferral, ..self }
     }
 
-    /// Reduces the tools of the scope, in the form [`ListForm::WithSearchTools`], to a list in the form
-    /// [`ListForm::Deferred`]: above the threshold the search tools and the tools that are never deferred, below it all
+    /// Reduces the tools of the scope, in the form [`ToolListForm::WithSearchTools`], to a list in the form
+    /// [`ToolListForm::Deferred`]: above the threshold the search tools and the tools that are never deferred, below it all
     /// tools except the search tools.
     pub(crate) fn apply_deferral(&self, scope: &Scope, tools: Vec<Arc<Tool>>) -> Vec<Arc<Tool>> {
         let policy = self.permissions.advertising(scope);
         let bytes = |tool: &Arc<Tool>| serde_json::to_string(tool.advertised()).map_or(0, |text| text.len());
-        self.deferral.apply(ListForm::Deferred, tools, &policy, |tool| tool, bytes)
+        self.deferral.apply(ToolListForm::Deferred, tools, &policy, |tool| tool, bytes)
     }
 
     /// Returns `true` if the list of this client in this scope is deferred, so that it contains the tools that search
     /// and call the others. Returns `false` for a client that defers tools itself.
     pub(crate) fn is_deferred(&self, scope: &Scope, client: &ClientProfile) -> bool {
         let policy = self.permissions.advertising(scope);
-        let list = || self.advertised(&self.registry.snapshot(), policy, scope, ListForm::Deferred);
+        let list = || self.advertised(&self.registry.snapshot(), policy, scope, ToolListForm::Deferred);
         !client.is_self_deferring() && list().iter().any(|one| is_search_tool(&one.tool))
     }
 
@@ -190,7 +190,7 @@ impl ListToolsHandler {
         let fitting: Arc<[SharedTool]> = if query.filter == ToolFilter::default() {
             self.advertised(&snapshot, policy, &query.scope, query.form)
         } else {
-            self.listed(&snapshot, &query.scope, &query.filter, &policy, ListForm::Whole)
+            self.listed(&snapshot, &query.scope, &query.filter, &policy, ToolListForm::Whole)
         };
         let rest = fitting.get(from..).ok_or(InvalidCursor::Foreign)?;
         let count = match query.page {
@@ -214,7 +214,7 @@ impl ListToolsHandler {
         snapshot: &ToolSnapshot,
         policy: Arc<PermissionPolicy>,
         scope: &Scope,
-        form: ListForm,
+        form: ToolListForm,
     ) -> Arc<[SharedTool]> {
         let (version, dialect) = (snapshot.version(), scope.dialect);
         let has_contents = |one: &CachedList| {
@@ -276,7 +276,7 @@ impl ListToolsHandler {
         scope: &Scope,
         filter: &ToolFilter,
         policy: &PermissionPolicy,
-        form: ListForm,
+        form: ToolListForm,
     ) -> Arc<[SharedTool]> {
         let may_be_listed =
             |one: &&SharedTool| filter.with_uncallable || (one.tool.is_callable() && policy.advertises(&one.tool));

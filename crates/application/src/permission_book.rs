@@ -43,7 +43,7 @@ pub struct PermissionBook {
 
 /// The call that an approval without a rule belongs to: the tool, and the digest of all of its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CallIdentity {
+pub struct CallFingerprint {
     /// Name of the tool in rules.
     pub tool: ToolName,
     /// SHA-256 of the arguments, independent of the order of their keys.
@@ -55,7 +55,7 @@ struct Sessions {
     by_key: HashMap<ApprovalOwner, SessionApprovals>,
     uses: u64,
     /// Cached policies of restricted views with the policies that each was computed from, the newest one last.
-    narrowed: VecDeque<NarrowedPolicy>,
+    narrowed: VecDeque<NarrowedPolicyCacheEntry>,
 }
 
 /// The owner of approvals. Those that were given in a restricted view only count in that view of the session.
@@ -139,7 +139,7 @@ impl ApprovalOwner {
 }
 
 #[derive(Debug)]
-struct NarrowedPolicy {
+struct NarrowedPolicyCacheEntry {
     policy: Arc<PermissionPolicy>,
     by: Arc<PermissionPolicy>,
     both: Arc<PermissionPolicy>,
@@ -148,7 +148,7 @@ struct NarrowedPolicy {
 #[derive(Debug, Default)]
 struct SessionApprovals {
     rules: VecDeque<Arc<PermissionRule>>,
-    exact: VecDeque<(CallIdentity, Access)>,
+    exact: VecDeque<(CallFingerprint, Access)>,
     /// Cached policies, each without the rules and then with them; the newest pair is last.
     joined: VecDeque<(Arc<PermissionPolicy>, Arc<PermissionPolicy>)>,
     used: u64,
@@ -212,7 +212,7 @@ impl PermissionBook {
 
     /// Returns `true` if this access of this very call was approved in the session without a rule. An approval from
     /// outside of a restricted view does not answer what the policy of that view asks.
-    pub fn is_approved(&self, scope: &Scope, tool: &Tool, call: &CallIdentity, access: Option<&Access>) -> bool {
+    pub fn is_approved(&self, scope: &Scope, tool: &Tool, call: &CallFingerprint, access: Option<&Access>) -> bool {
         let Some(access) = access else { return false };
         let keys = ApprovalOwner::all(scope);
         let mut sessions = self.lock();
@@ -252,7 +252,7 @@ impl PermissionBook {
     pub async fn remember(
         &self,
         scope: &Scope,
-        call: &CallIdentity,
+        call: &CallFingerprint,
         part: &ApprovalPart,
         holds: ApprovalScope,
     ) -> ApprovalScope {
@@ -364,7 +364,7 @@ impl Sessions {
     }
 
     fn narrow(&mut self, policy: Arc<PermissionPolicy>, by: Arc<PermissionPolicy>) -> Arc<PermissionPolicy> {
-        let is_known = |one: &&NarrowedPolicy| Arc::ptr_eq(&one.policy, &policy) && Arc::ptr_eq(&one.by, &by);
+        let is_known = |one: &&NarrowedPolicyCacheEntry| Arc::ptr_eq(&one.policy, &policy) && Arc::ptr_eq(&one.by, &by);
         if let Some(known) = self.narrowed.iter().find(is_known) {
             return known.both.clone();
         }
@@ -372,7 +372,7 @@ impl Sessions {
             self.narrowed.pop_front();
         }
         let both = Arc::new(policy.narrowed(&by));
-        self.narrowed.push_back(NarrowedPolicy { policy, by, both: both.clone() });
+        self.narrowed.push_back(NarrowedPolicyCacheEntry { policy, by, both: both.clone() });
         both
     }
 

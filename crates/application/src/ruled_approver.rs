@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use futures::FutureExt;
 use std::{fmt, panic::AssertUnwindSafe, sync::Arc};
 use tokio::time::timeout_at;
-use toolstead_domain::{Approval, ApprovalRequest, ApprovalRule, ApprovalRuleDecision, ApprovalScope, Approver};
+use toolstead_domain::{Approval, ApprovalRequest, ApprovalRuleDecision, ApprovalScope, Approver, AutoApprovalRule};
 
 /// Approver that applies each rule of the embedding application, and asks the user if none decides. The answer names
 /// the rule that decided. A rule can refuse any call, but can grant only a call that needs approval by default.
@@ -16,7 +16,7 @@ use toolstead_domain::{Approval, ApprovalRequest, ApprovalRule, ApprovalRuleDeci
 /// use toolstead_application::ruled_approver::ApprovalRuleApprover;
 /// use toolstead_domain::{
 ///     ports::{
-///         approval_rule::{ApprovalRule, ApprovalRuleDecision},
+///         approval_rule::{AutoApprovalRule, ApprovalRuleDecision},
 ///         approver::ApprovalRequest,
 ///     },
 ///     testing::scripted_approver::ScriptedApprover,
@@ -25,7 +25,7 @@ use toolstead_domain::{Approval, ApprovalRequest, ApprovalRule, ApprovalRuleDeci
 /// struct Planned;
 ///
 /// #[async_trait]
-/// impl ApprovalRule for Planned {
+/// impl AutoApprovalRule for Planned {
 ///     fn name(&self) -> &str {
 ///         "planned"
 ///     }
@@ -36,18 +36,18 @@ use toolstead_domain::{Approval, ApprovalRequest, ApprovalRule, ApprovalRuleDeci
 ///     }
 /// }
 ///
-/// let rules: Vec<Arc<dyn ApprovalRule>> = vec![Arc::new(Planned)];
+/// let rules: Vec<Arc<dyn AutoApprovalRule>> = vec![Arc::new(Planned)];
 /// let approver = ApprovalRuleApprover::new(rules, Arc::new(ScriptedApprover::granting(1)));
 /// assert!(format!("{approver:?}").contains("planned"));
 /// ```
 pub struct ApprovalRuleApprover {
-    rules: Vec<Arc<dyn ApprovalRule>>,
+    rules: Vec<Arc<dyn AutoApprovalRule>>,
     person: Arc<dyn Approver>,
 }
 
 impl ApprovalRuleApprover {
     /// Creates an approver with these rules, in this order, before `person`.
-    pub fn new(rules: Vec<Arc<dyn ApprovalRule>>, person: Arc<dyn Approver>) -> Self {
+    pub fn new(rules: Vec<Arc<dyn AutoApprovalRule>>, person: Arc<dyn Approver>) -> Self {
         Self { rules, person }
     }
 }

@@ -34,7 +34,7 @@ pub struct ToolDeferral {
 
 /// Form of a list of tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum ListForm {
+pub enum ToolListForm {
     /// All tools, without those that search and call deferred tools.
     #[default]
     Whole,
@@ -54,7 +54,7 @@ impl ToolDeferral {
     /// size of its definition.
     pub(crate) fn apply<T>(
         &self,
-        form: ListForm,
+        form: ToolListForm,
         mut tools: Vec<T>,
         policy: &PermissionPolicy,
         tool: impl Fn(&T) -> &Tool,
@@ -62,10 +62,10 @@ impl ToolDeferral {
     ) -> Vec<T> {
         let is_search_tool = |one: &T| is_search_tool(tool(one));
         let is_deferred = match form {
-            ListForm::Whole => false,
-            ListForm::WithSearchTools => return tools,
+            ToolListForm::Whole => false,
+            ToolListForm::WithSearchTools => return tools,
             // Without both tools, deferred ones could not be called.
-            ListForm::Deferred => {
+            ToolListForm::Deferred => {
                 tools.iter().filter(|one| is_search_tool(one)).count() == SEARCH_TOOLS.len()
                     && self.is_exceeded(tools.iter().filter(|one| !is_search_tool(one)).map(bytes))
             }

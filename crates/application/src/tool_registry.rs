@@ -14,7 +14,7 @@ use std::{
 };
 use tokio::{sync::watch, task::JoinHandle};
 use toolstead_domain::{
-    Catalogue, Clock, DefinitionChange, Dialect, Principal, ProviderState, StoreError, Tool, ToolProvider,
+    Clock, DefinitionChange, Dialect, Principal, ProviderState, StoreError, StoredToolCatalogue, Tool, ToolProvider,
     ToolRepository, ToolSource,
 };
 
@@ -72,7 +72,7 @@ struct Inner {
 
 struct RegisteredProvider {
     provider: Arc<dyn ToolProvider>,
-    catalogue: Catalogue,
+    catalogue: StoredToolCatalogue,
     /// Tools as the provider offered them in this run.
     offered: Vec<Tool>,
     /// Findings and changes of its definitions, for the operator.
@@ -442,7 +442,7 @@ impl ToolRegistry {
         let listed = provider.list().await.map(|tools| owned(tools, provider.as_ref()));
         // The catalogue of an in-process provider needs no store.
         let stored = match &listed {
-            Ok(_) if provider.owns_schemas() => Catalogue::default(),
+            Ok(_) if provider.owns_schemas() => StoredToolCatalogue::default(),
             Ok(_) | Err(_) => self.repository.catalogue(&provider.identity()).await?,
         };
         let (offered, is_listed) = match listed {
@@ -459,7 +459,7 @@ impl ToolRegistry {
             }
             false => {
                 let ServedTools { tools, notes } = self.serve_stored(provider, stored.tools.clone()).await?;
-                (Catalogue { tools, changes: stored.changes.clone() }, notes)
+                (StoredToolCatalogue { tools, changes: stored.changes.clone() }, notes)
             }
         };
         let is_news = is_listed && catalogue != stored;
@@ -556,13 +556,13 @@ impl ToolRegistry {
     fn successor(
         &self,
         provider: &Arc<dyn ToolProvider>,
-        before: &Catalogue,
+        before: &StoredToolCatalogue,
         offered_before: &[Tool],
         offered: &[Tool],
         tools: Vec<Tool>,
-    ) -> Catalogue {
+    ) -> StoredToolCatalogue {
         if provider.owns_schemas() {
-            return Catalogue { tools, changes: Vec::new() };
+            return StoredToolCatalogue { tools, changes: Vec::new() };
         }
         let by_name = |tools: &[Tool]| -> HashMap<String, Tool> {
             tools.iter().map(|tool| (tool.name().to_string(), tool.clone())).collect()
@@ -586,11 +586,11 @@ impl ToolRegistry {
             changes.push(DefinitionChange { tool: name.to_owned(), parts, at });
         }
         changes.sort_by(|a, b| a.tool.cmp(&b.tool));
-        Catalogue { tools, changes }
+        StoredToolCatalogue { tools, changes }
     }
 
     /// Stores a catalogue for later runs, except that of the built-in tools.
-    async fn keep(&self, provider: &Arc<dyn ToolProvider>, catalogue: &Catalogue) {
+    async fn keep(&self, provider: &Arc<dyn ToolProvider>, catalogue: &StoredToolCatalogue) {
         if catalogue.tools.iter().all(|tool| *tool.source() != ToolSource::BuiltIn)
             && let Err(error) = self.repository.save_catalogue(&provider.identity(), catalogue, self.clock.now()).await
         {
@@ -683,7 +683,7 @@ fn has_server_prefix(server: &str, name: &str) -> bool {
 
 /// Catalogue of a provider that is placed in the registry.
 struct NewProviderCatalogue {
-    catalogue: Catalogue,
+    catalogue: StoredToolCatalogue,
     offered: Vec<Tool>,
     notes: Vec<String>,
     is_listed: bool,

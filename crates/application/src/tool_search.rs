@@ -27,7 +27,7 @@ use toolstead_domain::{Embeddings, Tool};
 const TIME_FOR_EMBEDDINGS: Duration = Duration::from_secs(20);
 
 /// The words of a definition, with the tool that they belong to.
-type CachedWords = (Weak<Tool>, Arc<DefinitionWords>);
+type WordCacheEntry = (Weak<Tool>, Arc<DefinitionWords>);
 
 /// Searches tools.
 ///
@@ -54,7 +54,7 @@ type CachedWords = (Weak<Tool>, Arc<DefinitionWords>);
 pub struct ToolSearch {
     similarity_model: Option<EmbeddingSimilarity>,
     /// Words of definitions, by the address of the tool. An entry is valid while its tool exists.
-    words: Mutex<HashMap<usize, CachedWords>>,
+    words: Mutex<HashMap<usize, WordCacheEntry>>,
     /// Read by the first search.
     synonyms: OnceLock<Synonyms>,
 }

@@ -40,7 +40,7 @@ pub struct WatchResourceCommand {
 #[must_use]
 pub struct ResourceWatchGuard {
     watches: Arc<Watches>,
-    key: WatchKey,
+    key: WatchedResourceKey,
     principal: Principal,
     provider: Arc<dyn ContextProvider>,
 }
@@ -116,7 +116,7 @@ fn failure(error: ExecuteToolError) -> ToolFailure {
 }
 
 /// Name of the provider, and the URI as that provider knows it.
-type WatchKey = (String, String);
+type WatchedResourceKey = (String, String);
 
 /// All watches.
 #[derive(Default)]
@@ -127,7 +127,7 @@ struct Watches {
 #[derive(Default)]
 struct WatchTable {
     /// The number of watches of each resource, with the lock that serializes requests to its provider.
-    by_key: HashMap<WatchKey, (usize, Arc<tokio::sync::Mutex<SubscriptionState>>)>,
+    by_key: HashMap<WatchedResourceKey, (usize, Arc<tokio::sync::Mutex<SubscriptionState>>)>,
     by_principal: HashMap<Principal, usize>,
 }
 
@@ -179,7 +179,7 @@ impl Watches {
     }
 
     /// Unsubscribes at the provider and removes the entry, if no watch of the resource is left.
-    async fn settle(&self, key: &WatchKey, provider: &dyn ContextProvider) {
+    async fn settle(&self, key: &WatchedResourceKey, provider: &dyn ContextProvider) {
         let Some((_, turn)) = self.lock().by_key.get(key).cloned() else { return };
         let mut asked = turn.lock().await;
         let is_watched = || self.lock().by_key.get(key).is_some_and(|(count, _)| *count > 0);

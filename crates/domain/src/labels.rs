@@ -13,14 +13,14 @@ pub const LONGEST_VALUE: usize = 256;
 /// id of its trace.
 ///
 /// ```
-/// use toolstead_domain::labels::Labels;
-/// let labels = Labels::default().with("team", "search")?.with("ticket", "T-12")?;
+/// use toolstead_domain::labels::CallLabels;
+/// let labels = CallLabels::default().with("team", "search")?.with("ticket", "T-12")?;
 /// assert_eq!(labels.get("ticket"), Some("T-12"));
 /// assert!(labels.with("a b", "").is_err());
 /// # Ok::<(), toolstead_domain::labels::InvalidLabel>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Labels(BTreeMap<String, String>);
+pub struct CallLabels(BTreeMap<String, String>);
 
 /// Label that a call cannot have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -41,7 +41,7 @@ pub enum InvalidLabel {
     TooMany,
 }
 
-impl Labels {
+impl CallLabels {
     /// No labels.
     pub const EMPTY: Self = Self(BTreeMap::new());
 
@@ -141,15 +141,16 @@ mod tests {
             ("a\nb", String::new(), false),
             ("team", "v".repeat(LONGEST_VALUE + 1), false),
         ] {
-            assert_eq!(Labels::default().with(name, value).is_ok(), fits, "{name}");
+            assert_eq!(CallLabels::default().with(name, value).is_ok(), fits, "{name}");
         }
     }
 
     #[test]
-    fn what_is_there_stays_and_what_has_no_room_is_counted() {
-        let mut labels = Labels::default().with("a", "1").unwrap();
-        let others = (0..MOST_LABELS).fold(Labels::default(), |labels, n| labels.with(&format!("n{n}"), "x").unwrap());
-        assert_eq!(labels.add(&Labels::default().with("a", "2").unwrap()), 0);
+    fn add_keeps_existing_labels_and_counts_labels_that_exceed_the_limit() {
+        let mut labels = CallLabels::default().with("a", "1").unwrap();
+        let others =
+            (0..MOST_LABELS).fold(CallLabels::default(), |labels, n| labels.with(&format!("n{n}"), "x").unwrap());
+        assert_eq!(labels.add(&CallLabels::default().with("a", "2").unwrap()), 0);
         assert_eq!(labels.get("a"), Some("1"));
         assert_eq!(labels.add(&others), 1);
         assert_eq!(labels.with("b", ""), Err(InvalidLabel::TooMany));
@@ -157,8 +158,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_made_of_labels_keeps_their_bounds(values in prop::collection::vec(".{0,300}", 0..30)) {
-            let mut labels = Labels::default();
+        fn setting_and_mapping_labels_keeps_their_number_and_value_length_within_limits(values in prop::collection::vec(".{0,300}", 0..30)) {
+            let mut labels = CallLabels::default();
             for (number, value) in values.iter().enumerate() {
                 let _ = labels.set(&format!("n{number}"), value.as_str());
             }

@@ -37,7 +37,7 @@ pub struct Choice {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeferredQuestions {
     /// Number with which they are answered, unique for the principal in a workspace.
-    pub id: QuestionId,
+    pub id: QuestionGroupId,
     /// Session that asks; the session of an agent is its conversation.
     pub session: String,
     /// Time at which they were asked.
@@ -50,9 +50,9 @@ pub struct DeferredQuestions {
 
 /// Number of deferred questions, written `q7`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct QuestionId(pub u32);
+pub struct QuestionGroupId(pub u32);
 
-impl QuestionId {
+impl QuestionGroupId {
     /// Parses `q7` or `7`.
     pub fn parse(text: &str) -> Option<Self> {
         let digits = text.strip_prefix('q').unwrap_or(text);
@@ -61,7 +61,7 @@ impl QuestionId {
     }
 }
 
-impl std::fmt::Display for QuestionId {
+impl std::fmt::Display for QuestionGroupId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "q{}", self.0)
     }
@@ -69,7 +69,7 @@ impl std::fmt::Display for QuestionId {
 
 /// Marks the result as that of a call which waits for the answers to these questions. A run of an agent ends with it.
 #[must_use]
-pub fn waiting_for(mut result: ToolResult, id: QuestionId) -> ToolResult {
+pub fn waiting_for(mut result: ToolResult, id: QuestionGroupId) -> ToolResult {
     result.insert_meta(WAITS_FOR, id.to_string().into());
     result
 }
@@ -87,7 +87,7 @@ mod tests {
     fn a_result_says_what_its_call_waits_for() {
         let result = ToolResult::text("asked");
         assert_eq!(waited_for(&result), None);
-        assert_eq!(waited_for(&waiting_for(result, QuestionId(3))), Some("q3".into()));
+        assert_eq!(waited_for(&waiting_for(result, QuestionGroupId(3))), Some("q3".into()));
     }
 
     #[test]
@@ -102,8 +102,8 @@ mod tests {
             ("q-1", None),
             ("4294967296", None),
         ] {
-            assert_eq!(QuestionId::parse(text), expected.map(QuestionId), "{text}");
+            assert_eq!(QuestionGroupId::parse(text), expected.map(QuestionGroupId), "{text}");
         }
-        assert_eq!(QuestionId::parse(&QuestionId(12).to_string()), Some(QuestionId(12)));
+        assert_eq!(QuestionGroupId::parse(&QuestionGroupId(12).to_string()), Some(QuestionGroupId(12)));
     }
 }

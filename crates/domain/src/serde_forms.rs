@@ -5,7 +5,7 @@ use crate::{
     category::Category,
     error_kind::ErrorKind,
     event::Event,
-    labels::Labels,
+    labels::CallLabels,
     server_name::ServerName,
     tool::{Availability, DefinitionPart, OutputReaderParameters, Tool, ToolSource},
     tool_call::CallId,
@@ -74,13 +74,13 @@ impl<'de> Deserialize<'de> for CallId {
     }
 }
 
-impl Serialize for Labels {
+impl Serialize for CallLabels {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.iter())
     }
 }
 
-impl<'de> Deserialize<'de> for Labels {
+impl<'de> Deserialize<'de> for CallLabels {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let labels = BTreeMap::<String, String>::deserialize(deserializer)?;
         labels.into_iter().try_fold(Self::default(), |all, (name, value)| all.with(&name, value)).map_err(Error::custom)

@@ -1,6 +1,6 @@
 //! The audit record of one call.
 
-use crate::{error_kind::ErrorKind, labels::Labels, ports::clock::Timestamp, tool_call::CallId};
+use crate::{error_kind::ErrorKind, labels::CallLabels, ports::clock::Timestamp, tool_call::CallId};
 use serde_json::Value;
 
 /// Audit record of one call. Its texts contain what an operator needs to understand it later without the current
@@ -49,12 +49,12 @@ pub struct ToolExecution {
     /// or it is not stored.
     pub metadata: Value,
     /// Labels of embedding applications and hooks for finding the record, redacted like other texts.
-    pub labels: Labels,
+    pub labels: CallLabels,
 }
 
 /// Members of a [`ToolExecution`], borrowed. A log that writes them at once needs no copy.
 #[derive(Debug, Clone, Copy)]
-pub struct ToolExecutionRef<'a> {
+pub struct BorrowedToolExecution<'a> {
     /// [`ToolExecution::id`].
     pub id: CallId,
     /// [`ToolExecution::parent`].
@@ -94,7 +94,7 @@ pub struct ToolExecutionRef<'a> {
     /// [`ToolExecution::metadata`].
     pub metadata: JsonValueRef<'a>,
     /// [`ToolExecution::labels`].
-    pub labels: &'a Labels,
+    pub labels: &'a CallLabels,
 }
 
 /// JSON value, parsed or as compact text.
@@ -129,7 +129,7 @@ pub struct RecordedDecisionRef<'a> {
     pub trace: JsonValueRef<'a>,
 }
 
-impl ToolExecutionRef<'_> {
+impl BorrowedToolExecution<'_> {
     /// Copies the members.
     pub fn to_execution(&self) -> ToolExecution {
         ToolExecution {
@@ -162,7 +162,7 @@ impl ToolExecutionRef<'_> {
     }
 }
 
-impl<'a> From<&'a ToolExecution> for ToolExecutionRef<'a> {
+impl<'a> From<&'a ToolExecution> for BorrowedToolExecution<'a> {
     fn from(execution: &'a ToolExecution) -> Self {
         Self {
             id: execution.id,

@@ -15,8 +15,8 @@ use std::{
     time::{Duration, Instant},
 };
 use toolstead_domain::{
-    CallContext, CallGrant, CallId, CallOutcome, ClientProfile, NoCalls, NoOutputs, PermissionMode, PermissionPolicy,
-    Principal, SilentCaller, ToolCall, ToolFailure, ToolProvider, Verdict, WorkspaceRoots,
+    CallContext, CallId, CallOutcome, CallPermissions, ClientProfile, NoCalls, NoOutputs, PermissionMode,
+    PermissionPolicy, Principal, SilentCaller, ToolCall, ToolFailure, ToolProvider, Verdict, WorkspaceRoots,
 };
 use toolstead_infrastructure::{
     builtin::{self, InProcessTools, ToolEnvironment},
@@ -69,7 +69,7 @@ async fn run(folder: &str, tool: &str, arguments: Map<String, Value>) -> Result<
         principal: &principal,
         session,
         deadline: Instant::now() + Duration::from_secs(60),
-        grant: &CallGrant::new(policy, definition, accesses),
+        grant: &CallPermissions::new(policy, definition, accesses),
         client: &ClientProfile::without_protocol("example"),
         forwarded: Default::default(),
         labels: &Default::default(),

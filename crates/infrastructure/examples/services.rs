@@ -9,7 +9,7 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
-use toolstead_domain::{DomainFilter, Secret, WebQuery, WebSearch, WebSearchConstraints};
+use toolstead_domain::{DomainFilter, Secret, WebQuery, WebSearch, WebSearchContext};
 use toolstead_infrastructure::{
     egress::{connector::SystemNetwork, host::HostPatterns},
     helper::{end_helpers, enter_if_helper},
@@ -50,7 +50,7 @@ async fn search() -> Result<(), Box<dyn Error>> {
     let service = SearchService::new(settings, reach, Arc::new(HelperLauncher::default()), Arc::new(SystemClock));
     let query = WebQuery { text: words.join(" "), count: 5, page: 0, domains: DomainFilter::All, freshness: None };
     // Where rules hold, they are asked here.
-    let bounds = WebSearchConstraints { deadline: Instant::now() + Duration::from_secs(30), may_reach: &|_| Ok(()) };
+    let bounds = WebSearchContext { deadline: Instant::now() + Duration::from_secs(30), may_reach: &|_| Ok(()) };
     for hit in service.search(&query, bounds).await? {
         let (title, description) = (clean_text(&hit.title), clean_text(&hit.description));
         println!("{title}\n  {}\n  {description}", hit.url);

@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 use std::{error::Error, sync::Arc};
 use toolstead_domain::{
-    CallId, Clock, ExecutionFilter, ExecutionLog, ExecutionOutcome, Labels, RequestKind, ToolExecution,
+    CallId, CallLabels, Clock, ExecutionFilter, ExecutionLog, ExecutionOutcome, RequestKind, ToolExecution,
 };
 use toolstead_infrastructure::{
     sqlite::{Database, DatabaseOptions},
@@ -41,7 +41,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         result_bytes: 5,
         result_digest: None,
         metadata: Value::Null,
-        labels: Labels::default(),
+        labels: CallLabels::default(),
     };
     trail.record(call.clone()).await?;
 

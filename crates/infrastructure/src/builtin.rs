@@ -21,7 +21,7 @@ pub use agents::question_form;
 #[cfg(any(test, feature = "testing"))]
 pub use tool_kit::testing;
 pub use tool_kit::{
-    added_tool::{AddedTool, DeclaredAccesses, ToolFuture, ToolOutput, UnstructuredResult, tool_fn},
+    added_tool::{CustomTool, DeclaredAccesses, ToolFuture, ToolOutput, UnstructuredResult, tool_fn},
     built_in_tool::{AnyTool, BuiltInTool},
     into_tool::IntoTool,
     provider::{InProcessTools, InvalidInProcessTools},

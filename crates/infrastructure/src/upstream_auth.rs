@@ -1,7 +1,7 @@
 //! Credentials for upstream MCP servers: sign-in by OAuth, client credentials, token exchange and ID-JAG
 //! (`docs/guide/upstream-servers.md`).
 //!
-//! [`UpstreamServerAccounts`](upstream_accounts::UpstreamServerAccounts) returns the headers of requests to one server. The protocol
+//! [`UpstreamServerCredentials`](upstream_accounts::UpstreamServerCredentials) returns the headers of requests to one server. The protocol
 //! is that of the `rmcp` crate, whose requests all pass through `oauth_traffic`. Grants are in the vault of
 //! [`accounts`](crate::accounts) under the principal, the issuer and the resource URI.
 

@@ -8,7 +8,7 @@ use std::{fmt, time::Duration};
 
 /// Runs programs of the user.
 #[async_trait]
-pub trait UserProgramOutputPort: fmt::Debug + Send + Sync {
+pub trait UserProgramPort: fmt::Debug + Send + Sync {
     /// Runs a program without input and returns its standard output as text. No shell is involved. Dropping the future
     /// ends the program and all processes that it started.
     ///

@@ -1,7 +1,7 @@
 //! Parts of an application that its agents use: the models, and the defaults of each run.
 
 use crate::{
-    composition_root::program_tools::ProgramTools,
+    composition_root::program_tools::CustomToolRegistry,
     config::sections::{agent::AgentSettings, models::ModelSelectionError},
 };
 use std::{collections::BTreeMap, fmt, sync::Arc};
@@ -61,7 +61,7 @@ pub struct AgentDefaults {
     /// Context in which rules of an embedding application are parsed.
     pub rules: PatternContext,
     /// Tools of the embedding application; `None` if none can be added.
-    pub program_tools: Option<Arc<ProgramTools>>,
+    pub program_tools: Option<Arc<CustomToolRegistry>>,
 }
 
 impl AgentModels {

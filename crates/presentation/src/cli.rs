@@ -65,35 +65,35 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Lists the tools, or shows one
-    Tools(tools::Tools),
+    Tools(tools::ToolsCommand),
     /// Calls a tool and prints its result
-    Call(call::Call),
+    Call(call::CallCommand),
     /// Runs a prompt with an agent
-    Query(query::Query),
+    Query(query::QueryCommand),
     /// Chats with an agent in the terminal
-    Chat(chat::Chat),
+    Chat(chat::ChatCommand),
     /// Serves the tools over MCP on standard input and output
-    Mcp(mcp::Mcp),
+    Mcp(mcp::McpCommand),
     /// Lists the resources, or reads one
-    Resources(resources::Resources),
+    Resources(resources::ResourcesCommand),
     /// Lists the prompts, or fills one in
-    Prompts(prompts::Prompts),
+    Prompts(prompts::PromptsCommand),
     /// Shows the audit log
-    Executions(executions::Executions),
+    Executions(executions::ExecutionsCommand),
     /// Shows, copies and undoes conversations with agents
-    Conversations(conversations::Conversations),
+    Conversations(conversations::ConversationsCommand),
     /// Lists, shows or answers pending questions
     Questions(questions::QuestionsCommand),
     /// Shows the MCP servers and their status
-    Servers(servers::Servers),
+    Servers(servers::ServersCommand),
     /// Lists, shows, exports and imports views of the tools
-    Views(views::Views),
+    Views(views::ViewsCommand),
     /// Lists the language models and checks whether they respond
-    Models(models::Models),
+    Models(models::ModelsCommand),
     /// Signs in to services and MCP servers, shows who is signed in, and signs out
-    Auth(auth::Auth),
+    Auth(auth::AuthCommand),
     /// Replaces the token of `toolstead-server`
-    Tokens(tokens::Tokens),
+    Tokens(tokens::TokensCommand),
     /// Lists agents from agent files
     Agents(agent_files::AgentFilesCommand),
     /// Lists skills
@@ -101,15 +101,15 @@ enum Command {
     /// Lists prompt commands for `chat` and `query`
     Commands(agent_files::AgentFilesCommand),
     /// Shows, explains, tests and writes permission rules
-    Permissions(permissions::Permissions),
+    Permissions(permissions::PermissionsCommand),
     /// Shows, checks or trusts the configuration
     Config(config::ConfigCommand),
     /// Lists or tests the hooks
     Hooks(hooks::HooksCommand),
     /// Checks the environment that Toolstead requires
-    Doctor(doctor::Doctor),
+    Doctor(doctor::DoctorCommand),
     /// Prints the completion script of a shell
-    Completions(completions::Completions),
+    Completions(completions::CompletionsCommand),
 }
 
 impl Cli {

@@ -34,12 +34,12 @@ use crate::{
     app::App,
     config::{Config, agent_files::DefinitionFileCatalogue},
     event_file::{EventLineWriter, EventTarget},
-    surroundings::InstructionFiles,
+    surroundings::InstructionFileLoader,
 };
 use application::ApplicationStage;
 use environment::EnvironmentStage;
 use in_process_tools::InProcessStage;
-use program_tools::ProgramTools;
+use program_tools::CustomToolRegistry;
 use providers::ProviderRegistrar;
 use std::{fmt, io, sync::Arc, time::Duration};
 use stores::{OpenStores, StoreStage};
@@ -104,7 +104,7 @@ pub struct RunningApp {
     /// Configuration that the application was built from.
     pub config: Box<Config>,
     /// Tools of the embedding application, which it can change at run time.
-    pub tools: Arc<ProgramTools>,
+    pub tools: Arc<CustomToolRegistry>,
     /// Configured hooks, without those added by an embedding application.
     pub hooks: Option<Arc<CommandHooks>>,
     /// Questions that wait for an answer.
@@ -112,7 +112,7 @@ pub struct RunningApp {
     /// Agents, skills and commands defined in files.
     pub agent_files: Arc<DefinitionFileCatalogue>,
     /// Instruction files of the user and of the workspace.
-    pub instruction_files: Arc<InstructionFiles>,
+    pub instruction_files: Arc<InstructionFileLoader>,
     browsers: Arc<Browsers>,
     workspace: Arc<Workspace>,
     tasks: Arc<Tasks>,
@@ -137,7 +137,7 @@ impl RunningApp {
         environment: EnvironmentStage,
         stores: StoreStage,
         application: ApplicationStage,
-        tools: Arc<ProgramTools>,
+        tools: Arc<CustomToolRegistry>,
     ) -> Self {
         let ApplicationStage { app, hooks, instruction_files } = application;
         let EnvironmentStage { workspace, tasks, browsers, agent_files, .. } = environment;

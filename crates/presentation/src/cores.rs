@@ -18,13 +18,13 @@ pub struct RuntimePool(Arc<ProcessorRuntimes>);
 
 #[derive(Debug)]
 struct ProcessorRuntimes {
-    cores: Vec<CoreRuntime>,
+    cores: Vec<PerCoreRuntime>,
     /// Number of upstream servers that were assigned so far, which determines the next runtime.
     assigned: AtomicUsize,
 }
 
 #[derive(Debug)]
-struct CoreRuntime {
+struct PerCoreRuntime {
     runtime: Handle,
     connections: AtomicUsize,
 }
@@ -40,7 +40,7 @@ impl RuntimePool {
     /// Creates a pool of these runtimes, of which there is at least one.
     pub(crate) fn new(runtimes: impl IntoIterator<Item = Handle>) -> Self {
         let cores =
-            runtimes.into_iter().map(|runtime| CoreRuntime { runtime, connections: AtomicUsize::new(0) }).collect();
+            runtimes.into_iter().map(|runtime| PerCoreRuntime { runtime, connections: AtomicUsize::new(0) }).collect();
         Self(Arc::new(ProcessorRuntimes { cores, assigned: AtomicUsize::new(0) }))
     }
 

@@ -7,7 +7,7 @@ pub use crate::{
     cli::embedded::mcp_server,
     composition_root::{
         AppBuilder, RunningApp, StartupError,
-        program_tools::{ChangeToolsError, ProgramTools},
+        program_tools::{ChangeToolsError, CustomToolRegistry},
     },
     config::{
         Config,

@@ -16,7 +16,7 @@
 
 use crate::{
     app::App,
-    composition_root::program_tools::{ChangeToolsError, ProgramTools},
+    composition_root::program_tools::{ChangeToolsError, CustomToolRegistry},
     config::sections::models::ModelSelectionError,
 };
 use sha2::{Digest, Sha256};
@@ -291,7 +291,7 @@ pub struct AgentQueryRun {
     conversation: ConversationId,
     /// Servers that exist as long as the run.
     added: Vec<String>,
-    tools: Option<Arc<ProgramTools>>,
+    tools: Option<Arc<CustomToolRegistry>>,
 }
 
 impl AgentQueryRun {
@@ -341,7 +341,7 @@ impl Drop for AgentQueryRun {
     }
 }
 
-async fn withdraw(added: Vec<String>, tools: Option<Arc<ProgramTools>>) {
+async fn withdraw(added: Vec<String>, tools: Option<Arc<CustomToolRegistry>>) {
     let Some(tools) = tools else { return };
     for server in added {
         // The application may already have removed the server.

@@ -12,7 +12,7 @@ mod shown_name;
 
 use async_trait::async_trait;
 use environment::{MachineFacts, environment_text};
-pub use instruction_files::{InstructionFileDelivery, InstructionFiles, ListedInstructionFile};
+pub use instruction_files::{InstructionFileDelivery, InstructionFileLoader, ListedInstructionFile};
 use std::{
     collections::{BTreeSet, VecDeque},
     fmt,
@@ -36,7 +36,7 @@ const INTRODUCTION: &str = "# Instructions\n\nThe user trusts these files. Instr
 /// The surroundings of the agents of one application.
 #[derive(Clone)]
 pub struct SurroundingsDescriber {
-    files: Arc<InstructionFiles>,
+    files: Arc<InstructionFileLoader>,
     clock: Arc<dyn Clock>,
     facts: MachineFacts,
     state: Arc<Mutex<SurroundingsDeliveryState>>,
@@ -53,7 +53,7 @@ struct SurroundingsDeliveryState {
 
 impl SurroundingsDescriber {
     /// Creates the surroundings with these instruction files.
-    pub fn new(files: Arc<InstructionFiles>, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(files: Arc<InstructionFileLoader>, clock: Arc<dyn Clock>) -> Self {
         Self { files, clock, facts: MachineFacts::of_this_machine(), state: Arc::default() }
     }
 

@@ -8,7 +8,7 @@ pub struct Sum {
 }
 
 /// Receives its arguments as a type.
-pub fn sum() -> AddedTool {
+pub fn sum() -> CustomTool {
     let sum = tool_fn("sum", "Adds numbers.", |sum: Sum, _| {
         Box::pin(async move { Ok(json!({"sum": sum.numbers.iter().sum::<f64>()})) })
     });
@@ -16,7 +16,7 @@ pub fn sum() -> AddedTool {
 }
 
 /// Receives arguments that match a JSON schema, and reads a file.
-pub fn word_count() -> AddedTool {
+pub fn word_count() -> CustomTool {
     let count = tool_fn("word_count", "Counts the words of a file.", |file: Map<String, Value>, run| {
         Box::pin(async move {
             let text = run.read(path(&file)).await?;

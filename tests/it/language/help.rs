@@ -1,7 +1,7 @@
 //! The texts that `--help` prints.
 
 use clap::{Arg, Command, CommandFactory};
-use toolstead_presentation::cli::{Cli, serve::Serve};
+use toolstead_presentation::cli::{Cli, serve::ServeCommand};
 
 /// One text of a command or of an argument.
 pub(super) struct HelpText {
@@ -15,7 +15,7 @@ pub(super) struct HelpText {
 /// All texts of both programs.
 pub(super) fn texts() -> Vec<HelpText> {
     let mut texts = Vec::new();
-    for command in [Cli::command(), Serve::command()] {
+    for command in [Cli::command(), ServeCommand::command()] {
         collect(&command, &[], &mut texts);
     }
     texts

@@ -10,7 +10,7 @@ use std::{
 };
 use tokio::time::timeout;
 use toolstead_domain::{
-    CallContext, CallGrant, CallId, CallOutcome, Caller, Category, ClientProfile, InputRequest, InputResponse,
+    CallContext, CallId, CallOutcome, CallPermissions, Caller, Category, ClientProfile, InputRequest, InputResponse,
     LogMessage, NoCalls, NoOutputs, NotAnswered, Principal, Progress, ProviderState, ServerName, Tool, ToolCall,
     ToolName, ToolProvider, ToolSource, WorkspaceRoots, error_kind::ErrorKind,
 };
@@ -140,7 +140,7 @@ pub(super) async fn call_with(
         arguments: arguments.as_object().unwrap().clone(),
         meta: Map::new(),
     };
-    let (principal, grant) = (Principal::local(), CallGrant::new(Arc::default(), tool, vec![]));
+    let (principal, grant) = (Principal::local(), CallPermissions::new(Arc::default(), tool, vec![]));
     let context = CallContext {
         id: call.id,
         principal: &principal,

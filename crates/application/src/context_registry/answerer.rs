@@ -53,7 +53,7 @@ impl std::fmt::Debug for SharedContextProvider {
 
 /// The tools that represent the requests to one provider.
 #[derive(Debug)]
-pub(super) struct ContextPseudoTools {
+pub(super) struct ContextRequestTools {
     pub(super) provider: SharedContextProvider,
     read: SharedTool,
     get: SharedTool,
@@ -61,7 +61,7 @@ pub(super) struct ContextPseudoTools {
     complete_prompt: SharedTool,
 }
 
-impl ContextPseudoTools {
+impl ContextRequestTools {
     pub(super) fn of(provider: &Arc<dyn ContextProvider>, registry: &Weak<ContextRegistry>) -> Self {
         let registered = |kind, name: &str, parameters: Value, required: &[&str]| {
             let schema = json!({"type": "object", "properties": parameters, "required": required});

@@ -1,6 +1,6 @@
 //! Snapshot of all resources and prompts.
 
-use super::answerer::{self, ContextPseudoTools, ContextRequestTarget};
+use super::answerer::{self, ContextRequestTarget, ContextRequestTools};
 use serde_json::{Map, Value};
 use std::{
     borrow::Cow,
@@ -21,7 +21,7 @@ pub struct ContextSnapshot {
     templates: Vec<PublishedContextDefinition<ResourceTemplate>>,
     prompts: Vec<PublishedContextDefinition<Prompt>>,
     /// The providers, in the order in which their templates are tried: in-process providers first.
-    providers: Vec<Arc<ContextPseudoTools>>,
+    providers: Vec<Arc<ContextRequestTools>>,
 }
 
 /// A definition and its provider.
@@ -31,12 +31,12 @@ pub struct PublishedContextDefinition<T> {
     pub definition: T,
     /// The provider's own URI or name, if it differs.
     own: Option<String>,
-    answerers: Arc<ContextPseudoTools>,
+    answerers: Arc<ContextRequestTools>,
 }
 
 /// The catalogue of one provider.
 pub(super) struct ProviderCatalogue<'a> {
-    pub(super) answerers: &'a Arc<ContextPseudoTools>,
+    pub(super) answerers: &'a Arc<ContextRequestTools>,
     pub(super) catalogue: &'a ContextCatalogue,
 }
 
@@ -300,19 +300,19 @@ impl ContextSnapshot {
         }
     }
 
-    fn listed(&self, uri: &str) -> Option<&Arc<ContextPseudoTools>> {
+    fn listed(&self, uri: &str) -> Option<&Arc<ContextRequestTools>> {
         let at = self.resources.binary_search_by(|one| one.definition.uri().cmp(uri)).ok()?;
         Some(&self.resources[at].answerers)
     }
 
-    fn of_prompt(&self, name: &str) -> Option<&Arc<ContextPseudoTools>> {
+    fn of_prompt(&self, name: &str) -> Option<&Arc<ContextRequestTools>> {
         let at = self.prompts.binary_search_by(|one| one.definition.name().cmp(name)).ok()?;
         Some(&self.prompts[at].answerers)
     }
 
     /// Returns the provider that lists the URI; else the server for which the URI was made distinct; else the first
     /// provider with a matching template.
-    fn of_resource(&self, uri: &str) -> Option<&Arc<ContextPseudoTools>> {
+    fn of_resource(&self, uri: &str) -> Option<&Arc<ContextRequestTools>> {
         if let Some(listed) = self.listed(uri) {
             return Some(listed);
         }

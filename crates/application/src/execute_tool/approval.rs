@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     open_calls::OpenCalls,
-    permission_book::{CallIdentity, PermissionBook, rule_to_remember},
+    permission_book::{CallFingerprint, PermissionBook, rule_to_remember},
 };
 use futures::FutureExt;
 use serde_json::{Value, json};
@@ -238,10 +238,10 @@ fn write_rule(tool: &Tool, part: &mut ApprovalPart, scope: &mut ApprovalScope, w
     }
 }
 
-fn identity(call: &ToolCall) -> CallIdentity {
+fn identity(call: &ToolCall) -> CallFingerprint {
     let mut arguments = Value::Object(call.arguments.clone());
     arguments.sort_all_objects();
-    CallIdentity { tool: call.tool.rule_name().clone(), digest: digest(&arguments).0.into() }
+    CallFingerprint { tool: call.tool.rule_name().clone(), digest: digest(&arguments).0.into() }
 }
 
 /// Returns the refusal by a decision that denies.

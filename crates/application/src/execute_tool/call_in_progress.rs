@@ -7,8 +7,8 @@ use super::{
     command::ExecuteToolCommand,
     error::{AuditFailure, ExecuteToolError},
     events,
-    hooks::HookOutcome,
-    output::{self, overflow_writer::OverflowWriter},
+    hooks::CallHookState,
+    output::{self, overflow_writer::OverflowStorage},
     pending_definition,
     preview::PreviewContext,
     record::CallRecord,
@@ -22,7 +22,7 @@ use futures::FutureExt;
 use serde_json::Value;
 use std::{panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Duration};
 use toolstead_domain::{
-    Access, AccessKind, CallGrant, CallId, CallOutcome, Decision, PermissionPolicy, Tool, ToolCall, ToolProvider,
+    Access, AccessKind, CallId, CallOutcome, CallPermissions, Decision, PermissionPolicy, Tool, ToolCall, ToolProvider,
     ToolSource, Verdict,
 };
 
@@ -32,7 +32,7 @@ pub(super) struct CallInProgress<'a> {
     pub(super) command: Box<ExecuteToolCommand>,
     pub(super) record: CallRecord,
     /// `None` if no hooks are configured.
-    pub(super) hooks: Option<Box<HookOutcome>>,
+    pub(super) hooks: Option<Box<CallHookState>>,
     arguments: Value,
     /// Refusal that was determined before the first step.
     refusal: Option<Box<ExecuteToolError>>,
@@ -87,7 +87,7 @@ impl<'a> CallInProgress<'a> {
         let (call, references, max_output) = self.prepare(&registered).await?;
         let CallPolicyAndAccesses { policy, accesses, approved } = self.permit(&registered, &call, &references).await?;
         let is_on_record = self.record_start(&call, &accesses).await?;
-        let grant = CallGrant::new(policy, call.tool.clone(), approved);
+        let grant = CallPermissions::new(policy, call.tool.clone(), approved);
         let (handler, provider) = (self.handler, registered.provider.as_ref());
         let (command, record) = (&*self.command, &self.record);
         let running = PermittedCall { handler, provider, command, call: &call, grant: &grant, record, is_on_record };
@@ -281,7 +281,7 @@ impl<'a> CallInProgress<'a> {
             let ports = &handler.ports;
             let (tools, max_bytes) = (handler.registry.snapshot(), settings.stored_output_bytes);
             let (outputs, principal) = (ports.outputs.as_ref(), &command.scope.principal);
-            let keeper = OverflowWriter::new(outputs, principal, call.id, max_bytes, tools.output_readers());
+            let keeper = OverflowStorage::new(outputs, principal, call.id, max_bytes, tools.output_readers());
             output::bound(outcome, registered, budget, keeper, ports.schemas.as_ref()).await
         })
         .await

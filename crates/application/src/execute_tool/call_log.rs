@@ -1,7 +1,7 @@
 //! Log lines about finished calls.
 
 use std::time::Duration;
-use toolstead_domain::{CallId, OutcomeKind, RequestKind, Timestamp, ToolExecutionRef, error_kind::ErrorKind};
+use toolstead_domain::{BorrowedToolExecution, CallId, OutcomeKind, RequestKind, Timestamp, error_kind::ErrorKind};
 use tracing::Level;
 
 /// Log target of the lines about finished calls.
@@ -25,7 +25,7 @@ pub(super) struct CallLine {
 impl CallLine {
     /// Returns the line of a final record; `None` if calls are not logged. Boxed, because it is in memory while the
     /// record is stored, and most calls have none.
-    pub(super) fn of(record: &ToolExecutionRef<'_>) -> Option<Box<Self>> {
+    pub(super) fn of(record: &BorrowedToolExecution<'_>) -> Option<Box<Self>> {
         if !tracing::enabled!(target: CALLS, Level::INFO) {
             return None;
         }

@@ -4,7 +4,7 @@ use super::nesting::NestedCallPosition;
 use crate::{cancel_signal::CancelSignal, context_registry::answerer::ContextRequestTarget};
 use serde_json::{Map, Value};
 use std::{sync::Arc, time::Duration};
-use toolstead_domain::{CallId, Caller, ClientProfile, InputResponses, Labels, Scope, SilentCaller};
+use toolstead_domain::{CallId, CallLabels, Caller, ClientProfile, InputResponses, Scope, SilentCaller};
 
 /// Command that calls a tool.
 pub struct ExecuteToolCommand {
@@ -19,7 +19,7 @@ pub struct ExecuteToolCommand {
     /// Principal, session and view of the call.
     pub scope: Scope,
     /// Labels of the audit record.
-    pub labels: Labels,
+    pub labels: CallLabels,
     /// Capabilities of the client.
     pub client: Arc<ClientProfile>,
     /// Channel to the client.
@@ -51,7 +51,7 @@ impl ExecuteToolCommand {
             meta: Map::new(),
             params: Vec::new(),
             scope: Scope::default(),
-            labels: Labels::default(),
+            labels: CallLabels::default(),
             client: Arc::new(ClientProfile::without_protocol("program")),
             caller: Arc::new(SilentCaller),
             answers: None,
@@ -72,7 +72,7 @@ impl ExecuteToolCommand {
 
     /// Sets the labels.
     #[must_use]
-    pub fn labelled(self, labels: Labels) -> Self {
+    pub fn labelled(self, labels: CallLabels) -> Self {
         Self { labels, ..self }
     }
 }

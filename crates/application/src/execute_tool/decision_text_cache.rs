@@ -14,7 +14,7 @@ const KEPT: usize = 64;
 
 /// Cache of recently recorded decisions.
 #[derive(Debug, Default)]
-pub(super) struct DecisionTextCache(Mutex<VecDeque<(DecisionKey, Arc<DecisionTexts>)>>);
+pub(super) struct DecisionTextCache(Mutex<VecDeque<(DecisionKey, Arc<RenderedDecision>)>>);
 
 /// Cache key: the texts depend on nothing else.
 #[derive(Debug, PartialEq)]
@@ -25,7 +25,7 @@ struct DecisionKey {
 
 /// Recorded texts of a decision.
 #[derive(Debug)]
-pub(super) struct DecisionTexts {
+pub(super) struct RenderedDecision {
     /// Accesses of the call.
     pub(super) accesses: Vec<String>,
     pub(super) verdict: &'static str,
@@ -41,8 +41,8 @@ impl DecisionTextCache {
         &self,
         accesses: &[Access],
         decision: &Decision,
-        create_texts: impl FnOnce() -> DecisionTexts,
-    ) -> Arc<DecisionTexts> {
+        create_texts: impl FnOnce() -> RenderedDecision,
+    ) -> Arc<RenderedDecision> {
         if !is_alike_for_all(accesses, decision) {
             return create_texts().into();
         }
@@ -59,10 +59,10 @@ impl DecisionTextCache {
         texts
     }
 
-    fn find(&self, accesses: &[Access], decision: &Decision) -> Option<Arc<DecisionTexts>> {
+    fn find(&self, accesses: &[Access], decision: &Decision) -> Option<Arc<RenderedDecision>> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_asked =
-            |(one, _): &&(DecisionKey, Arc<DecisionTexts>)| one.accesses == accesses && one.decision == *decision;
+            |(one, _): &&(DecisionKey, Arc<RenderedDecision>)| one.accesses == accesses && one.decision == *decision;
         known.iter().find(is_asked).map(|(_, texts)| texts.clone())
     }
 }
@@ -100,7 +100,7 @@ mod tests {
             let texts = cache.of(accesses, decision, || {
                 made.set(made.get() + 1);
                 let accesses = accesses.iter().map(ToString::to_string).collect();
-                DecisionTexts { accesses, verdict: "allow", reason: decision.reason(), trace: "[]".into() }
+                RenderedDecision { accesses, verdict: "allow", reason: decision.reason(), trace: "[]".into() }
             });
             assert_eq!((&texts.reason, texts.accesses.len()), (&decision.reason(), accesses.len()));
             made.get()

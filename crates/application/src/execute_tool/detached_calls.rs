@@ -11,23 +11,23 @@ use crate::{cancel_signal::CancelSignal, list_tools::mentions, view_forms};
 use async_trait::async_trait;
 use std::sync::Arc;
 use toolstead_domain::{
-    CallId, CallPreview, Caller, Calls, ClientProfile, Labels, NestedCall, Scope, Tool, ToolFailure, ToolResult,
+    CallId, CallLabels, CallPreview, Caller, Calls, ClientProfile, NestedCall, Scope, Tool, ToolFailure, ToolResult,
     ToolSelection, View,
 };
 use uuid::Uuid;
 
 /// Port for the calls of detached work.
 #[derive(Clone)]
-pub(super) struct DetachedCalls {
+pub(super) struct DetachedCallPort {
     pub(super) handler: Arc<ExecuteToolHandler>,
     pub(super) began_by: CallId,
     pub(super) scope: Scope,
     pub(super) caller: Arc<dyn Caller>,
     pub(super) client: Arc<ClientProfile>,
-    pub(super) labels: Labels,
+    pub(super) labels: CallLabels,
 }
 
-impl DetachedCalls {
+impl DetachedCallPort {
     fn command(&self, call: NestedCall) -> ExecuteToolCommand {
         ExecuteToolCommand {
             labels: labels_in(&self.scope, &self.labels),
@@ -41,7 +41,7 @@ impl DetachedCalls {
 }
 
 #[async_trait]
-impl Calls for DetachedCalls {
+impl Calls for DetachedCallPort {
     fn list(&self) -> Vec<Arc<Tool>> {
         self.handler.tools_in(&self.scope, |_| true)
     }

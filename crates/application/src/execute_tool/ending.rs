@@ -5,14 +5,14 @@ use super::{
     command::ExecuteToolCommand,
     error::{AuditFailure, ExecuteToolError},
     events::{self, EndEvents},
-    hooks::HookOutcome,
+    hooks::CallHookState,
     ports::ExecuteToolPorts,
     record::CallRecord,
     settings::CallSettings,
 };
 use crate::event_bus::EventBus;
 use futures::future::BoxFuture;
-use toolstead_domain::{CallOutcome, StoreError, ToolExecution, ToolExecutionRef};
+use toolstead_domain::{BorrowedToolExecution, CallOutcome, StoreError, ToolExecution};
 
 type Outcome = Result<CallOutcome, ExecuteToolError>;
 
@@ -27,7 +27,7 @@ pub(super) async fn run_after_hooks(
     ports: &ExecuteToolPorts,
     settings: &CallSettings,
     command: &ExecuteToolCommand,
-    hooks: HookOutcome,
+    hooks: CallHookState,
     mut execution: ToolExecution,
     outcome: Outcome,
 ) -> (Box<ToolExecution>, Outcome) {
@@ -46,7 +46,7 @@ pub(super) fn store<'a>(
     changed: Option<&'a ToolExecution>,
     outcome: &Outcome,
 ) -> (BoxFuture<'a, Result<(), StoreError>>, CallEndAnnouncement) {
-    let execution = changed.map_or_else(|| record.execution(), ToolExecutionRef::from);
+    let execution = changed.map_or_else(|| record.execution(), BorrowedToolExecution::from);
     let details = settings.tells_details.then_some(record);
     let events = events::end(&ports.events, command, &execution, outcome, details);
     let line = CallLine::of(&execution);

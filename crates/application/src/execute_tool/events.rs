@@ -5,8 +5,9 @@ use crate::{event_bus::EventBus, redaction::CallRedactor};
 use async_trait::async_trait;
 use std::time::Duration;
 use toolstead_domain::{
-    CallOutcome, Caller, Decision, EventKind, EventOrigin, EventSink, ExecutionOutcome, InputRequest, InputResponse,
-    LogMessage, NotAnswered, Progress, Timestamp, ToolCall, ToolExecutionRef, Verdict, error_kind::ErrorKind,
+    BorrowedToolExecution, CallOutcome, Caller, Decision, EventKind, EventOrigin, EventSink, ExecutionOutcome,
+    InputRequest, InputResponse, LogMessage, NotAnswered, Progress, Timestamp, ToolCall, Verdict,
+    error_kind::ErrorKind,
 };
 
 /// Publishes that the user is asked for approval, if the decision requires it. The texts are those of the record.
@@ -73,7 +74,7 @@ pub(super) struct EndEvents {
 pub(super) fn end(
     bus: &EventBus,
     command: &ExecuteToolCommand,
-    row: &ToolExecutionRef<'_>,
+    row: &BorrowedToolExecution<'_>,
     outcome: &Result<CallOutcome, ExecuteToolError>,
     details: Option<&CallRecord>,
 ) -> Option<Box<EndEvents>> {
@@ -98,7 +99,7 @@ impl EndEvents {
 /// Returns the arguments and the answer of the call, after its hooks; `None` for a call that waits for its client.
 fn details_of(
     record: &CallRecord,
-    row: &ToolExecutionRef<'_>,
+    row: &BorrowedToolExecution<'_>,
     outcome: &Result<CallOutcome, ExecuteToolError>,
 ) -> Option<EventKind> {
     let (response, is_error) = match outcome {
@@ -121,7 +122,7 @@ fn words_of(outcome: &ExecutionOutcome) -> String {
     }
 }
 
-fn end_of(row: &ToolExecutionRef<'_>) -> Option<EventKind> {
+fn end_of(row: &BorrowedToolExecution<'_>) -> Option<EventKind> {
     let tool = row.tool.to_owned();
     let duration = row.ended.unwrap_or(Timestamp(0)).since(row.started);
     Some(match row.outcome {

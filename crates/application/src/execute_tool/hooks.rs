@@ -26,7 +26,7 @@ const TIME_AFTER_CANCEL: Duration = Duration::from_secs(2);
 
 /// State of the hooks for one call.
 #[derive(Default)]
-pub(super) struct HookOutcome {
+pub(super) struct CallHookState {
     call: Option<ToolCall>,
     /// Accesses on which the decision is based.
     accesses: Option<Vec<Access>>,
@@ -35,7 +35,7 @@ pub(super) struct HookOutcome {
     ask: Option<Cause>,
 }
 
-impl HookOutcome {
+impl CallHookState {
     /// Runs each hook before the call. A hook that denies or defers the call, panics or times out ends it with a
     /// refusal. Rewritten arguments are validated again, and the policy decides on them afterwards.
     pub(super) async fn before(

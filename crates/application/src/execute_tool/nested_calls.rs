@@ -4,7 +4,7 @@
 use super::{
     ExecuteToolHandler,
     command::ExecuteToolCommand,
-    detached_calls::DetachedCalls,
+    detached_calls::DetachedCallPort,
     error::AuditFailure,
     nested_answer::{answer, failure},
     nesting::{NestedCallPosition, ParentCall},
@@ -119,7 +119,7 @@ impl<'a> NestedCalls<'a> {
     /// scope.
     async fn detached_calls(&self, scope: Scope, caller: Arc<dyn Caller>) -> Result<Box<dyn Calls>, ToolFailure> {
         self.recorded().await?;
-        Ok(Box::new(DetachedCalls {
+        Ok(Box::new(DetachedCallPort {
             handler: self.handler.clone(),
             began_by: self.call.id,
             scope,

@@ -14,7 +14,7 @@ mod structured;
 use super::{error::ExecuteToolError, output_budget::ResultSizeLimits};
 use crate::tool_registry::{SharedTool, output_readers::OutputReaders};
 use cut::JoinedText;
-use overflow_writer::{OverflowWriter, StorageOutcome};
+use overflow_writer::{OverflowStorage, StorageOutcome};
 use serde_json::Value;
 use toolstead_domain::{
     ArgumentValidationError, CallOutcome, SchemaValidator, ToolFailure, ToolInputSchema, ToolResult, UpstreamError,
@@ -68,7 +68,7 @@ pub(super) async fn bound(
     outcome: Result<CallOutcome, ExecuteToolError>,
     registered: &SharedTool,
     budget: ResultSizeLimits,
-    mut keeper: OverflowWriter<'_>,
+    mut keeper: OverflowStorage<'_>,
     schemas: &dyn SchemaValidator,
 ) -> Result<CallOutcome, ExecuteToolError> {
     match outcome {
@@ -142,7 +142,7 @@ async fn bounded(
     mut result: ToolResult,
     promised: Option<OutputSchema<'_>>,
     budget: ResultSizeLimits,
-    keeper: &mut OverflowWriter<'_>,
+    keeper: &mut OverflowStorage<'_>,
 ) -> ToolResult {
     let notice = extra_members::bound(&mut result, budget.characters, keeper).await;
     let left = notice.as_ref().map_or(budget, |notice| budget.less(notice));
@@ -167,7 +167,7 @@ async fn within_views(
     mut result: ToolResult,
     promised: Option<OutputSchema<'_>>,
     budget: usize,
-    keeper: &mut OverflowWriter<'_>,
+    keeper: &mut OverflowStorage<'_>,
 ) -> ToolResult {
     let has_large_structure = result.structured_content().is_some_and(|content| is_longer(content, budget));
     // A text has at least as many bytes as characters, so a usual result needs no counting.
@@ -260,8 +260,8 @@ fn block_text_mut(block: &mut Value) -> Option<&mut String> {
 
 /// Returns `true` if the value has more than this number of characters as compact JSON.
 fn is_longer(value: &Value, characters: usize) -> bool {
-    struct RemainingCharacters(usize);
-    impl std::io::Write for RemainingCharacters {
+    struct CharacterLimitWriter(usize);
+    impl std::io::Write for CharacterLimitWriter {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             // Counts the bytes of UTF-8 that begin a character.
             let characters = bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count();
@@ -272,7 +272,7 @@ fn is_longer(value: &Value, characters: usize) -> bool {
             Ok(())
         }
     }
-    serde_json::to_writer(RemainingCharacters(characters), value).is_err()
+    serde_json::to_writer(CharacterLimitWriter(characters), value).is_err()
 }
 
 /// Returns the number of characters of the value as compact JSON.

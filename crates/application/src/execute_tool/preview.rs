@@ -5,7 +5,7 @@ use super::{
 };
 use std::{sync::Arc, time::Duration};
 use toolstead_domain::{
-    Access, CallGrant, PermissionPolicy, ToolCall, ToolFailure, ToolProvider, Verdict, error_kind::ErrorKind,
+    Access, CallPermissions, PermissionPolicy, ToolCall, ToolFailure, ToolProvider, Verdict, error_kind::ErrorKind,
 };
 
 /// Maximum time for a preview: the approver waits for it.
@@ -38,7 +38,7 @@ impl PreviewContext<'_> {
         if !self.may_look(call, accesses) {
             return Ok(None);
         }
-        let grant = CallGrant::new(self.policy.clone(), call.tool.clone(), accesses.to_vec());
+        let grant = CallPermissions::new(self.policy.clone(), call.tool.clone(), accesses.to_vec());
         match running::preview(self.provider, call, command, &grant, self.ports, self.settings, AT_MOST).await {
             Ok(preview) => Ok(preview),
             Err(ExecuteToolError::Failed(failure)) if is_final(&failure) => Err(ExecuteToolError::Refused(failure)),

@@ -40,13 +40,13 @@ pub(super) struct QuestionChannel<'a> {
     /// Record of the call before its first question.
     record: &'a CallRecord,
     /// Created with the first question. Most calls ask none.
-    wait_recorder: OnceLock<Arc<WaitRecorder>>,
+    wait_recorder: OnceLock<Arc<WaitingStateRecorder>>,
     /// Questions of the call's own tool; `None` for questions of the runtime, such as approval.
     questions: Option<QuestionRelay<'a>>,
 }
 
 /// Writer of the waiting state of a call to its audit record.
-struct WaitRecorder {
+struct WaitingStateRecorder {
     log: Arc<dyn ExecutionLog>,
     row: ToolExecution,
     own: WaitingTime,
@@ -57,7 +57,7 @@ struct WaitRecorder {
 /// Pending answer. Dropping it before the answer arrives withdraws the question, and the call resumes.
 struct PendingAnswerGuard {
     wait: Option<(Wait, BlockedGuard)>,
-    recorder: Arc<WaitRecorder>,
+    recorder: Arc<WaitingStateRecorder>,
     rows: Option<Arc<QuestionAuditWriter>>,
 }
 
@@ -110,11 +110,11 @@ impl<'a> QuestionChannel<'a> {
         })
     }
 
-    fn wait_recorder(&self) -> &Arc<WaitRecorder> {
+    fn wait_recorder(&self) -> &Arc<WaitingStateRecorder> {
         self.wait_recorder.get_or_init(|| {
             let (log, own) = (self.ports.log.clone(), WaitingTime::below(Some(self.time())));
             let row = self.record.execution().to_execution();
-            Arc::new(WaitRecorder { log, row, own, lock: tokio::sync::Mutex::default() })
+            Arc::new(WaitingStateRecorder { log, row, own, lock: tokio::sync::Mutex::default() })
         })
     }
 
@@ -162,7 +162,7 @@ impl<'a> QuestionChannel<'a> {
     }
 }
 
-impl WaitRecorder {
+impl WaitingStateRecorder {
     /// Ends one wait. Records the call as running if no other answer is pending.
     async fn end_wait(&self, wait: Option<(Wait, BlockedGuard)>) {
         let _lock = self.lock.lock().await;

@@ -2,7 +2,7 @@
 
 use super::{
     command::ExecuteToolCommand,
-    decision_text_cache::{DecisionTextCache, DecisionTexts},
+    decision_text_cache::{DecisionTextCache, RenderedDecision},
     error::ExecuteToolError,
     nesting::NestedCallPosition,
     settings::RecordedArguments,
@@ -16,8 +16,8 @@ use std::{
     sync::{Arc, LazyLock},
 };
 use toolstead_domain::{
-    Access, AccessKind, CallId, CallOutcome, Cause, ClientProfile, Clock, Decision, ExecutionOutcome, Finding,
-    JsonValueRef, Labels, Principal, RecordedDecisionRef, RequestKind, Timestamp, Tool, ToolExecutionRef, ToolFailure,
+    Access, AccessKind, BorrowedToolExecution, CallId, CallLabels, CallOutcome, Cause, ClientProfile, Clock, Decision,
+    ExecutionOutcome, Finding, JsonValueRef, Principal, RecordedDecisionRef, RequestKind, Timestamp, Tool, ToolFailure,
     ToolName, ToolResult, ToolSource, error_kind::ErrorKind, labels::LONGEST_VALUE, permission::rule::RuleOrigin,
     tool::BUILT_IN,
 };
@@ -62,29 +62,29 @@ pub(super) struct CallRecord {
     principal: Principal,
     session: Arc<str>,
     client: Arc<ClientProfile>,
-    arguments: JsonValueOrText,
+    arguments: ParsedOrRawJson,
     arguments_digest: HexDigest,
-    decided: Option<Arc<DecisionTexts>>,
+    decided: Option<Arc<RenderedDecision>>,
     approved_by: Option<String>,
     started: Timestamp,
     ended: Option<Timestamp>,
     outcome: ExecutionOutcome,
     result_bytes: u64,
     result_digest: Option<HexDigest>,
-    metadata: JsonValueOrText,
-    labels: Labels,
+    metadata: ParsedOrRawJson,
+    labels: CallLabels,
     keep: RecordedArguments,
     redaction: Arc<CallRedactor>,
 }
 
 /// JSON of a record. Values without secrets are recorded as the text from which the digest is computed.
 #[derive(Debug)]
-enum JsonValueOrText {
+enum ParsedOrRawJson {
     Value(Value),
     Text(String),
 }
 
-impl JsonValueOrText {
+impl ParsedOrRawJson {
     fn borrowed(&self) -> JsonValueRef<'_> {
         match self {
             Self::Value(value) => JsonValueRef::Value(value),
@@ -117,7 +117,7 @@ impl CallRecord {
             principal: command.scope.principal.clone(),
             session: command.scope.session.clone(),
             client: command.client.clone(),
-            arguments: JsonValueOrText::Value(Value::Null),
+            arguments: ParsedOrRawJson::Value(Value::Null),
             arguments_digest,
             decided: None,
             approved_by: None,
@@ -126,14 +126,14 @@ impl CallRecord {
             outcome: ExecutionOutcome::Running,
             result_bytes: 0,
             result_digest: None,
-            metadata: JsonValueOrText::Value(Value::Null),
-            labels: Labels::default(),
+            metadata: ParsedOrRawJson::Value(Value::Null),
+            labels: CallLabels::default(),
             keep,
             redaction,
         };
         record.arguments = match plain {
-            Some(text) => JsonValueOrText::Text(text),
-            None => JsonValueOrText::Value(record.recorded_value(&command.arguments, "arguments")),
+            Some(text) => ParsedOrRawJson::Text(text),
+            None => ParsedOrRawJson::Value(record.recorded_value(&command.arguments, "arguments")),
         };
         if !command.labels.is_empty() {
             record.labelled(&command.labels);
@@ -146,9 +146,9 @@ impl CallRecord {
     }
 
     /// Returns the current state of the record.
-    pub(super) fn execution(&self) -> ToolExecutionRef<'_> {
+    pub(super) fn execution(&self) -> BorrowedToolExecution<'_> {
         let decided = self.decided.as_deref();
-        ToolExecutionRef {
+        BorrowedToolExecution {
             id: self.id,
             parent: self.parent,
             kind: self.kind,
@@ -177,7 +177,7 @@ impl CallRecord {
         }
     }
 
-    pub(super) fn labels(&self) -> &Labels {
+    pub(super) fn labels(&self) -> &CallLabels {
         &self.labels
     }
 
@@ -207,15 +207,15 @@ impl CallRecord {
         let fixed = Value::Object(fixed.clone());
         self.learn(&fixed);
         let mut recorded = match &self.arguments {
-            JsonValueOrText::Text(text) => serde_json::from_str(text).unwrap_or_default(),
-            JsonValueOrText::Value(value) => value.clone(),
+            ParsedOrRawJson::Text(text) => serde_json::from_str(text).unwrap_or_default(),
+            ParsedOrRawJson::Value(value) => value.clone(),
         };
         match (&mut recorded, self.recorded_value(&fixed, "arguments")) {
             (Value::Object(recorded), Value::Object(fixed)) => recorded.extend(fixed),
             (recorded @ Value::Null, fixed) => *recorded = fixed,
             _ => {}
         }
-        self.arguments = JsonValueOrText::Value(recorded);
+        self.arguments = ParsedOrRawJson::Value(recorded);
     }
 
     /// Replaces the recorded arguments by those of a hook. The hook received values, so the record has no references
@@ -224,7 +224,7 @@ impl CallRecord {
         let arguments = Value::Object(arguments.clone());
         self.arguments_digest = digest(&arguments).0;
         self.learn(&arguments);
-        self.arguments = JsonValueOrText::Value(self.recorded_value(&arguments, "arguments"));
+        self.arguments = ParsedOrRawJson::Value(self.recorded_value(&arguments, "arguments"));
     }
 
     pub(super) fn decided(&mut self, accesses: &[Access], decision: &Decision, known: &DecisionTextCache) {
@@ -238,7 +238,7 @@ impl CallRecord {
         self.approved_by = None;
     }
 
-    fn decision_texts(&self, accesses: &[Access], decision: &Decision) -> DecisionTexts {
+    fn decision_texts(&self, accesses: &[Access], decision: &Decision) -> RenderedDecision {
         let bare;
         let recorded = match self.keep {
             RecordedArguments::None => {
@@ -247,7 +247,7 @@ impl CallRecord {
             }
             RecordedArguments::Full | RecordedArguments::Redacted => decision,
         };
-        DecisionTexts {
+        RenderedDecision {
             accesses: accesses.iter().map(|access| self.access(access)).collect(),
             verdict: decision.verdict.as_str(),
             reason: self.text(&recorded.reason(), LOOKED_AT),
@@ -261,14 +261,14 @@ impl CallRecord {
     }
 
     /// Adds labels without replacing existing ones. Returns the number of labels that exceed the limit and are omitted.
-    pub(super) fn labelled(&mut self, labels: &Labels) -> usize {
+    pub(super) fn labelled(&mut self, labels: &CallLabels) -> usize {
         let left_out = self.labels.add(labels);
         self.labels = self.clean(&self.labels);
         left_out
     }
 
     /// Returns the labels redacted and shortened as the record's texts are.
-    fn clean(&self, labels: &Labels) -> Labels {
+    fn clean(&self, labels: &CallLabels) -> CallLabels {
         labels.map(|name, value| match self.keep == RecordedArguments::Redacted && is_secret_name(name) {
             true => REDACTED.into(),
             false => self.text(value, LONGEST_VALUE),
@@ -288,7 +288,7 @@ impl CallRecord {
                 if result.is_task() {
                     let task = |name: &str| result.as_object().get(name).cloned().unwrap_or_default();
                     let metadata = json!({"task": task("taskId"), "status": task("status")});
-                    self.metadata = JsonValueOrText::Value(metadata);
+                    self.metadata = ParsedOrRawJson::Value(metadata);
                     return ExecutionOutcome::Succeeded;
                 }
                 if let Some(content) = result.structured_content() {
@@ -413,16 +413,16 @@ impl CallRecord {
     }
 
     /// Returns the recorded part of structured content: each member that is not too long.
-    fn metadata(&self, content: &Value) -> JsonValueOrText {
+    fn metadata(&self, content: &Value) -> ParsedOrRawJson {
         let Some(members) = content.as_object().filter(|_| self.keep != RecordedArguments::None) else {
-            return JsonValueOrText::Value(Value::Null);
+            return ParsedOrRawJson::Value(Value::Null);
         };
         let may_be_plain = self.keep == RecordedArguments::Redacted && self.redaction.is_empty();
         if may_be_plain
             && members.len() <= KEPT_FINDINGS
             && let Some(text) = plain_json(content).filter(|text| text.len() as u64 <= KEPT_MEMBER)
         {
-            return JsonValueOrText::Text(text);
+            return ParsedOrRawJson::Text(text);
         }
         let mut left = KEPT_BYTES as u64;
         let mut kept = Map::new();
@@ -441,7 +441,7 @@ impl CallRecord {
             left = rest;
             kept.insert(self.text(name, KEPT_TEXT), value);
         }
-        JsonValueOrText::Value(kept.into())
+        ParsedOrRawJson::Value(kept.into())
     }
 
     /// Returns the reason of a refusal, without values of arguments unless those are recorded in full.
@@ -689,12 +689,12 @@ mod tests {
         let arguments = json!({"message": "hello", "lines": [1, 2.50, null], "more": {"is_new": true}});
         let plain = record(arguments.clone(), RecordedArguments::Redacted);
         let json = arguments.to_string();
-        assert!(matches!(&plain.arguments, JsonValueOrText::Text(text) if *text == json));
+        assert!(matches!(&plain.arguments, ParsedOrRawJson::Text(text) if *text == json));
         assert_eq!(plain.arguments_digest, digest(&arguments).0);
-        assert!(matches!(plain.metadata(&arguments), JsonValueOrText::Text(text) if text == json));
-        assert!(matches!(plain.metadata(&json!(["a"])), JsonValueOrText::Value(Value::Null)));
+        assert!(matches!(plain.metadata(&arguments), ParsedOrRawJson::Text(text) if text == json));
+        assert!(matches!(plain.metadata(&json!(["a"])), ParsedOrRawJson::Value(Value::Null)));
         for other in [json!({"token": "abcdef"}), json!({"text": "a-b"}), json!({"text": "x".repeat(KEPT_TEXT + 1)})] {
-            assert!(matches!(record(other, RecordedArguments::Redacted).arguments, JsonValueOrText::Value(_)));
+            assert!(matches!(record(other, RecordedArguments::Redacted).arguments, ParsedOrRawJson::Value(_)));
         }
     }
 

@@ -28,7 +28,7 @@ use std::{
     time::{Duration, Instant},
 };
 use toolstead_domain::{
-    Access, CallContext, CallGrant, CallOutcome, Caller, CancelReason, ClientCapability, ForwardedMembers,
+    Access, CallContext, CallOutcome, CallPermissions, Caller, CancelReason, ClientCapability, ForwardedMembers,
     InputAnswers, InputRequired, InputResponses, NoCalls, NotAnswered, ProtocolGeneration, ProtocolVersion,
     SilentCaller, Tool, ToolCall, ToolFailure, ToolProvider, ToolResult, ToolSource, error_chain::with_causes,
     error_kind::ErrorKind, ports::calls::WHOLE_OUTPUT,
@@ -61,7 +61,7 @@ pub(super) struct PermittedCall<'a> {
     pub(super) provider: &'a dyn ToolProvider,
     pub(super) command: &'a ExecuteToolCommand,
     pub(super) call: &'a ToolCall,
-    pub(super) grant: &'a CallGrant,
+    pub(super) grant: &'a CallPermissions,
     pub(super) record: &'a CallRecord,
     /// `true` if `record` is stored already.
     pub(super) is_on_record: bool,
@@ -210,7 +210,7 @@ pub(super) async fn preview(
     provider: &dyn ToolProvider,
     call: &ToolCall,
     command: &ExecuteToolCommand,
-    grant: &CallGrant,
+    grant: &CallPermissions,
     ports: &ExecuteToolPorts,
     settings: &CallSettings,
     at_most: Duration,
@@ -223,7 +223,7 @@ pub(super) async fn preview(
 fn context<'a>(
     command: &'a ExecuteToolCommand,
     call: &ToolCall,
-    grant: &'a CallGrant,
+    grant: &'a CallPermissions,
     caller: &'a dyn Caller,
     ports: &'a ExecuteToolPorts,
     settings: &CallSettings,

@@ -36,12 +36,12 @@ use std::{
 };
 use toolstead_domain::{
     Access, AccessPath, AfterCallResponse, Alias, Approval, ApprovalRequest, ApprovalScope, Approver, Availability,
-    BeforeCallResponse, Caller, CancelReason, Catalogue, Category, ClientProfile, Clock, CommandAccess,
-    DefaultSuggestions, DefinitionChange, Dialect, Effect, EndedCall, ExecutionLog, ExecutionOutcome, HookVerdict,
-    InputRequest, InputResponse, NoApprover, NoOutputs, OutputHandle, OutputReaderParameters, OutputStore,
-    PatternContext, PermissionPolicy, PermissionRule, Principal, Progress, ProviderIdentity, ProviderState,
-    ReadOnlyCommands, RequestKind, RuleStore, SchemaValidator, SchemaValidatorError, Scope, ServerName, StoreError,
-    StoredContent, StoredOutput, Timestamp, Tool, ToolCall, ToolExecution, ToolFailure, ToolHook, ToolName,
+    BeforeCallResponse, Caller, CancelReason, Category, ClientProfile, Clock, CommandAccess, DefaultSuggestions,
+    DefinitionChange, Dialect, Effect, EndedCall, ExecutionLog, ExecutionOutcome, HookVerdict, InputRequest,
+    InputResponse, NoApprover, NoOutputs, OutputHandle, OutputReaderParameters, OutputStore, PatternContext,
+    PermissionPolicy, PermissionRule, Principal, Progress, ProviderIdentity, ProviderState, ReadOnlyCommands,
+    RequestKind, RuleStore, SchemaValidationError, SchemaValidator, Scope, ServerName, StoreError, StoredContent,
+    StoredOutput, StoredToolCatalogue, Timestamp, Tool, ToolCall, ToolExecution, ToolFailure, ToolHook, ToolName,
     ToolProvider, ToolRepository, ToolResult, ToolSource, Verdict, WorkspaceRoots,
     alias::Rewrite,
     error_kind::ErrorKind,

@@ -5,7 +5,7 @@ use crate::cancel_signal::CancelSignal;
 use serde_json::Value;
 use std::time::Duration;
 use toolstead_domain::{
-    ArgumentValidationError, InvalidArguments, SchemaValidator, SchemaValidatorError, Tool, ToolFailure,
+    ArgumentValidationError, InvalidArguments, SchemaValidationError, SchemaValidator, Tool, ToolFailure,
     ToolInputSchema, error_kind::ErrorKind,
 };
 
@@ -46,7 +46,7 @@ impl ArgumentValidator<'_> {
             Err(ended) => return Err(ValidationError::Unknown(ended)),
         };
         outcome.map_err(|why| match why {
-            SchemaValidatorError::Invalid(invalid) => ValidationError::Invalid(invalid),
+            SchemaValidationError::Invalid(invalid) => ValidationError::Invalid(invalid),
             other => ValidationError::Unknown(unknown(tool, schema, other)),
         })
     }
@@ -57,7 +57,7 @@ pub(super) async fn validated(
     beside: &dyn SchemaValidator,
     schema: &ToolInputSchema,
     value: &Value,
-) -> Result<(), SchemaValidatorError> {
+) -> Result<(), SchemaValidationError> {
     match schema.validate(value) {
         Ok(()) => Ok(()),
         Err(ArgumentValidationError::Invalid(invalid)) => Err(invalid.into()),
@@ -65,16 +65,18 @@ pub(super) async fn validated(
     }
 }
 
-fn unknown(tool: &Tool, schema: &ToolInputSchema, why: SchemaValidatorError) -> ExecuteToolError {
+fn unknown(tool: &Tool, schema: &ToolInputSchema, why: SchemaValidationError) -> ExecuteToolError {
     let name = tool.name();
-    if let SchemaValidatorError::Schema(invalid) = &why {
+    if let SchemaValidationError::Schema(invalid) = &why {
         let message = format!("the tool `{name}` cannot be called: {invalid}");
         return ExecuteToolError::NotCallable(ToolFailure::new(ErrorKind::Unavailable, message));
     }
     let (kind, next) = match &why {
-        SchemaValidatorError::OutOfProcessorTime(_) => (ErrorKind::Timeout, "Call it with fewer or simpler arguments."),
-        SchemaValidatorError::Late => (ErrorKind::Timeout, "Call it again."),
-        SchemaValidatorError::OutOfMemory => (ErrorKind::TooLarge, "Call it with fewer or simpler arguments."),
+        SchemaValidationError::OutOfProcessorTime(_) => {
+            (ErrorKind::Timeout, "Call it with fewer or simpler arguments.")
+        }
+        SchemaValidationError::Late => (ErrorKind::Timeout, "Call it again."),
+        SchemaValidationError::OutOfMemory => (ErrorKind::TooLarge, "Call it with fewer or simpler arguments."),
         _ => (ErrorKind::Unavailable, "Use another tool; the operator finds the reason in the log."),
     };
     // Names the reason for the separate process if it is in the schema and not in these arguments.

@@ -11,8 +11,8 @@ use std::{path::PathBuf, sync::Mutex};
 use toolstead_domain::{
     Access, AfterCallResponse, BeforeCallResponse, CallContext, CompletionReference, CompletionRequest,
     ContextCatalogue, ContextProvider, DefaultSuggestions, Effect, EndedCall, ExecutionOutcome, InputRequest,
-    InputResponse, NoApprover, NoOutputs, NoSchemaValidator, PatternContext, PermissionPolicy, PermissionRule,
-    ProviderListError, ServerName, Timestamp, ToolCall, ToolExecution, ToolFailure, ToolHook, WorkspaceRoots,
+    InputResponse, NoApprover, NoOutputs, PatternContext, PermissionPolicy, PermissionRule, ProviderListError,
+    ServerName, Timestamp, ToolCall, ToolExecution, ToolFailure, ToolHook, UnavailableSchemaValidator, WorkspaceRoots,
     error_kind::ErrorKind,
     permission::rule::RuleOrigin,
     testing::{
@@ -44,7 +44,7 @@ async fn house(rules: &[(Effect, &str)], hooks: Vec<Arc<dyn ToolHook>>, settings
         log: log.clone(),
         clock: clock.clone(),
         outputs: Arc::new(NoOutputs),
-        schemas: Arc::new(NoSchemaValidator),
+        schemas: Arc::new(UnavailableSchemaValidator),
         hooks,
         events: EventBus::new(clock.clone()),
         suggestions: Arc::new(DefaultSuggestions),

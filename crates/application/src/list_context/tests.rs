@@ -24,12 +24,12 @@ async fn handler(policy: PermissionPolicy) -> ListContextHandler {
     ListContextHandler::new(registry, Arc::new(book))
 }
 
-fn query(of: ContextList) -> ListContextQuery {
+fn query(of: ContextListKind) -> ListContextQuery {
     ListContextQuery { of, scope: Scope::of(Principal::local(), "s"), cursor: None, page_bytes: 1 << 20 }
 }
 
-fn shown(handler: &ListContextHandler, query: impl Fn(ContextList) -> ListContextQuery) -> Vec<String> {
-    let lists = [ContextList::Resources, ContextList::Templates, ContextList::Prompts];
+fn shown(handler: &ListContextHandler, query: impl Fn(ContextListKind) -> ListContextQuery) -> Vec<String> {
+    let lists = [ContextListKind::Resources, ContextListKind::Templates, ContextListKind::Prompts];
     let all = lists.into_iter().flat_map(|of| handler.handle(&query(of)).unwrap().definitions);
     let name = |one: Map<String, Value>| one["name"].as_str().unwrap_or_default().to_owned();
     all.map(name).collect()
@@ -64,13 +64,13 @@ async fn what_a_rule_closes_wholly_is_not_listed() {
 #[tokio::test]
 async fn pages_join_without_gap_and_a_cursor_belongs_to_one_list() {
     let handler = handler(policy(&[])).await;
-    let page = |cursor: Option<String>| ListContextQuery { cursor, page_bytes: 1, ..query(ContextList::Resources) };
+    let page = |cursor: Option<String>| ListContextQuery { cursor, page_bytes: 1, ..query(ContextListKind::Resources) };
     let (mut uris, mut cursor) = (Vec::new(), None);
     loop {
         let ContextPage { definitions, next_cursor, .. } = handler.handle(&page(cursor.take())).unwrap();
         uris.extend(definitions.into_iter().map(|one| one["uri"].clone()));
         let Some(next) = next_cursor else { break };
-        let of_prompts = ListContextQuery { cursor: Some(next.clone()), ..query(ContextList::Prompts) };
+        let of_prompts = ListContextQuery { cursor: Some(next.clone()), ..query(ContextListKind::Prompts) };
         assert_eq!(handler.handle(&of_prompts), Err(InvalidContextCursor));
         cursor = Some(next);
     }

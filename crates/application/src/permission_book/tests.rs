@@ -22,8 +22,8 @@ fn write(path: &str) -> Access {
     Access::WritePath(AccessPath::plain(path))
 }
 
-fn identity(digest: &str) -> CallIdentity {
-    CallIdentity { tool: ToolName::parse("write_file").unwrap(), digest: digest.into() }
+fn identity(digest: &str) -> CallFingerprint {
+    CallFingerprint { tool: ToolName::parse("write_file").unwrap(), digest: digest.into() }
 }
 
 /// Some of the read-only commands.

@@ -6,7 +6,7 @@ use crate::{
     cancel_signal::CancelSignal,
     execute_tool::{ExecuteToolCommand, ExecuteToolHandler},
     list_tools::{ListToolsHandler, ListToolsQuery, PageLimit},
-    tool_deferral::ListForm,
+    tool_deferral::ToolListForm,
     touch::CallEffects,
 };
 use futures::{
@@ -91,7 +91,7 @@ impl<'w> RunCallContext<'w> {
             return calls.list();
         }
         let scope = self.scope.clone();
-        let (page, form) = (PageLimit::Tools(usize::MAX), ListForm::WithSearchTools);
+        let (page, form) = (PageLimit::Tools(usize::MAX), ToolListForm::WithSearchTools);
         let query = ListToolsQuery { scope, page, form, ..Default::default() };
         // Only a cursor can be invalid, and the query has none.
         let page = self.list_tools.handle(&query).map(|page| page.tools).unwrap_or_default();

@@ -14,7 +14,7 @@ use super::{
     run_registry::{RunInProgress, RunRegistration},
     size::{RequestSize, TokenRatio},
     spending::{BudgetLedger, Spending},
-    surroundings::RunSurroundings,
+    surroundings::RunSurroundingsReader,
     todos::TodoReader,
     usage_events::UsageEvents,
 };
@@ -60,7 +60,7 @@ pub(super) struct Run<'w> {
     request_builder: RequestBuilder,
     spending: Spending,
     loop_detector: LoopDetector,
-    surroundings: RunSurroundings,
+    surroundings: RunSurroundingsReader,
     hooks: RunHooks,
     /// Number of times that a hook made the run continue.
     hook_continuations: u32,
@@ -143,7 +143,7 @@ impl<'w> Run<'w> {
             last_request_size: RequestSize::default(),
         };
         let offer = AvailableTools::new(&command.offered);
-        let surroundings = RunSurroundings::new(ports.surroundings.clone().filter(|_| command.has_surroundings));
+        let surroundings = RunSurroundingsReader::new(ports.surroundings.clone().filter(|_| command.has_surroundings));
         let spending = Spending::new(ledger.clone(), command.model.facts().prices);
         Self {
             ports,

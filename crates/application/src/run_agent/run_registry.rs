@@ -47,7 +47,7 @@ impl RunInProgress {
     /// Returns the caller of the run, for work that may outlive the run. Once the run has ended, the caller answers no
     /// questions and drops log messages. It never passes on progress.
     pub(crate) fn caller_until_end(&self) -> Arc<dyn Caller> {
-        Arc::new(RunCaller { caller: self.caller.clone(), over: self.over.clone() })
+        Arc::new(RunScopedCaller { caller: self.caller.clone(), over: self.over.clone() })
     }
 }
 
@@ -96,12 +96,12 @@ impl Drop for RunRegistration {
 }
 
 /// The caller of a run, available until the run ends.
-struct RunCaller {
+struct RunScopedCaller {
     caller: Arc<dyn Caller>,
     over: CancelSignal,
 }
 
-impl RunCaller {
+impl RunScopedCaller {
     async fn answer(
         &self,
         answer: impl Future<Output = Result<InputResponse, NotAnswered>> + Send,
@@ -115,7 +115,7 @@ impl RunCaller {
 }
 
 #[async_trait]
-impl Caller for RunCaller {
+impl Caller for RunScopedCaller {
     fn wants_progress(&self) -> bool {
         false
     }
@@ -162,8 +162,8 @@ mod tests {
     fn the_caller_of_a_run_is_gone_with_it_and_with_the_one_above() {
         for ends_above in [false, true] {
             let (own, above) = (CancelSignal::new(), CancelSignal::new());
-            let caller = Arc::new(RunCaller { caller: Arc::new(SilentCaller), over: above.clone() });
-            let below = RunCaller { caller, over: own.clone() };
+            let caller = Arc::new(RunScopedCaller { caller: Arc::new(SilentCaller), over: above.clone() });
+            let below = RunScopedCaller { caller, over: own.clone() };
             assert_eq!(below.disconnected().now_or_never(), None);
             if ends_above { above } else { own }.cancel(CancelReason::Client);
             assert_eq!(below.disconnected().now_or_never(), Some(()));

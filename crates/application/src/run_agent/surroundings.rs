@@ -8,12 +8,12 @@ use toolstead_domain::{
 };
 
 /// The surroundings of one run.
-pub(super) struct RunSurroundings {
+pub(super) struct RunSurroundingsReader {
     port: Option<Arc<dyn AgentSurroundings>>,
     has_folder_instructions: bool,
 }
 
-impl RunSurroundings {
+impl RunSurroundingsReader {
     /// Creates the surroundings of a run. Without a port there are none.
     pub(super) fn new(port: Option<Arc<dyn AgentSurroundings>>) -> Self {
         Self { port, has_folder_instructions: false }

@@ -26,7 +26,7 @@ fn tools() -> Vec<Tool> {
 }
 
 #[track_caller]
-fn check(deferral: &ToolDeferral, form: ListForm, policy: &PermissionPolicy, bytes: usize, expected: &[&str]) {
+fn check(deferral: &ToolDeferral, form: ToolListForm, policy: &PermissionPolicy, bytes: usize, expected: &[&str]) {
     let listed = deferral.apply(form, tools(), policy, |tool| tool, |_| bytes);
     assert_eq!(listed.iter().map(|tool| tool.name().as_str()).collect::<Vec<_>>(), expected);
 }
@@ -37,23 +37,23 @@ const DEFERRED: [&str; 4] = ["grep", "tool_search", "call_tool", "mcp__notes__fi
 #[test]
 fn a_list_above_the_threshold_contains_what_is_always_loaded_and_the_search() {
     let policy = PermissionPolicy::default();
-    check(&deferral(), ListForm::Deferred, &policy, 0, &DEFERRED);
-    check(&deferral(), ListForm::Whole, &policy, 0, &WHOLE);
+    check(&deferral(), ToolListForm::Deferred, &policy, 0, &DEFERRED);
+    check(&deferral(), ToolListForm::Whole, &policy, 0, &WHOLE);
     let all: Vec<Tool> = tools();
     let all: Vec<&str> = all.iter().map(|tool| tool.name().as_str()).collect();
-    check(&deferral(), ListForm::WithSearchTools, &policy, 0, &all);
+    check(&deferral(), ToolListForm::WithSearchTools, &policy, 0, &all);
 }
 
 #[test]
 fn a_list_up_to_the_threshold_is_whole_and_has_no_search() {
     let policy = PermissionPolicy::default();
     let four = ToolDeferral { above_tools: Some(4), ..deferral() };
-    check(&four, ListForm::Deferred, &policy, 1_000, &WHOLE);
-    check(&ToolDeferral::never(), ListForm::Deferred, &policy, 1_000, &WHOLE);
+    check(&four, ToolListForm::Deferred, &policy, 1_000, &WHOLE);
+    check(&ToolDeferral::never(), ToolListForm::Deferred, &policy, 1_000, &WHOLE);
     // Four definitions of 25 tokens each.
     let tokens = |limit| ToolDeferral { above_tools: None, above_tokens: Some(limit), ..deferral() };
-    check(&tokens(100), ListForm::Deferred, &policy, 100, &WHOLE);
-    check(&tokens(99), ListForm::Deferred, &policy, 100, &DEFERRED);
+    check(&tokens(100), ToolListForm::Deferred, &policy, 100, &WHOLE);
+    check(&tokens(99), ToolListForm::Deferred, &policy, 100, &DEFERRED);
 }
 
 #[test]
@@ -63,12 +63,12 @@ fn a_tool_that_is_selected_by_its_very_name_is_not_deferred() {
         ..PermissionPolicy::default()
     };
     let expected = ["grep", "glob", "tool_search", "call_tool", "mcp__git__log", "mcp__notes__find"];
-    check(&deferral(), ListForm::Deferred, &selecting("+glob,+mcp__git__log"), 0, &expected);
-    check(&deferral(), ListForm::Deferred, &selecting("g*,mcp__*,tool_search,call_tool"), 0, &DEFERRED);
+    check(&deferral(), ToolListForm::Deferred, &selecting("+glob,+mcp__git__log"), 0, &expected);
+    check(&deferral(), ToolListForm::Deferred, &selecting("g*,mcp__*,tool_search,call_tool"), 0, &DEFERRED);
     let narrowed = PermissionPolicy::default().narrowed(&std::sync::Arc::new(selecting("glob,mcp__*")));
     check(
         &deferral(),
-        ListForm::Deferred,
+        ToolListForm::Deferred,
         &narrowed,
         0,
         &["grep", "glob", "tool_search", "call_tool", "mcp__notes__find"],
@@ -79,7 +79,7 @@ fn a_tool_that_is_selected_by_its_very_name_is_not_deferred() {
 fn nothing_is_deferred_where_the_search_may_not_be_used() {
     let without: Vec<Tool> = tools().into_iter().filter(|tool| tool.name().as_str() != "call_tool").collect();
     let policy = PermissionPolicy::default();
-    let listed = deferral().apply(ListForm::Deferred, without, &policy, |tool| tool, |_| 0);
+    let listed = deferral().apply(ToolListForm::Deferred, without, &policy, |tool| tool, |_| 0);
     assert_eq!(listed.iter().map(|tool| tool.name().as_str()).collect::<Vec<_>>(), WHOLE);
 }
 

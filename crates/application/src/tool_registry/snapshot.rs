@@ -37,7 +37,7 @@ pub struct ShadowedTool {
 }
 
 /// Forms in which one dialect shows a tool.
-type ToolFormsInDialect = OnceLock<Vec<Arc<RegisteredTool>>>;
+type LazyToolForms = OnceLock<Vec<Arc<RegisteredTool>>>;
 
 /// A tool with its provider, and values that are derived from its definition on first use.
 pub struct RegisteredTool {
@@ -51,7 +51,7 @@ pub struct RegisteredTool {
     output: OnceLock<Option<ToolInputSchema>>,
     wire: OnceLock<Box<RawValue>>,
     /// Forms by dialect, each made when a caller first uses the dialect.
-    dialect_forms: OnceLock<Vec<(Dialect, ToolFormsInDialect)>>,
+    dialect_forms: OnceLock<Vec<(Dialect, LazyToolForms)>>,
 }
 
 /// The reason why a name does not lead to exactly one tool.
@@ -270,7 +270,7 @@ impl RegisteredTool {
                     dialects.push(alias.dialect);
                 }
             }
-            dialects.into_iter().map(|dialect| (dialect, ToolFormsInDialect::new())).collect()
+            dialects.into_iter().map(|dialect| (dialect, LazyToolForms::new())).collect()
         });
         let Some((_, forms)) = dialects.iter().find(|(one, _)| *one == dialect) else { return &[] };
         forms.get_or_init(|| {

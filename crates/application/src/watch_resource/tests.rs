@@ -14,8 +14,8 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 use toolstead_domain::{
-    ContextCatalogue, ContextNotice, DefaultSuggestions, Effect, NoApprover, NoOutputs, NoSchemaValidator,
-    PatternContext, PermissionPolicy, PermissionRule, Timestamp,
+    ContextCatalogue, ContextNotice, DefaultSuggestions, Effect, NoApprover, NoOutputs, PatternContext,
+    PermissionPolicy, PermissionRule, Timestamp, UnavailableSchemaValidator,
     permission::rule::RuleOrigin,
     testing::{
         fixed_clock::FixedClock, in_memory_execution_log::InMemoryExecutionLog,
@@ -45,7 +45,7 @@ async fn house(deny: &[&str]) -> House {
         log: log.clone(),
         clock: clock.clone(),
         outputs: Arc::new(NoOutputs),
-        schemas: Arc::new(NoSchemaValidator),
+        schemas: Arc::new(UnavailableSchemaValidator),
         hooks: Vec::new(),
         events: EventBus::new(clock.clone()),
         suggestions: Arc::new(DefaultSuggestions),
@@ -94,7 +94,7 @@ async fn a_provider_hears_of_the_first_and_of_the_last_who_watch() {
 async fn who_settles_late_leaves_what_began_anew_to_others() {
     let house = house(&[]).await;
     let watches = house.handler.watches.clone();
-    let key: WatchKey = ("team".into(), "a://x".into());
+    let key: WatchedResourceKey = ("team".into(), "a://x".into());
     let before: Arc<tokio::sync::Mutex<SubscriptionState>> = Arc::default();
     watches.lock().by_key.insert(key.clone(), (0, before.clone()));
     let turn = before.clone().lock_owned().await;

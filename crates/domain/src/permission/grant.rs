@@ -16,13 +16,13 @@ use std::{path::Path, sync::Arc};
 /// at run time, such as the real path of an open file, the target host of a redirect, or a file found in a directory
 /// walk.
 #[derive(Debug, Clone)]
-pub struct CallGrant {
+pub struct CallPermissions {
     policy: Arc<PermissionPolicy>,
     tool: Arc<Tool>,
     approved: Vec<Access>,
 }
 
-impl CallGrant {
+impl CallPermissions {
     /// Creates the grant for a call of `tool`. `approved` are the accesses that the user saw and approved; empty
     /// without an approval. Approval of a command includes those of the files it names for which an ask rule required
     /// the approval, and no others: the contents of a folder that it names were not shown.
@@ -134,7 +134,7 @@ impl CallGrant {
     }
 }
 
-/// Part of a [`CallGrant`] that applies below one folder.
+/// Part of a [`CallPermissions`] that applies below one folder.
 #[derive(Debug)]
 pub struct FolderReadRules<'a> {
     rules: Vec<ReadRules<'a>>,
@@ -148,7 +148,7 @@ impl FolderReadRules<'_> {
         self.rules.iter().any(ReadRules::are_against_something)
     }
 
-    /// Returns `true` if a path below the folder may be read, as [`CallGrant::permits`] does.
+    /// Returns `true` if a path below the folder may be read, as [`CallPermissions::permits`] does.
     pub fn permits(&self, path: &AccessPath) -> bool {
         match self.rules.iter().map(|rules| rules.verdict(path)).max().unwrap_or(Verdict::Deny) {
             Verdict::Allow => true,
@@ -171,14 +171,14 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::Map;
 
-    fn under(rules: &[(Effect, &str)], approved: Vec<Access>) -> CallGrant {
+    fn under(rules: &[(Effect, &str)], approved: Vec<Access>) -> CallPermissions {
         let rule = |(effect, text): &(Effect, &str)| {
             Arc::new(PermissionRule::parse(*effect, text, RuleOrigin::CommandLine, &PatternContext::default()).unwrap())
         };
         let roots = WorkspaceRoots { write: vec!["/w".into()], ..Default::default() };
         let policy = PermissionPolicy { rules: rules.iter().map(rule).collect(), roots, ..Default::default() };
         let tool = Tool::new(ToolName::parse("bash").unwrap(), Map::new(), Category::Shell, ToolSource::BuiltIn);
-        CallGrant::new(Arc::new(policy), Arc::new(tool), approved)
+        CallPermissions::new(Arc::new(policy), Arc::new(tool), approved)
     }
 
     #[test]
@@ -281,7 +281,7 @@ mod tests {
                 lexical: format!("/w/{folder}{tail}").into(), real: format!("/w/{link}{tail}").into(), tree: false,
             };
             let approved = if is_approved { vec![Access::ReadPath(at("").whole_tree())] } else { Vec::new() };
-            let grant = CallGrant::new(Arc::new(policy), Arc::new(tool), approved);
+            let grant = CallPermissions::new(Arc::new(policy), Arc::new(tool), approved);
             let met = at(&format!("/{rest}"));
             prop_assert_eq!(grant.reading_below(&at("")).permits(&met), grant.permits(&Access::ReadPath(met.clone())));
         }

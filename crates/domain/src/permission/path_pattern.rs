@@ -41,7 +41,7 @@ pub struct PatternContext {
 
 /// Anchoring of a pattern, by the effect of its rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PatternAnchoring {
+pub(crate) enum PatternDepth {
     /// At its anchor only: allow rules.
     Anchored,
     /// At any depth: deny and ask rules.
@@ -53,11 +53,7 @@ impl PathPattern {
     ///
     /// # Errors
     /// [`InvalidPathPattern`] if it is empty, is not a valid glob, or needs a home or rule folder that is not known.
-    pub(crate) fn parse(
-        text: &str,
-        base: &PatternContext,
-        reach: PatternAnchoring,
-    ) -> Result<Self, InvalidPathPattern> {
+    pub(crate) fn parse(text: &str, base: &PatternContext, reach: PatternDepth) -> Result<Self, InvalidPathPattern> {
         let wrong = |reason: &str| InvalidPathPattern { pattern: text.into(), reason: reason.into() };
         let below = |folder: &Option<PathBuf>, rest: &str, reason: &str| {
             let folder = folder.as_ref().and_then(|folder| folder.to_str()).ok_or_else(|| wrong(reason))?;
@@ -73,11 +69,11 @@ impl PathPattern {
         } else {
             let rest = text.strip_prefix("./").unwrap_or(text);
             match reach {
-                PatternAnchoring::AnyDepth => (Anchor::Absolute, format!("**/{rest}")),
-                PatternAnchoring::Anchored if rest.starts_with('*') && !rest.contains('/') => {
+                PatternDepth::AnyDepth => (Anchor::Absolute, format!("**/{rest}")),
+                PatternDepth::Anchored if rest.starts_with('*') && !rest.contains('/') => {
                     (Anchor::Roots, format!("**/{rest}"))
                 }
-                PatternAnchoring::Anchored => (Anchor::Roots, rest.to_owned()),
+                PatternDepth::Anchored => (Anchor::Roots, rest.to_owned()),
             }
         };
         let pattern = pattern.trim_end_matches('/');
@@ -184,7 +180,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(pattern: &str, reach: PatternAnchoring, path: &str, expected: bool) {
+    fn check(pattern: &str, reach: PatternDepth, path: &str, expected: bool) {
         let roots = WorkspaceRoots { write: vec!["/w".into()], ..Default::default() };
         let base = PatternContext {
             folder: Some("/w/conf".into()),
@@ -202,47 +198,44 @@ mod tests {
 
     #[test]
     fn an_allow_pattern_is_anchored_at_the_roots() {
-        check("src/**", PatternAnchoring::Anchored, "/w/src/a/b.rs", true);
-        check("src/**", PatternAnchoring::Anchored, "/w/a/src/b.rs", false);
-        check("src/*", PatternAnchoring::Anchored, "/w/src/a/b.rs", true);
-        check("./src", PatternAnchoring::Anchored, "/w/src/a/b.rs", true);
-        check("src", PatternAnchoring::Anchored, "/w/srcs", false);
-        check("*.rs", PatternAnchoring::Anchored, "/w/a/b/c.rs", true);
-        check("*.rs", PatternAnchoring::Anchored, "/elsewhere/c.rs", false);
-        check("src/*.rs", PatternAnchoring::Anchored, "/w/src/a/c.rs", false);
+        check("src/**", PatternDepth::Anchored, "/w/src/a/b.rs", true);
+        check("src/**", PatternDepth::Anchored, "/w/a/src/b.rs", false);
+        check("src/*", PatternDepth::Anchored, "/w/src/a/b.rs", true);
+        check("./src", PatternDepth::Anchored, "/w/src/a/b.rs", true);
+        check("src", PatternDepth::Anchored, "/w/srcs", false);
+        check("*.rs", PatternDepth::Anchored, "/w/a/b/c.rs", true);
+        check("*.rs", PatternDepth::Anchored, "/elsewhere/c.rs", false);
+        check("src/*.rs", PatternDepth::Anchored, "/w/src/a/c.rs", false);
     }
 
     #[test]
     fn a_deny_pattern_reaches_any_depth() {
-        check("secret/**", PatternAnchoring::AnyDepth, "/w/a/secret/k", true);
-        check("secret", PatternAnchoring::AnyDepth, "/w/secret/k", true);
-        check(".env", PatternAnchoring::AnyDepth, "/w/x/.env", true);
-        check(".env", PatternAnchoring::AnyDepth, "/w/x/.envrc", false);
+        check("secret/**", PatternDepth::AnyDepth, "/w/a/secret/k", true);
+        check("secret", PatternDepth::AnyDepth, "/w/secret/k", true);
+        check(".env", PatternDepth::AnyDepth, "/w/x/.env", true);
+        check(".env", PatternDepth::AnyDepth, "/w/x/.envrc", false);
     }
 
     #[test]
     fn a_prefix_says_where_the_pattern_begins() {
-        check("//etc/**", PatternAnchoring::Anchored, "/etc/passwd", true);
-        check("~/.ssh/**", PatternAnchoring::AnyDepth, "/home/me/.ssh/id", true);
-        check("/x", PatternAnchoring::Anchored, "/w/conf/x", true);
-        check("/x", PatternAnchoring::Anchored, "/w/x", false);
+        check("//etc/**", PatternDepth::Anchored, "/etc/passwd", true);
+        check("~/.ssh/**", PatternDepth::AnyDepth, "/home/me/.ssh/id", true);
+        check("/x", PatternDepth::Anchored, "/w/conf/x", true);
+        check("/x", PatternDepth::Anchored, "/w/x", false);
     }
 
     #[test]
     fn a_tree_fits_only_if_all_of_it_does() {
-        check("src/**", PatternAnchoring::Anchored, "/w/src/", true);
-        check("src/*.rs", PatternAnchoring::Anchored, "/w/src/", false);
-        check("src/**", PatternAnchoring::Anchored, "/w/", false);
-        check("**", PatternAnchoring::Anchored, "/w/", true);
+        check("src/**", PatternDepth::Anchored, "/w/src/", true);
+        check("src/*.rs", PatternDepth::Anchored, "/w/src/", false);
+        check("src/**", PatternDepth::Anchored, "/w/", false);
+        check("**", PatternDepth::Anchored, "/w/", true);
     }
 
     #[test]
     fn a_pattern_that_can_never_match_is_refused() {
         for bad in ["", "a/../b", "[", "//"] {
-            assert!(
-                PathPattern::parse(bad, &PatternContext::default(), PatternAnchoring::Anchored).is_err(),
-                "{bad:?}"
-            );
+            assert!(PathPattern::parse(bad, &PatternContext::default(), PatternDepth::Anchored).is_err(), "{bad:?}");
         }
     }
 }

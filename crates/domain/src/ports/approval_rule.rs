@@ -27,14 +27,14 @@ pub enum ApprovalRuleDecision {
 /// ```
 /// use async_trait::async_trait;
 /// use toolstead_domain::ports::{
-///     approval_rule::{ApprovalRule, ApprovalRuleDecision},
+///     approval_rule::{AutoApprovalRule, ApprovalRuleDecision},
 ///     approver::ApprovalRequest,
 /// };
 ///
 /// struct TrustedAgents;
 ///
 /// #[async_trait]
-/// impl ApprovalRule for TrustedAgents {
+/// impl AutoApprovalRule for TrustedAgents {
 ///     fn name(&self) -> &str {
 ///         "trusted agents"
 ///     }
@@ -47,7 +47,7 @@ pub enum ApprovalRuleDecision {
 /// assert_eq!(TrustedAgents.name(), "trusted agents");
 /// ```
 #[async_trait]
-pub trait ApprovalRule: Send + Sync {
+pub trait AutoApprovalRule: Send + Sync {
     /// Returns the name of the rule for the audit log and for refusals.
     fn name(&self) -> &str;
 

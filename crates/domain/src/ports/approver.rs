@@ -181,7 +181,7 @@ impl Approval {
 /// Presents approval requests to the user.
 ///
 /// A decision that the embedding application makes by itself belongs in an
-/// [`ApprovalRule`](crate::ports::approval_rule::ApprovalRule). Implementers never answer in the user's stead (without
+/// [`AutoApprovalRule`](crate::ports::approval_rule::AutoApprovalRule). Implementers never answer in the user's stead (without
 /// a user to ask, the answer is [`Approval::Unattended`]) and do not wait past [`ApprovalRequest::deadline`]. Dropping
 /// the future withdraws the request. A panic denies the call.
 #[async_trait]

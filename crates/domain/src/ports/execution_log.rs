@@ -3,7 +3,7 @@
 use crate::{
     ports::{clock::Timestamp, tool_repository::StoreError},
     tool_call::CallId,
-    tool_execution::{OutcomeKind, RequestKind, ToolExecution, ToolExecutionRef},
+    tool_execution::{BorrowedToolExecution, OutcomeKind, RequestKind, ToolExecution},
 };
 use async_trait::async_trait;
 
@@ -94,7 +94,7 @@ pub trait ExecutionLog: Send + Sync {
     ///
     /// # Errors
     /// Those of [`record`](Self::record).
-    async fn record_ref(&self, execution: ToolExecutionRef<'_>) -> Result<(), StoreError> {
+    async fn record_ref(&self, execution: BorrowedToolExecution<'_>) -> Result<(), StoreError> {
         self.record(execution.to_execution()).await
     }
 

@@ -3,7 +3,7 @@
 use crate::{
     ports::{clock::Timestamp, tool_repository::StoreError},
     principal::Principal,
-    question::{DeferredQuestions, Question, QuestionId},
+    question::{DeferredQuestions, Question, QuestionGroupId},
 };
 use async_trait::async_trait;
 
@@ -16,10 +16,10 @@ pub enum QuestionError {
     TooMany(usize),
     /// The principal has no questions with that id.
     #[error("there are no questions {0}")]
-    NotFound(QuestionId),
+    NotFound(QuestionGroupId),
     /// The questions already have answers.
     #[error("the questions {0} are answered already")]
-    Answered(QuestionId),
+    Answered(QuestionGroupId),
     /// The number of answers is not the number of questions.
     #[error("there are {questions} questions and {answers} answers")]
     Mismatch {
@@ -66,13 +66,13 @@ pub trait QuestionStore: Send + Sync {
         session: &str,
         at: Timestamp,
         questions: Vec<Question>,
-    ) -> Result<QuestionId, QuestionError>;
+    ) -> Result<QuestionGroupId, QuestionError>;
 
     /// Returns the principal's questions with this id; `None` if there are none.
     ///
     /// # Errors
     /// [`StoreError`] if they cannot be read.
-    async fn find(&self, principal: &Principal, id: QuestionId) -> Result<Option<DeferredQuestions>, StoreError>;
+    async fn find(&self, principal: &Principal, id: QuestionGroupId) -> Result<Option<DeferredQuestions>, StoreError>;
 
     /// Returns the principal's waiting questions, the oldest first.
     ///
@@ -84,5 +84,10 @@ pub trait QuestionStore: Send + Sync {
     ///
     /// # Errors
     /// [`QuestionError`]; nothing has then changed.
-    async fn answer(&self, principal: &Principal, id: QuestionId, answers: Vec<String>) -> Result<(), QuestionError>;
+    async fn answer(
+        &self,
+        principal: &Principal,
+        id: QuestionGroupId,
+        answers: Vec<String>,
+    ) -> Result<(), QuestionError>;
 }

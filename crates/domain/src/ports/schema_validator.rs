@@ -16,18 +16,18 @@ pub trait SchemaValidator: Send + Sync + 'static {
     /// Checks the value against the schema.
     ///
     /// # Errors
-    /// [`SchemaValidatorError`] if it does not match, or could not be checked.
+    /// [`SchemaValidationError`] if it does not match, or could not be checked.
     async fn validate(
         &self,
         schema: &Value,
         formats: FormatValidation,
         value: &Value,
-    ) -> Result<(), SchemaValidatorError>;
+    ) -> Result<(), SchemaValidationError>;
 }
 
 /// Reason why a value is not known to match.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SchemaValidatorError {
+pub enum SchemaValidationError {
     /// The value does not match.
     #[error(transparent)]
     Invalid(#[from] InvalidArguments),
@@ -53,11 +53,11 @@ pub enum SchemaValidatorError {
 
 /// Validator without a process: validates nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct NoSchemaValidator;
+pub struct UnavailableSchemaValidator;
 
 #[async_trait]
-impl SchemaValidator for NoSchemaValidator {
-    async fn validate(&self, _: &Value, _: FormatValidation, _: &Value) -> Result<(), SchemaValidatorError> {
-        Err(SchemaValidatorError::Unavailable("no validation process is available".into()))
+impl SchemaValidator for UnavailableSchemaValidator {
+    async fn validate(&self, _: &Value, _: FormatValidation, _: &Value) -> Result<(), SchemaValidationError> {
+        Err(SchemaValidationError::Unavailable("no validation process is available".into()))
     }
 }

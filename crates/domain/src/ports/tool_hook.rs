@@ -1,7 +1,7 @@
 //! Hooks that run before and after every call.
 
 use crate::{
-    access::Access, labels::Labels, tool_call::ToolCall, tool_execution::ToolExecution, tool_result::ToolResult,
+    access::Access, labels::CallLabels, tool_call::ToolCall, tool_execution::ToolExecution, tool_result::ToolResult,
 };
 use async_trait::async_trait;
 use serde_json::{Map, Value};
@@ -59,7 +59,7 @@ pub struct BeforeCallResponse {
     /// Messages to the user at the client.
     pub messages: Vec<String>,
     /// Labels for the audit record. Existing labels of the call are not replaced.
-    pub labels: Labels,
+    pub labels: CallLabels,
 }
 
 impl BeforeCallResponse {

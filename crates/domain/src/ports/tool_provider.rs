@@ -4,8 +4,8 @@ use crate::{
     access::Access,
     client_profile::ClientProfile,
     error_kind::ErrorKind,
-    labels::Labels,
-    permission::grant::CallGrant,
+    labels::CallLabels,
+    permission::grant::CallPermissions,
     pinning::ServerPinningSettings,
     ports::{
         caller::{Caller, InputRequest, InputResponses, SilentCaller},
@@ -190,13 +190,13 @@ pub struct CallContext<'a> {
     /// so returns its partial result by then.
     pub deadline: Instant,
     /// Policy for this call.
-    pub grant: &'a CallGrant,
+    pub grant: &'a CallPermissions,
     /// Capabilities of the client.
     pub client: &'a ClientProfile,
     /// Members of the request beside the call.
     pub forwarded: ForwardedMembers<'a>,
     /// Labels of the call, those of hooks included.
-    pub labels: &'a Labels,
+    pub labels: &'a CallLabels,
     /// Answers to the provider's earlier [`InputRequired`] for this call.
     pub answers: Option<&'a InputAnswers>,
     /// Channel to the client.
@@ -213,8 +213,8 @@ pub struct CallContext<'a> {
 impl<'a> CallContext<'a> {
     /// Creates the context of a call with a silent caller, no output store and the default text limit. Set other fields
     /// afterwards.
-    pub fn new(call: &'a ToolCall, grant: &'a CallGrant, client: &'a ClientProfile, deadline: Instant) -> Self {
-        static NO_LABELS: Labels = Labels::EMPTY;
+    pub fn new(call: &'a ToolCall, grant: &'a CallPermissions, client: &'a ClientProfile, deadline: Instant) -> Self {
+        static NO_LABELS: CallLabels = CallLabels::EMPTY;
         Self {
             id: call.id,
             principal: &call.principal,

@@ -33,7 +33,7 @@ pub struct DefinitionChange {
 /// Tools of a provider, as saved last.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct Catalogue {
+pub struct StoredToolCatalogue {
     /// Tools, sorted by name. Aliases are not stored and are empty when read back.
     pub tools: Vec<Tool>,
     /// Last change of each tool that has changed since it was first seen, sorted by name.
@@ -51,7 +51,7 @@ pub trait ToolRepository: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be read.
-    async fn catalogue(&self, provider: &ProviderIdentity) -> Result<Catalogue, StoreError>;
+    async fn catalogue(&self, provider: &ProviderIdentity) -> Result<StoredToolCatalogue, StoreError>;
 
     /// Replaces the catalogue of the provider. Tools that are missing are deleted; `enabled` of the given tools is
     /// ignored, and settings made with [`set_enabled`](Self::set_enabled) remain.
@@ -61,7 +61,7 @@ pub trait ToolRepository: Send + Sync {
     async fn save_catalogue(
         &self,
         provider: &ProviderIdentity,
-        catalogue: &Catalogue,
+        catalogue: &StoredToolCatalogue,
         now: Timestamp,
     ) -> Result<(), StoreError>;
 

@@ -73,7 +73,7 @@ pub struct WebHit {
 
 /// Constraints of one search: its deadline, and the check of each host before anything is sent to it.
 #[derive(Clone, Copy)]
-pub struct WebSearchConstraints<'a> {
+pub struct WebSearchContext<'a> {
     /// Deadline of the whole search, pauses included.
     pub deadline: Instant,
     /// Check if a host (lower case, without port) may be reached. Called before anything is sent to a host.
@@ -115,7 +115,7 @@ pub enum WebSearchError {
 /// Web search service.
 ///
 /// Implementers guarantee:
-/// - nothing is sent to a host other than [`host`](Self::host) without a check by [`WebSearchConstraints::may_reach`];
+/// - nothing is sent to a host other than [`host`](Self::host) without a check by [`WebSearchContext::may_reach`];
 /// - a search without hits returns an empty list; a failure never does;
 /// - hits match the query: at most `count` of them, from its domains only.
 #[async_trait]
@@ -131,7 +131,7 @@ pub trait WebSearch: Send + Sync {
     async fn search<'s, 'q, 'b>(
         &'s self,
         query: &'q WebQuery,
-        bounds: WebSearchConstraints<'b>,
+        bounds: WebSearchContext<'b>,
     ) -> Result<Vec<WebHit>, WebSearchError>;
 }
 
@@ -208,9 +208,9 @@ fn in_words(time: Duration) -> String {
     }
 }
 
-impl fmt::Debug for WebSearchConstraints<'_> {
+impl fmt::Debug for WebSearchContext<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WebSearchConstraints").field("deadline", &self.deadline).finish_non_exhaustive()
+        f.debug_struct("WebSearchContext").field("deadline", &self.deadline).finish_non_exhaustive()
     }
 }
 

@@ -5,7 +5,7 @@ use crate::{
     ports::{
         approver::ApprovalScope,
         clock::Timestamp,
-        tool_repository::{Catalogue, DefinitionChange},
+        tool_repository::{DefinitionChange, StoredToolCatalogue},
     },
     principal::Principal,
     provider_identity::ProviderIdentity,
@@ -113,7 +113,7 @@ fn execution() -> impl Strategy<Value = ToolExecution> {
             ended: ended.map(Timestamp),
             result_bytes,
             parent: ended.map(|_| samples::call_id(number + 1)),
-            labels: Labels::default().with("ticket", number.to_string()).unwrap(),
+            labels: CallLabels::default().with("ticket", number.to_string()).unwrap(),
             ..samples::execution(number)
         })
 }
@@ -162,7 +162,7 @@ proptest! {
     ) {
         comes_back(&access);
         comes_back(&execution);
-        comes_back(&Catalogue {
+        comes_back(&StoredToolCatalogue {
             changes: vec![DefinitionChange {
                 tool: tool.name().to_string(),
                 parts: DefinitionPart::ALL.to_vec(),
@@ -199,7 +199,7 @@ fn nothing_is_read_that_could_not_have_been_made() {
     assert!(serde_json::from_value::<ServerName>(json!("a__b")).is_err());
     assert!(serde_json::from_value::<ErrorKind>(json!("bad luck")).is_err());
     assert!(serde_json::from_value::<CallId>(json!("o17")).is_err());
-    assert!(serde_json::from_value::<Labels>(json!({"no name": "x"})).is_err());
+    assert!(serde_json::from_value::<CallLabels>(json!({"no name": "x"})).is_err());
     assert!(serde_json::from_value::<ToolResult>(json!({"content": "text"})).is_err());
     let mut hidden = serde_json::to_value(samples::tool("echo")).unwrap();
     hidden["definition"]["description"] = json!("reads \u{202e}txt.exe");

@@ -3,7 +3,7 @@
 use super::{join_all::join_all, samples};
 use crate::{
     error_kind::ErrorKind,
-    labels::Labels,
+    labels::CallLabels,
     ports::{
         clock::Timestamp,
         execution_log::{ExecutionFilter, ExecutionLog},
@@ -235,8 +235,8 @@ async fn a_list_is_in_the_order_of_recording_and_fits_every_condition(log: &dyn 
     pages_join_without_gap(log, &rows).await;
 }
 
-fn labels(name: &str, value: &str) -> Labels {
-    Labels::default().with(name, value).expect("it fits")
+fn labels(name: &str, value: &str) -> CallLabels {
+    CallLabels::default().with(name, value).expect("it fits")
 }
 
 async fn a_list_by_label_returns_only_records_with_that_label(log: &dyn ExecutionLog) {
@@ -245,7 +245,7 @@ async fn a_list_by_label_returns_only_records_with_that_label(log: &dyn Executio
         (6001, labels("team", "search").with("note", "a \"ticket\":\"T-1\" in a text").expect("it fits")),
         (6002, labels("subteam", "search")),
         (6003, labels("team", "Search")),
-        (6004, Labels::default()),
+        (6004, CallLabels::default()),
         (6005, labels("search", "team").with("team", "").expect("it fits")),
     ];
     for (number, labels) in rows {

@@ -8,7 +8,7 @@ use crate::{
         tool_repository::StoreError,
     },
     principal::Principal,
-    question::{DeferredQuestions, Question, QuestionId},
+    question::{DeferredQuestions, Question, QuestionGroupId},
 };
 use async_trait::async_trait;
 use std::sync::Mutex;
@@ -34,20 +34,20 @@ impl QuestionStore for InMemoryQuestions {
         session: &str,
         at: Timestamp,
         questions: Vec<Question>,
-    ) -> Result<QuestionId, QuestionError> {
+    ) -> Result<QuestionGroupId, QuestionError> {
         let mut kept = lock(&self.kept);
         let of_mine = kept.iter().filter(|(owner, _)| owner == principal);
         let waiting = of_mine.clone().filter(|(_, one)| one.session == session && one.answers.is_none()).count();
         if waiting >= WAITING_OF_A_SESSION {
             return Err(QuestionError::TooMany(waiting));
         }
-        let id = QuestionId(of_mine.map(|(_, one)| one.id.0).max().unwrap_or(0) + 1);
+        let id = QuestionGroupId(of_mine.map(|(_, one)| one.id.0).max().unwrap_or(0) + 1);
         let session = session.to_owned();
         kept.push((principal.clone(), DeferredQuestions { id, session, asked: at, questions, answers: None }));
         Ok(id)
     }
 
-    async fn find(&self, principal: &Principal, id: QuestionId) -> Result<Option<DeferredQuestions>, StoreError> {
+    async fn find(&self, principal: &Principal, id: QuestionGroupId) -> Result<Option<DeferredQuestions>, StoreError> {
         let kept = lock(&self.kept);
         Ok(kept.iter().find(|(owner, one)| owner == principal && one.id == id).map(|(_, one)| one.clone()))
     }
@@ -58,7 +58,12 @@ impl QuestionStore for InMemoryQuestions {
         Ok(waiting.map(|(_, one)| one.clone()).collect())
     }
 
-    async fn answer(&self, principal: &Principal, id: QuestionId, answers: Vec<String>) -> Result<(), QuestionError> {
+    async fn answer(
+        &self,
+        principal: &Principal,
+        id: QuestionGroupId,
+        answers: Vec<String>,
+    ) -> Result<(), QuestionError> {
         let mut kept = lock(&self.kept);
         let found = kept.iter_mut().find(|(owner, one)| owner == principal && one.id == id);
         let (_, one) = found.ok_or(QuestionError::NotFound(id))?;

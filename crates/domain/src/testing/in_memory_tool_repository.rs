@@ -4,7 +4,7 @@ use super::{failure_switch::FailureSwitch, lock};
 use crate::{
     ports::{
         clock::Timestamp,
-        tool_repository::{Catalogue, StoreError, ToolRepository},
+        tool_repository::{StoreError, StoredToolCatalogue, ToolRepository},
     },
     provider_identity::ProviderIdentity,
 };
@@ -24,7 +24,7 @@ pub struct InMemoryToolRepository {
 
 #[derive(Debug, Default)]
 struct RepositoryContents {
-    catalogues: BTreeMap<ProviderIdentity, Catalogue>,
+    catalogues: BTreeMap<ProviderIdentity, StoredToolCatalogue>,
     disabled: BTreeSet<String>,
 }
 
@@ -47,7 +47,7 @@ impl InMemoryToolRepository {
 
 #[async_trait]
 impl ToolRepository for InMemoryToolRepository {
-    async fn catalogue(&self, provider: &ProviderIdentity) -> Result<Catalogue, StoreError> {
+    async fn catalogue(&self, provider: &ProviderIdentity) -> Result<StoredToolCatalogue, StoreError> {
         self.reads.check(&format!("read the tools of `{}`", provider.name))?;
         let kept = lock(&self.kept);
         let mut catalogue = kept.catalogues.get(provider).cloned().unwrap_or_default();
@@ -60,7 +60,7 @@ impl ToolRepository for InMemoryToolRepository {
     async fn save_catalogue(
         &self,
         provider: &ProviderIdentity,
-        catalogue: &Catalogue,
+        catalogue: &StoredToolCatalogue,
         _now: Timestamp,
     ) -> Result<(), StoreError> {
         self.writes.check(&format!("save the tools of `{}`", provider.name))?;
@@ -104,10 +104,10 @@ mod tests {
     fn a_failed_write_leaves_the_catalogue_as_it_was() {
         let repository = InMemoryToolRepository::new();
         let p = ProviderIdentity::of_program("p");
-        let catalogue = Catalogue { tools: vec![samples::tool("a")], changes: Vec::new() };
+        let catalogue = StoredToolCatalogue { tools: vec![samples::tool("a")], changes: Vec::new() };
         block_on(repository.save_catalogue(&p, &catalogue, samples::START)).unwrap();
         repository.fail_next_write();
-        assert!(block_on(repository.save_catalogue(&p, &Catalogue::default(), samples::START)).is_err());
+        assert!(block_on(repository.save_catalogue(&p, &StoredToolCatalogue::default(), samples::START)).is_err());
         repository.fail_next_read();
         assert!(block_on(repository.catalogue(&p)).is_err());
         assert_eq!(block_on(repository.catalogue(&p)).unwrap(), catalogue);

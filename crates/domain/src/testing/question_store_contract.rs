@@ -4,7 +4,7 @@ use super::samples;
 use crate::{
     ports::question_store::{QuestionError, QuestionStore, WAITING_OF_A_SESSION},
     principal::Principal,
-    question::{Choice, DeferredQuestions, Question, QuestionId},
+    question::{Choice, DeferredQuestions, Question, QuestionGroupId},
 };
 
 /// Returns two questions that use all members.
@@ -32,7 +32,7 @@ pub async fn question_store_contract(store: &dyn QuestionStore) {
     let (me, other) = (Principal::local(), Principal::token("t"));
     let answers = || vec!["a".to_owned(), "a, \u{f6}wn".to_owned()];
     assert_eq!(store.waiting(&me).await.unwrap(), [], "nothing waits at first");
-    assert_eq!(store.find(&me, QuestionId(1)).await.unwrap(), None);
+    assert_eq!(store.find(&me, QuestionGroupId(1)).await.unwrap(), None);
 
     let id = store.keep(&me, "s", samples::START, questions()).await.unwrap();
     let kept =
@@ -40,7 +40,7 @@ pub async fn question_store_contract(store: &dyn QuestionStore) {
     assert_eq!(store.find(&me, id).await.unwrap().as_ref(), Some(&kept), "questions are kept as they were");
     let next = store.keep(&me, "t", samples::START, questions()).await.unwrap();
     assert_ne!(next, id, "each has a number of its own");
-    let waiting: Vec<QuestionId> = store.waiting(&me).await.unwrap().iter().map(|one| one.id).collect();
+    let waiting: Vec<QuestionGroupId> = store.waiting(&me).await.unwrap().iter().map(|one| one.id).collect();
     assert_eq!(waiting, [id, next], "the oldest comes first");
 
     assert_eq!(store.waiting(&other).await.unwrap(), [], "they are nobody else's");
@@ -57,7 +57,7 @@ pub async fn question_store_contract(store: &dyn QuestionStore) {
     assert_eq!(store.find(&me, id).await.unwrap(), Some(answered), "answers are kept");
     let again = store.answer(&me, id, answers()).await;
     assert!(matches!(again, Err(QuestionError::Answered(_))), "questions are answered once: {again:?}");
-    let waiting: Vec<QuestionId> = store.waiting(&me).await.unwrap().iter().map(|one| one.id).collect();
+    let waiting: Vec<QuestionGroupId> = store.waiting(&me).await.unwrap().iter().map(|one| one.id).collect();
     assert_eq!(waiting, [next], "what is answered waits no more");
 
     for _ in 0..WAITING_OF_A_SESSION {

@@ -18,7 +18,7 @@ use crate::{
         read_state::ReadState,
         stores::Stores,
         todo_store::TodoStore,
-        tool_repository::{Catalogue, ToolRepository},
+        tool_repository::{StoredToolCatalogue, ToolRepository},
     },
     principal::Principal,
     provider_identity::ProviderIdentity,
@@ -48,7 +48,7 @@ pub async fn reopened_stores_contract(mut reopen: impl AsyncFnMut() -> Stores) {
 /// If data was lost; the message names it.
 pub async fn reopened_tool_repository_contract(mut reopen: impl AsyncFnMut() -> Arc<dyn ToolRepository>) {
     let provider = ProviderIdentity::of_program("lasting");
-    let saved = Catalogue { tools: vec![samples::tool("lasts")], changes: Vec::new() };
+    let saved = StoredToolCatalogue { tools: vec![samples::tool("lasts")], changes: Vec::new() };
     let repository = reopen().await;
     repository.save_catalogue(&provider, &saved, samples::START).await.unwrap();
     repository.set_enabled("lasts_not", false).await.unwrap();

@@ -2,7 +2,7 @@
 
 use crate::{
     category::Category,
-    labels::Labels,
+    labels::CallLabels,
     ports::clock::Timestamp,
     principal::Principal,
     tool::{Tool, ToolSource},
@@ -52,7 +52,7 @@ pub fn execution(number: u32) -> ToolExecution {
         result_bytes: 120,
         result_digest: Some(format!("{:064x}", number + 1)),
         metadata: json!({"lines": number}),
-        labels: Labels::default(),
+        labels: CallLabels::default(),
     }
 }
 

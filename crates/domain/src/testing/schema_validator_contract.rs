@@ -1,7 +1,7 @@
 //! Contract of every validator for schemas without a bound.
 
 use crate::{
-    ports::schema_validator::{SchemaValidator, SchemaValidatorError},
+    ports::schema_validator::{SchemaValidationError, SchemaValidator},
     tool_input_schema::{FormatValidation, UnlistedViolations},
 };
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ pub async fn schema_validator_contract(validator: &dyn SchemaValidator) {
     );
     let many = json!({"day": "2026-01-01", "all": vec!["x"; 100]});
     match validator.validate(&schema, FormatValidation::Asserted, &many).await {
-        Err(SchemaValidatorError::Invalid(invalid)) => {
+        Err(SchemaValidationError::Invalid(invalid)) => {
             assert_eq!(
                 (invalid.violations.len(), invalid.more),
                 (20, UnlistedViolations::Exactly(80)),
@@ -42,12 +42,12 @@ pub async fn schema_validator_contract(validator: &dyn SchemaValidator) {
     }
     let no_schema = json!({"properties": {"a": {"anyOf": [this, this]}, "b": {"type": "strng"}}});
     let refused = validator.validate(&no_schema, FormatValidation::Asserted, &json!({})).await;
-    assert!(matches!(refused, Err(SchemaValidatorError::Schema(_))), "what is no schema is told as such: {refused:?}");
+    assert!(matches!(refused, Err(SchemaValidationError::Schema(_))), "what is no schema is told as such: {refused:?}");
 }
 
 async fn rejection_message(validator: &dyn SchemaValidator, schema: &Value, value: Value) -> String {
     match validator.validate(schema, FormatValidation::Asserted, &value).await {
-        Err(SchemaValidatorError::Invalid(invalid)) => invalid.to_string(),
+        Err(SchemaValidationError::Invalid(invalid)) => invalid.to_string(),
         other => panic!("what does not fit is invalid: {other:?}"),
     }
 }

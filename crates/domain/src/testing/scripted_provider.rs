@@ -248,7 +248,7 @@ mod tests {
     use super::*;
     use crate::{
         client_profile::ClientProfile,
-        permission::{grant::CallGrant, policy::PermissionPolicy},
+        permission::{grant::CallPermissions, policy::PermissionPolicy},
         ports::{
             caller::{InputRequest, InputResponse, Progress},
             calls::NoCalls,
@@ -295,7 +295,7 @@ mod tests {
             principal: &Principal::local(),
             session: "s",
             deadline: Instant::now(),
-            grant: &CallGrant::new(Arc::new(PermissionPolicy::default()), call.tool.clone(), vec![]),
+            grant: &CallPermissions::new(Arc::new(PermissionPolicy::default()), call.tool.clone(), vec![]),
             client: &ClientProfile::without_protocol("test"),
             forwarded: Default::default(),
             labels: &Default::default(),

@@ -2,7 +2,7 @@
 
 use super::lock;
 use crate::{
-    ports::schema_validator::{SchemaValidator, SchemaValidatorError},
+    ports::schema_validator::{SchemaValidationError, SchemaValidator},
     tool_input_schema::{ArgumentValidationError, FormatValidation, ToolInputSchema},
 };
 use async_trait::async_trait;
@@ -13,7 +13,7 @@ use std::sync::Mutex;
 /// guarantees of [`SchemaValidator`], and can be set to fail.
 #[derive(Debug, Default)]
 pub struct InProcessSchemaValidator {
-    failure: Option<SchemaValidatorError>,
+    failure: Option<SchemaValidationError>,
     received_values: Mutex<Vec<Value>>,
 }
 
@@ -24,7 +24,7 @@ impl InProcessSchemaValidator {
     }
 
     /// Creates a validator that always fails in this way.
-    pub fn failing(failure: SchemaValidatorError) -> Self {
+    pub fn failing(failure: SchemaValidationError) -> Self {
         Self { failure: Some(failure), ..Self::default() }
     }
 
@@ -41,15 +41,15 @@ impl SchemaValidator for InProcessSchemaValidator {
         schema: &Value,
         formats: FormatValidation,
         value: &Value,
-    ) -> Result<(), SchemaValidatorError> {
+    ) -> Result<(), SchemaValidationError> {
         lock(&self.received_values).push(value.clone());
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
         }
         let schema = ToolInputSchema::compile_unbounded(schema, formats)?;
         schema.validate(value).map_err(|wrong| match wrong {
-            ArgumentValidationError::Invalid(invalid) => SchemaValidatorError::Invalid(invalid),
-            ArgumentValidationError::Unbounded(unbounded) => SchemaValidatorError::Unavailable(unbounded.to_string()),
+            ArgumentValidationError::Invalid(invalid) => SchemaValidationError::Invalid(invalid),
+            ArgumentValidationError::Unbounded(unbounded) => SchemaValidationError::Unavailable(unbounded.to_string()),
         })
     }
 }

@@ -1,7 +1,7 @@
 //! A web search with scripted answers.
 
 use super::lock;
-use crate::ports::web_search::{WebHit, WebQuery, WebSearch, WebSearchConstraints, WebSearchError};
+use crate::ports::web_search::{WebHit, WebQuery, WebSearch, WebSearchContext, WebSearchError};
 use async_trait::async_trait;
 use std::{collections::VecDeque, sync::Mutex};
 
@@ -49,7 +49,7 @@ impl WebSearch for ScriptedSearch {
     async fn search<'s, 'q, 'b>(
         &'s self,
         query: &'q WebQuery,
-        bounds: WebSearchConstraints<'b>,
+        bounds: WebSearchContext<'b>,
     ) -> Result<Vec<WebHit>, WebSearchError> {
         if let Some(host) = &self.host {
             (bounds.may_reach)(host).map_err(WebSearchError::NotReached)?;

@@ -3,7 +3,7 @@
 use super::{recording_caller::RecordingCaller, samples};
 use crate::{
     client_profile::ClientProfile,
-    permission::{grant::CallGrant, policy::PermissionPolicy},
+    permission::{grant::CallPermissions, policy::PermissionPolicy},
     ports::{
         calls::NoCalls,
         output_store::NoOutputs,
@@ -92,7 +92,7 @@ async fn an_unknown_tool_is_a_failure(provider: &dyn ToolProvider) {
 async fn call_unasked(provider: &dyn ToolProvider, call: &ToolCall) -> Result<CallOutcome, ToolFailure> {
     let principal = Principal::local();
     let client = ClientProfile::without_protocol("contract suite");
-    let grant = CallGrant::new(Arc::new(PermissionPolicy::default()), call.tool.clone(), Vec::new());
+    let grant = CallPermissions::new(Arc::new(PermissionPolicy::default()), call.tool.clone(), Vec::new());
     let caller = RecordingCaller::new();
     let context = CallContext {
         id: call.id,

@@ -6,7 +6,7 @@ use crate::{
     category::Category,
     ports::{
         clock::Timestamp,
-        tool_repository::{Catalogue, DefinitionChange, ToolRepository},
+        tool_repository::{DefinitionChange, StoredToolCatalogue, ToolRepository},
     },
     provider_identity::ProviderIdentity,
     server_name::ServerName,
@@ -106,9 +106,9 @@ async fn a_catalogue_is_that_of_one_place_one_name_and_one_start(repository: &dy
         identity("", "same", ""),
     ];
     for (number, one) in all.iter().enumerate() {
-        assert_eq!(repository.catalogue(one).await.unwrap(), Catalogue::default(), "nobody else's: {one:?}");
+        assert_eq!(repository.catalogue(one).await.unwrap(), StoredToolCatalogue::default(), "nobody else's: {one:?}");
         let tools = vec![samples::tool(&format!("of_{number}"))];
-        repository.save_catalogue(one, &Catalogue { tools, changes: Vec::new() }, at(1)).await.unwrap();
+        repository.save_catalogue(one, &StoredToolCatalogue { tools, changes: Vec::new() }, at(1)).await.unwrap();
     }
     for (number, one) in all.iter().enumerate() {
         let tools = repository.catalogue(one).await.unwrap().tools;
@@ -128,16 +128,20 @@ async fn changes_are_stored_with_their_tools(repository: &dyn ToolRepository) {
         change("a", &[DefinitionPart::Description], 1),
         change("b", &[DefinitionPart::InputSchema, DefinitionPart::Annotations], 2),
     ];
-    let catalogue = Catalogue { tools: vec![a.clone(), b.clone()], changes: both };
+    let catalogue = StoredToolCatalogue { tools: vec![a.clone(), b.clone()], changes: both };
     repository.save_catalogue(&provider, &catalogue, at(2)).await.unwrap();
     assert_eq!(repository.catalogue(&provider).await.unwrap(), catalogue, "changes come back");
     let later = vec![change("b", &[DefinitionPart::Title], 3)];
-    let catalogue = Catalogue { tools: vec![a, b.clone()], changes: later.clone() };
+    let catalogue = StoredToolCatalogue { tools: vec![a, b.clone()], changes: later.clone() };
     repository.save_catalogue(&provider, &catalogue, at(3)).await.unwrap();
     assert_eq!(repository.catalogue(&provider).await.unwrap().changes, later, "those that were given last count");
-    let catalogue = Catalogue { tools: Vec::new(), changes: later };
+    let catalogue = StoredToolCatalogue { tools: Vec::new(), changes: later };
     repository.save_catalogue(&provider, &catalogue, at(4)).await.unwrap();
-    assert_eq!(repository.catalogue(&provider).await.unwrap(), Catalogue::default(), "a change goes with its tool");
+    assert_eq!(
+        repository.catalogue(&provider).await.unwrap(),
+        StoredToolCatalogue::default(),
+        "a change goes with its tool"
+    );
 }
 
 async fn tools_of(repository: &dyn ToolRepository, provider: &str) -> Vec<Tool> {
@@ -145,7 +149,7 @@ async fn tools_of(repository: &dyn ToolRepository, provider: &str) -> Vec<Tool> 
 }
 
 async fn save(repository: &dyn ToolRepository, provider: &str, tools: &[Tool], now: Timestamp) {
-    let catalogue = Catalogue { tools: tools.to_vec(), changes: Vec::new() };
+    let catalogue = StoredToolCatalogue { tools: tools.to_vec(), changes: Vec::new() };
     repository.save_catalogue(&ProviderIdentity::of_program(provider), &catalogue, now).await.unwrap();
 }
 

@@ -25,7 +25,7 @@ const NAMES_A_SCHEMA: u64 = 16;
 
 /// Cost of one place of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct InstanceLocationCost {
+pub(super) struct LocationValidationCost {
     /// Maximum number of schemas that are applied to the place.
     pub(super) schemas: u64,
     /// Maximum number of patterns that a text at the place is compared with.
@@ -77,7 +77,7 @@ impl From<UnboundedCost> for NotCompiled {
 
 /// Computes the maximum cost of the schema for one place of an instance; fails if the schema exceeds a limit. Takes
 /// time linear in its size, whatever its references are.
-pub(super) fn cost(root: &Value) -> Result<InstanceLocationCost, NotCompiled> {
+pub(super) fn cost(root: &Value) -> Result<LocationValidationCost, NotCompiled> {
     let graph = SchemaGraph::of(root)?;
     let patterns = graph.patterns()?;
     let in_place = graph.in_place_depths()?.into_iter().max().unwrap_or(0);
@@ -90,7 +90,7 @@ pub(super) fn cost(root: &Value) -> Result<InstanceLocationCost, NotCompiled> {
     if in_place > MAX_IN_PLACE && families.of.iter().any(Option::is_some) {
         return Err(UnboundedCost::InPlace.into());
     }
-    Ok(InstanceLocationCost { schemas: graph.written_out(&families)?, ..patterns })
+    Ok(LocationValidationCost { schemas: graph.written_out(&families)?, ..patterns })
 }
 
 /// Place where a schema is applied, relative to the schema that contains it.
@@ -153,7 +153,7 @@ impl<'a> SchemaGraph<'a> {
         Ok(graph)
     }
 
-    fn patterns(&self) -> Result<InstanceLocationCost, UnboundedCost> {
+    fn patterns(&self) -> Result<LocationValidationCost, UnboundedCost> {
         let mut all: Vec<&str> = Vec::new();
         for members in self.schemas.iter().filter_map(|schema| schema.as_object()) {
             all.extend(members.get("pattern").and_then(Value::as_str));
@@ -165,7 +165,7 @@ impl<'a> SchemaGraph<'a> {
             return Err(UnboundedCost::Patterns);
         }
         let backtracks = all.iter().any(|pattern| backtracks(pattern));
-        Ok(InstanceLocationCost { schemas: 0, patterns: all.len() as u64, backtracks })
+        Ok(LocationValidationCost { schemas: 0, patterns: all.len() as u64, backtracks })
     }
 
     /// Returns, for each schema, the maximum number of schemas that it applies one after another at its own place.

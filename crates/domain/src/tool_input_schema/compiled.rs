@@ -5,7 +5,7 @@
 //! [`SchemaValidator`](crate::ports::schema_validator::SchemaValidator) in another process.
 
 use super::{
-    bounds::{self, InstanceLocationCost, NotCompiled, UnboundedCost},
+    bounds::{self, LocationValidationCost, NotCompiled, UnboundedCost},
     invalid::{FormatValidation, InvalidArguments, InvalidSchema, UnlistedViolations, Violation},
     lengths,
     load::{self, InstanceSize},
@@ -53,7 +53,7 @@ pub struct ToolInputSchema {
 #[derive(Debug)]
 enum ValidationProcess {
     /// Compiled in this process; each place of an instance has this cost.
-    InProcess(Box<Validator>, InstanceLocationCost),
+    InProcess(Box<Validator>, LocationValidationCost),
     /// Left to another process, for this reason.
     Separate(UnboundedCost),
 }
@@ -99,7 +99,7 @@ impl ToolInputSchema {
     pub fn compile_unbounded(schema: &Value, formats: FormatValidation) -> Result<Self, InvalidSchema> {
         check_size(schema)?;
         let validator = validator(schema, formats, 1 << 20)?;
-        let free = InstanceLocationCost { schemas: 1, patterns: 0, backtracks: false };
+        let free = LocationValidationCost { schemas: 1, patterns: 0, backtracks: false };
         Ok(Self::new(schema, formats, ValidationProcess::InProcess(Box::new(validator), free)))
     }
 

@@ -1,6 +1,6 @@
 //! The size of an instance, as far as it affects the cost of its validation.
 
-use super::bounds::InstanceLocationCost;
+use super::bounds::LocationValidationCost;
 use serde_json::Value;
 
 /// Maximum number of backtracking steps of a pattern on one text.
@@ -41,14 +41,14 @@ impl InstanceSize {
     }
 
     /// Returns the maximum number of steps of a validation.
-    pub(super) fn steps(self, cost: InstanceLocationCost) -> u64 {
+    pub(super) fn steps(self, cost: LocationValidationCost) -> u64 {
         let matched = self.text_bytes.div_ceil(MATCHED_BYTES_A_STEP).saturating_mul(cost.patterns);
         let matched = if cost.backtracks { matched.saturating_mul(BACKTRACKS as u64) } else { matched };
         self.looked_at(cost).saturating_add(matched)
     }
 
     /// Returns the maximum number of steps of a validation without the matching of patterns; each may find a violation.
-    pub(super) fn looked_at(self, cost: InstanceLocationCost) -> u64 {
+    pub(super) fn looked_at(self, cost: LocationValidationCost) -> u64 {
         (self.values + self.text_bytes / BYTES_A_STEP).saturating_mul(cost.schemas)
     }
 }

@@ -78,7 +78,7 @@ pub struct GrantStatus {
 
 /// Accounts of one principal.
 #[derive(Debug)]
-pub struct PrincipalAccounts {
+pub struct PrincipalAccountStatus {
     /// Grants that the principal is signed in to, sorted.
     pub signed_in: Vec<GrantStatus>,
     /// Tokens that cannot be used.
@@ -144,11 +144,11 @@ impl Accounts {
     ///
     /// # Errors
     /// Returns [`SignInError`] if there is no vault.
-    pub async fn status(&self, principal: &Principal) -> Result<PrincipalAccounts, SignInError> {
+    pub async fn status(&self, principal: &Principal) -> Result<PrincipalAccountStatus, SignInError> {
         let vault = self.inner.vault()?;
         let listed = vault.list(principal).await?;
         let unreadable = listed.unreadable.into_iter().map(|error| UnreadableTokens { resource: None, error });
-        let mut status = PrincipalAccounts { signed_in: Vec::new(), unreadable: unreadable.collect() };
+        let mut status = PrincipalAccountStatus { signed_in: Vec::new(), unreadable: unreadable.collect() };
         // Grants of MCP servers are listed by `upstream_auth`.
         for key in listed.keys.into_iter().filter(|key| key.grant() != MCP_SERVER) {
             match vault.get(&key).await {

@@ -201,11 +201,13 @@ impl CheckState {
 }
 
 /// Returns an unparsed JSON value as [`plain`] would.
-fn plain_json(value: &str) -> PlainLine {
+fn plain_json(value: &str) -> SanitizedText {
     match serde_json::from_str::<&str>(value) {
-        Ok(text) => PlainLine::of(text),
+        Ok(text) => SanitizedText::of(text),
         // It contains escapes, or is not a text.
-        Err(_) => serde_json::from_str(value).map_or_else(|_| PlainLine::default(), |value: Value| plain_value(&value)),
+        Err(_) => {
+            serde_json::from_str(value).map_or_else(|_| SanitizedText::default(), |value: Value| plain_value(&value))
+        }
     }
 }
 
@@ -217,18 +219,18 @@ pub(crate) fn plain(value: &Value) -> String {
 
 /// Returns a text as [`plain`] does.
 pub(crate) fn plain_text(text: &str) -> String {
-    PlainLine::of(text).text
+    SanitizedText::of(text).text
 }
 
 /// A text of a page in the form of [`plain`].
 #[derive(Debug, Default)]
-struct PlainLine {
+struct SanitizedText {
     text: String,
     /// Number of invisible characters that were removed.
     removed: usize,
 }
 
-impl PlainLine {
+impl SanitizedText {
     fn of(text: &str) -> Self {
         if is_plain(text) {
             return Self { text: text.to_owned(), removed: 0 };
@@ -240,11 +242,11 @@ impl PlainLine {
     }
 }
 
-fn plain_value(value: &Value) -> PlainLine {
+fn plain_value(value: &Value) -> SanitizedText {
     match value {
-        Value::String(text) => PlainLine::of(text),
-        Value::Null => PlainLine::default(),
-        other => PlainLine::of(&other.to_string()),
+        Value::String(text) => SanitizedText::of(text),
+        Value::Null => SanitizedText::default(),
+        other => SanitizedText::of(&other.to_string()),
     }
 }
 

@@ -31,7 +31,7 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 use toolstead_domain::{
-    Access, CallGrant, Principal, SandboxLimits, SandboxPolicy, Suggestion, ToolFailure, Verdict,
+    Access, CallPermissions, Principal, SandboxLimits, SandboxPolicy, Suggestion, ToolFailure, Verdict,
     error_chain::with_causes, error_kind::ErrorKind,
 };
 
@@ -114,7 +114,7 @@ pub struct Browsers {
 struct BrowserSlot {
     session: Arc<AsyncMutex<Option<RunningBrowser>>>,
     /// Grant of the latest call. It also decides about pages that are loaded later.
-    grant: Arc<Mutex<CallGrant>>,
+    grant: Arc<Mutex<CallPermissions>>,
     used: Mutex<Instant>,
     /// Handle that ends the browser, even while a call uses it.
     end: Mutex<Option<CloseHandle>>,
@@ -182,7 +182,7 @@ impl Browsers {
     pub(crate) async fn lease(
         &self,
         owner: &BrowserOwner,
-        grant: &CallGrant,
+        grant: &CallPermissions,
         call: String,
         writable: &WritableRoots,
     ) -> Result<Lease, ToolFailure> {
@@ -204,7 +204,11 @@ impl Browsers {
     ///
     /// # Errors
     /// `not_found` if no page is open.
-    pub(crate) async fn lease_running(&self, owner: &BrowserOwner, grant: &CallGrant) -> Result<Lease, ToolFailure> {
+    pub(crate) async fn lease_running(
+        &self,
+        owner: &BrowserOwner,
+        grant: &CallPermissions,
+    ) -> Result<Lease, ToolFailure> {
         let place = lock(&self.running).get(owner).cloned();
         if let Some(place) = place {
             let running = place.session.clone().lock_owned().await;
@@ -253,7 +257,7 @@ impl Browsers {
     }
 
     /// Returns the entry of the owner, and creates it if the limits allow it.
-    fn reserve_slot(&self, owner: &BrowserOwner, grant: &CallGrant) -> Result<Arc<BrowserSlot>, ToolFailure> {
+    fn reserve_slot(&self, owner: &BrowserOwner, grant: &CallPermissions) -> Result<Arc<BrowserSlot>, ToolFailure> {
         let mut running = lock(&self.running);
         // Browsers that ended by themselves do not count.
         let is_used = |session: Option<&RunningBrowser>| session.is_some_and(|running| !running.session.has_ended());
@@ -455,7 +459,7 @@ mod tests {
     #[tokio::test]
     async fn one_principal_leaves_browsers_for_others() {
         let tool = Tool::new(ToolName::parse("t").unwrap(), Map::new(), Category::Web, ToolSource::BuiltIn);
-        let grant = CallGrant::new(Arc::new(PermissionPolicy::default()), Arc::new(tool), Vec::new());
+        let grant = CallPermissions::new(Arc::new(PermissionPolicy::default()), Arc::new(tool), Vec::new());
         let browsers = Browsers::default();
         let asks = |who: &str, session: usize| {
             let owner = BrowserOwner { principal: Principal::token(who), session: session.to_string() };

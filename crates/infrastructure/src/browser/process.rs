@@ -46,12 +46,12 @@ pub(crate) struct BrowserProcess {
 pub(crate) struct BrowserExit {
     /// `None` if the process did not end within [`TIME_TO_END`].
     pub(crate) exit: Option<Exit>,
-    pub(crate) lines: LastLines,
+    pub(crate) lines: LastStderrLines,
 }
 
 /// The last lines of a standard error, in plain characters.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct LastLines(Arc<[String]>);
+pub(crate) struct LastStderrLines(Arc<[String]>);
 
 /// The last bytes of a standard error.
 #[derive(Debug, Clone, Default)]
@@ -96,7 +96,7 @@ impl BrowserProcess {
     }
 
     /// Returns the last lines of the standard error so far.
-    pub(crate) fn last_lines(&self) -> LastLines {
+    pub(crate) fn last_lines(&self) -> LastStderrLines {
         self.stderr.last_lines()
     }
 }
@@ -114,7 +114,7 @@ impl StderrTail {
         }
     }
 
-    fn last_lines(&self) -> LastLines {
+    fn last_lines(&self) -> LastStderrLines {
         let bytes: Vec<u8> = self.bytes().iter().copied().collect();
         let text = String::from_utf8_lossy(&bytes);
         let lines = text.rsplit(['\n', '\r']).map(plain_text).filter(|line| !line.is_empty());
@@ -127,7 +127,7 @@ impl StderrTail {
         };
         let mut lines: Vec<String> = lines.take(MAX_LINES).take_while(fits).collect();
         lines.reverse();
-        LastLines(lines.into())
+        LastStderrLines(lines.into())
     }
 
     fn bytes(&self) -> MutexGuard<'_, VecDeque<u8>> {
@@ -151,7 +151,7 @@ impl fmt::Display for BrowserExit {
 }
 
 /// Continues a sentence about the browser.
-impl fmt::Display for LastLines {
+impl fmt::Display for LastStderrLines {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.is_empty() {
             true => f.write_str("; it wrote nothing to standard error"),
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn an_ending_names_the_status_and_the_lines() {
-        let lines = LastLines(Arc::new(["a".into(), "b`".into()]));
+        let lines = LastStderrLines(Arc::new(["a".into(), "b`".into()]));
         for (exit, expected) in [
             (
                 Some(Exit::Code(1)),

@@ -6,7 +6,7 @@
 use crate::{
     browser::{
         devtools::DevToolsError,
-        process::{BrowserProcess, LastLines},
+        process::{BrowserProcess, LastStderrLines},
         wrapper,
     },
     egress::{
@@ -121,7 +121,7 @@ pub(crate) enum BrowserStartError {
         /// Maximum time of the start.
         limit: Duration,
         /// Last lines of its output.
-        lines: LastLines,
+        lines: LastStderrLines,
     },
 }
 

@@ -12,9 +12,9 @@ const MAX_LINES: usize = 5_000;
 
 /// The last line of each removed element.
 #[derive(Debug, Default)]
-pub(crate) struct RemovedElements(VecDeque<SnapshotLine>);
+pub(crate) struct RemovedElementLines(VecDeque<SnapshotLine>);
 
-impl RemovedElements {
+impl RemovedElementLines {
     /// Stores the lines of the elements that the page no longer has.
     pub(crate) fn keep(&mut self, before: Snapshot, now: &Snapshot) {
         let there: HashSet<ElementReference> = now.references().collect();

@@ -6,7 +6,7 @@ use crate::{
         announcement::requested_address,
         devtools::{CloseHandle, CommandTarget, DevTools, DevToolsError},
         process::BrowserExit,
-        process::LastLines,
+        process::LastStderrLines,
         program::{BrowserLaunch, BrowserStartError, StartedBrowser},
         references::{ElementNodeId, ElementReference},
         snapshot::{Snapshot, SnapshotDiff},
@@ -109,7 +109,7 @@ pub(crate) enum PageLoadCondition {
 
 /// A removed element.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RemovedElement {
+pub(crate) struct RemovedElementReport {
     /// Its role and name.
     pub(crate) description: String,
     /// Similar lines of the current page.
@@ -129,7 +129,7 @@ impl BrowserSession {
         let folder = program.folder.clone();
         let announced = program.proxy.announced.clone();
         let started = timeout(limit, program.start()).await;
-        let silent = BrowserStartError::Silent { limit, lines: LastLines::default() };
+        let silent = BrowserStartError::Silent { limit, lines: LastStderrLines::default() };
         let StartedBrowser { output, input, proxy, process } = started.map_err(|_| silent)??;
         let shared = Arc::<SharedSessionState>::default();
         shared.state().set_judge(judge);
@@ -532,7 +532,7 @@ impl BrowserSession {
     }
 
     /// Returns a removed element and similar lines of the current page; `None` if the element is unknown.
-    pub(crate) async fn find_removed(&self, reference: ElementReference) -> Option<RemovedElement> {
+    pub(crate) async fn find_removed(&self, reference: ElementReference) -> Option<RemovedElementReport> {
         let gone = {
             let state = self.state();
             let tab = state.current()?;
@@ -542,7 +542,7 @@ impl BrowserSession {
         let (_, now) = self.snapshot().await.ok()?;
         let named = if gone.name().is_empty() { String::new() } else { format!(" \"{}\"", gone.name()) };
         let alike = now.find_similar(&gone).into_iter().filter(|line| line.reference != Some(reference));
-        Some(RemovedElement {
+        Some(RemovedElementReport {
             description: format!("{}{named}", gone.role()),
             similar: alike.map(|line| line.text.clone()).collect(),
         })

@@ -156,7 +156,7 @@ pub(crate) enum SnapshotDiff {
 /// A node to be visited.
 #[derive(Clone, Copy)]
 struct NodeVisit<'a> {
-    frame: &'a FrameTreeAndUsability<'a>,
+    frame: &'a AnnotatedAccessibilityTree<'a>,
     place: usize,
     depth: usize,
     /// Name of the line above; texts below it that the name contains are omitted.
@@ -168,13 +168,13 @@ struct NodeVisit<'a> {
 }
 
 /// A frame, with data on the descendants of its nodes.
-struct FrameTreeAndUsability<'a> {
+struct AnnotatedAccessibilityTree<'a> {
     tree: &'a FrameAccessibilityTree,
     /// For each node: `true` if a descendant of it can be used.
     holds_use: Vec<bool>,
 }
 
-impl<'a> FrameTreeAndUsability<'a> {
+impl<'a> AnnotatedAccessibilityTree<'a> {
     fn of(tree: &'a FrameAccessibilityTree) -> Self {
         let mut order = Vec::with_capacity(tree.nodes.len());
         let mut waiting: Vec<usize> = (!tree.nodes.is_empty()).then_some(0).into_iter().collect();
@@ -208,11 +208,11 @@ impl Snapshot {
     /// Returns the lines of a page, and assigns references to elements. The first frame is the page itself.
     pub(crate) fn of(frames: &[FrameAccessibilityTree], references: &mut References) -> Self {
         let mut snapshot = Self { is_cut: frames.iter().any(|frame| frame.is_cut), ..Self::default() };
-        let frames: Vec<FrameTreeAndUsability<'_>> = frames.iter().map(FrameTreeAndUsability::of).collect();
+        let frames: Vec<AnnotatedAccessibilityTree<'_>> = frames.iter().map(AnnotatedAccessibilityTree::of).collect();
         let Some(page) = frames.first() else { return snapshot };
         let address = page.tree.nodes.first().and_then(|root| root.state.url.as_deref());
         let origin = address.and_then(origin).unwrap_or_default();
-        let mut by_owner: HashMap<BackendNodeId, &FrameTreeAndUsability<'_>> =
+        let mut by_owner: HashMap<BackendNodeId, &AnnotatedAccessibilityTree<'_>> =
             frames.iter().skip(1).filter_map(|frame| Some((frame.tree.owner?, frame))).collect();
         let first =
             NodeVisit { frame: page, place: 0, depth: 0, above: "", is_in_field: false, is_in_closed_list: false };

@@ -7,7 +7,7 @@ use crate::browser::{
     accessibility::{BackendNodeId, plain, plain_text},
     devtools::{CommandTarget, DevToolsEvent, ReceivedEvent},
     references::{ElementReference, References},
-    removed_lines::RemovedElements,
+    removed_lines::RemovedElementLines,
     snapshot::Snapshot,
 };
 use serde_json::{Map, Value, json};
@@ -134,7 +134,7 @@ pub(crate) struct Tab {
     /// The last snapshot that a caller received.
     pub(crate) last_snapshot: Option<Snapshot>,
     /// Lines of removed elements that a caller received.
-    pub(crate) removed_lines: RemovedElements,
+    pub(crate) removed_lines: RemovedElementLines,
     /// References of the page as last shown, in its order, for tool systems that address elements by number.
     pub(crate) numbered: Vec<ElementReference>,
     /// Frame and element by which a page asked for files.

@@ -6,7 +6,7 @@ use crate::{
         devtools::DevToolsError,
         keyboard::KeyPress,
         references::ElementReference,
-        session::{BrowserSession, BrowserSessionError, PageLoadCondition, RemovedElement},
+        session::{BrowserSession, BrowserSessionError, PageLoadCondition, RemovedElementReport},
         snapshot::{Snapshot, SnapshotDiff},
         state::{BrowserState, DialogAnswer, DownloadState, MAX_FILE_BYTES, PageRefusal, Tab},
     },
@@ -195,9 +195,9 @@ pub(super) async fn perform_action<T>(
     };
     Err(match lost {
         None => failure,
-        Some(RemovedElement { description: was, similar: alike }) if alike.is_empty() => failure
+        Some(RemovedElementReport { description: was, similar: alike }) if alike.is_empty() => failure
             .next(format!("It was {was}; nothing on the page is like it now. `browser_get_page` shows the page.")),
-        Some(RemovedElement { description: was, similar: alike }) => {
+        Some(RemovedElementReport { description: was, similar: alike }) => {
             failure.next(format!("It was {was}. Like it on the page as it is now: {}.", alike.join(", ")))
         }
     })
@@ -287,13 +287,13 @@ pub(super) fn may_use(
 }
 
 /// The call's answer to dialogs and downloads. It applies until it is dropped.
-pub(super) struct DialogDownloadExpectation<'a> {
+pub(super) struct DialogDownloadGuard<'a> {
     session: &'a BrowserSession,
     /// Number of downloads before the call.
     before: usize,
 }
 
-impl<'a> DialogDownloadExpectation<'a> {
+impl<'a> DialogDownloadGuard<'a> {
     pub(super) fn new(session: &'a BrowserSession, dialog: Option<DialogAnswer>, takes_download: bool) -> Self {
         let mut state = session.state();
         state.expects(dialog, takes_download);
@@ -301,7 +301,7 @@ impl<'a> DialogDownloadExpectation<'a> {
     }
 }
 
-impl Drop for DialogDownloadExpectation<'_> {
+impl Drop for DialogDownloadGuard<'_> {
     fn drop(&mut self) {
         let mut state = self.session.state();
         state.expects(None, false);
@@ -311,7 +311,7 @@ impl Drop for DialogDownloadExpectation<'_> {
 /// Waits for the download that an action begins, and saves it as a file of the workspace.
 pub(super) async fn save_download(
     lease: &Lease,
-    expectation: &DialogDownloadExpectation<'_>,
+    expectation: &DialogDownloadGuard<'_>,
     path: &str,
     end: Instant,
     run: &ToolContext<'_>,

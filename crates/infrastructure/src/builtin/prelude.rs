@@ -5,7 +5,7 @@
 //! `Serialize`. An application that depends on serde itself does not need that attribute.
 
 pub use crate::builtin::{
-    AddedTool, BuiltInTool, DeclaredAccesses, IntoTool, ToolContext, ToolEnvironment, ToolFuture, ToolGroup,
+    BuiltInTool, CustomTool, DeclaredAccesses, IntoTool, ToolContext, ToolEnvironment, ToolFuture, ToolGroup,
     ToolOutput, TypedTool, UnstructuredResult, commands::run_program::ProgramResult, tool_fn, tool_group, typed,
 };
 pub use ::async_trait::async_trait;
@@ -13,5 +13,5 @@ pub use ::schemars::{self, JsonSchema};
 pub use ::serde::{self, Deserialize, Serialize};
 pub use ::serde_json::{self, Map, Value, json};
 pub use toolstead_domain::{
-    Access, Category, Labels, Principal, ToolAnnotations, ToolFailure, ToolResult, error_kind::ErrorKind,
+    Access, CallLabels, Category, Principal, ToolAnnotations, ToolFailure, ToolResult, error_kind::ErrorKind,
 };

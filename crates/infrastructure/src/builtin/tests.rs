@@ -7,7 +7,7 @@ use crate::{
         commands::programs::{CommandSettings, ProgramLauncher},
         files::{change_set::recording::ChangeRecorder, etag::digest_of},
         tool_kit::{
-            added_tool::AddedTool,
+            added_tool::CustomTool,
             built_in_tool::AnyTool,
             provider::InProcessTools,
             testing::{ToolTestHarness, client, test_environment},
@@ -29,10 +29,10 @@ use std::{
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 use toolstead_domain::{
-    Access, AgentCatalogue, Availability, CallGrant, CallId, Calls, Category, ChangeJournal, Clock, ContentDigest,
-    Effect, FormatValidation, NetworkPolicy, NoCalls, NoJournal, OutputStore, PatternContext, PermissionMode,
-    PermissionPolicy, PermissionRule, Principal, Tool, ToolFailure, ToolInputSchema, ToolName, ToolProvider,
-    ToolResult, ToolSource, WorkspaceRoots,
+    Access, AgentCatalogue, Availability, CallId, CallPermissions, Calls, Category, ChangeJournal, Clock,
+    ContentDigest, Effect, FormatValidation, NetworkPolicy, NoCalls, NoJournal, OutputStore, PatternContext,
+    PermissionMode, PermissionPolicy, PermissionRule, Principal, Tool, ToolFailure, ToolInputSchema, ToolName,
+    ToolProvider, ToolResult, ToolSource, WorkspaceRoots,
     defaults::fill_defaults,
     error_kind::ErrorKind,
     permission::rule::RuleOrigin,
@@ -155,7 +155,7 @@ impl Bench {
     }
 
     /// Adds a tool.
-    pub(super) fn adding(mut self, tool: AddedTool) -> Self {
+    pub(super) fn adding(mut self, tool: CustomTool) -> Self {
         let tools = all().into_iter().map(Arc::from).chain([Arc::new(tool) as Arc<dyn AnyTool>]);
         self.run.tools = InProcessTools::new(tools, self.run.world.clone()).unwrap();
         self
@@ -193,7 +193,7 @@ impl Bench {
         let tool = self.run.tools.definitions().iter().find(|tool| tool.name().as_str() == "write_file").unwrap();
         let tool = Arc::new(tool.clone());
         let policy = PermissionPolicy { mode: PermissionMode::AcceptEdits, ..(*self.run.policy).clone() };
-        let grant = CallGrant::new(Arc::new(policy), tool.clone(), Vec::new());
+        let grant = CallPermissions::new(Arc::new(policy), tool.clone(), Vec::new());
         let (call, client) = (self.run.new_call(tool, Map::new()), client());
         let context = self.run.context(&call, &grant, &client, Duration::from_secs(600));
         let _entered = self.runtime.enter();

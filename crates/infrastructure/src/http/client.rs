@@ -5,7 +5,7 @@ use crate::{
     http::{
         http_error::HttpError,
         origin::{IdleConnectionPool, OriginPool},
-        proxy::HttpProxy,
+        proxy::HttpProxyConnector,
         response::Response,
         tls::LazyTlsConnector,
     },
@@ -29,7 +29,7 @@ const USER_AGENT: &str = concat!("toolstead/", env!("CARGO_PKG_VERSION"));
 pub struct HttpClient {
     connector: Connector,
     tls: Arc<LazyTlsConnector>,
-    proxy: Option<Arc<HttpProxy>>,
+    proxy: Option<Arc<HttpProxyConnector>>,
 }
 
 /// An endpoint for one URL, with its own connections, which are reused. Cheap to clone.
@@ -63,7 +63,7 @@ impl HttpClient {
     /// Uses this proxy for everything but this machine. The addresses of hosts are checked as without one, before the
     /// proxy receives the request.
     #[must_use]
-    pub fn through(self, proxy: HttpProxy) -> Self {
+    pub fn through(self, proxy: HttpProxyConnector) -> Self {
         Self { proxy: Some(Arc::new(proxy)), ..self }
     }
 

@@ -5,7 +5,7 @@ use crate::{
     http::{
         connection::{Connection, MaybeTlsStream},
         http_error::HttpError,
-        proxy::HttpProxy,
+        proxy::HttpProxyConnector,
         tls::{self, LazyTlsConnector},
     },
 };
@@ -42,7 +42,7 @@ pub(super) struct OriginPool {
     /// `None` for plain connections.
     pub(super) tls: Option<Arc<LazyTlsConnector>>,
     /// Proxy to use, if there is one.
-    pub(super) proxy: Option<Arc<HttpProxy>>,
+    pub(super) proxy: Option<Arc<HttpProxyConnector>>,
     pub(super) idle: Mutex<IdleConnectionPool>,
 }
 

@@ -15,13 +15,13 @@ const MAX_HEAD: usize = 16 << 10;
 
 /// An HTTP proxy: it receives plain requests itself, and opens a tunnel for TLS.
 #[derive(Debug)]
-pub struct HttpProxy {
+pub struct HttpProxyConnector {
     host: Host,
     port: u16,
     connector: Connector,
 }
 
-impl HttpProxy {
+impl HttpProxyConnector {
     /// Creates a proxy at this host and port, which this connector reaches.
     pub fn new(connector: Connector, host: Host, port: u16) -> Self {
         Self { host, port, connector }

@@ -18,7 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 use toolstead_domain::{
-    CallContext, CallGrant, CallId, CallOutcome, ClientProfile, InvalidServerName, Principal, ProviderState,
+    CallContext, CallId, CallOutcome, CallPermissions, ClientProfile, InvalidServerName, Principal, ProviderState,
     ServerName, Tool, ToolCall, ToolFailure, ToolProvider, ToolResult, ToolSource, error_kind::ErrorKind,
 };
 use url::Url;
@@ -185,7 +185,7 @@ impl McpClient {
             arguments,
             meta: Map::new(),
         };
-        let grant = CallGrant::new(Arc::default(), tool, Vec::new());
+        let grant = CallPermissions::new(Arc::default(), tool, Vec::new());
         let client = ClientProfile::without_protocol(UNNAMED);
         let context = CallContext::new(&call, &grant, &client, Instant::now() + self.time);
         match self.server.call(&call, &context).await? {

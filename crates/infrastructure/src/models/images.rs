@@ -37,7 +37,7 @@ pub(super) fn fitted<'m>(
     if total == 0 {
         return Cow::Borrowed(messages);
     }
-    let mut fitting = ImageFitter { limits, total, seen: 0, recognizer: recognizer(tools) };
+    let mut fitting = ImageLimitEnforcer { limits, total, seen: 0, recognizer: recognizer(tools) };
     let mut messages = messages.to_vec();
     for block in messages.iter_mut().flat_map(|message| &mut message.blocks) {
         fitting.fit(block);
@@ -66,14 +66,14 @@ fn recognizer(tools: &[OfferedTool]) -> Option<&str> {
     tools.iter().find(takes_images).map(|tool| tool.name.as_str())
 }
 
-struct ImageFitter<'a> {
+struct ImageLimitEnforcer<'a> {
     limits: Option<&'a ImageLimits>,
     total: usize,
     seen: usize,
     recognizer: Option<&'a str>,
 }
 
-impl ImageFitter<'_> {
+impl ImageLimitEnforcer<'_> {
     fn fit(&mut self, block: &mut Block) {
         match block {
             Block::Image(image) => {

@@ -1,7 +1,7 @@
 //! API key of a model, from any source.
 
 use super::{key_file, settings::KeySource};
-use crate::user_program::UserProgramOutputPort;
+use crate::user_program::UserProgramPort;
 use std::{sync::Arc, time::Duration};
 use tokio::{sync::Mutex, task::spawn_blocking};
 use toolstead_domain::{ModelError, Secret};
@@ -16,7 +16,7 @@ const MAX_BYTES: usize = 16 << 10;
 pub(super) struct ApiKeyResolver {
     pub(super) source: KeySource,
     /// Port that runs the command of [`KeySource::Command`].
-    pub(super) commands: Option<Arc<dyn UserProgramOutputPort>>,
+    pub(super) commands: Option<Arc<dyn UserProgramPort>>,
     /// Key that the command returned. Locked while the command runs, so that it runs once.
     pub(super) remembered: Mutex<Option<Secret>>,
 }

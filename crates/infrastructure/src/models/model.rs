@@ -6,7 +6,7 @@ use super::{
     protocol,
     settings::ModelSettings,
 };
-use crate::{http::client::HttpClient, user_program::UserProgramOutputPort};
+use crate::{http::client::HttpClient, user_program::UserProgramPort};
 use async_trait::async_trait;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use std::{fmt, sync::Arc};
@@ -81,7 +81,7 @@ impl Model {
     /// Sets the port that runs the key command ([`KeySource::Command`](super::KeySource::Command)). Without it, such a
     /// key is missing.
     #[must_use]
-    pub fn with_key_commands(self, commands: Arc<dyn UserProgramOutputPort>) -> Self {
+    pub fn with_key_commands(self, commands: Arc<dyn UserProgramPort>) -> Self {
         let ModelClient { settings, protocol, endpoint, headers, key } = &*self.provider;
         let key = ApiKeyResolver { source: key.source.clone(), commands: Some(commands), remembered: Mutex::default() };
         let (settings, endpoint, headers) = (settings.clone(), endpoint.clone(), headers.clone());

@@ -4,7 +4,7 @@ use super::{KeySource, Model, ModelSettings, ProviderKind};
 use crate::{
     egress::connector::{Connector, SystemNetwork},
     http::client::HttpClient,
-    user_program::{UserProgramError, UserProgramOutputPort},
+    user_program::{UserProgramError, UserProgramPort},
 };
 use async_trait::async_trait;
 use futures::poll;
@@ -353,7 +353,7 @@ struct ChangingKey {
 }
 
 #[async_trait]
-impl UserProgramOutputPort for ChangingKey {
+impl UserProgramPort for ChangingKey {
     async fn output(&self, program: &str, arguments: &[String], _: Duration) -> Result<String, UserProgramError> {
         assert_eq!((program, arguments), ("key", &["main".to_owned()][..]));
         Ok(format!("sk-{}\n", self.runs.fetch_add(1, Ordering::Relaxed) + 1))

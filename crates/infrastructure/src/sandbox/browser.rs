@@ -36,7 +36,7 @@ const MAX_ADDRESS: usize = 8 << 10;
 
 /// Program that opens pages in the user's own web browser, unlike the automated browser of the `browser` module.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UserBrowserProgram {
+pub struct UserBrowserOpener {
     program: PathBuf,
     words: Vec<String>,
     environment: BTreeMap<String, String>,
@@ -58,7 +58,7 @@ pub enum UserBrowserError {
     },
 }
 
-impl UserBrowserProgram {
+impl UserBrowserOpener {
     /// Returns the first existing program of `$BROWSER` (commands separated by colons, with `%s` for the address), or
     /// else `xdg-open` if there is a screen. Programs are searched on the `PATH` of `environment`. They receive that
     /// environment and the variables of the screen, which `of_process` reads, and nothing else. Blocks.
@@ -154,9 +154,9 @@ mod tests {
         check(&format!("https://a.example/{}", "x".repeat(MAX_ADDRESS)), false);
     }
 
-    fn browser(environment: &[(&str, &str)], path: &str) -> Option<UserBrowserProgram> {
+    fn browser(environment: &[(&str, &str)], path: &str) -> Option<UserBrowserOpener> {
         let given = |name: &str| environment.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
-        UserBrowserProgram::find(BTreeMap::from([("PATH".to_owned(), path.to_owned())]), given)
+        UserBrowserOpener::find(BTreeMap::from([("PATH".to_owned(), path.to_owned())]), given)
     }
 
     #[test]

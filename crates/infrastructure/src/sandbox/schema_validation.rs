@@ -10,7 +10,7 @@ use std::{
     time::Instant,
 };
 use toolstead_domain::{
-    ArgumentValidationError, FormatValidation, InvalidArguments, InvalidSchema, SchemaValidator, SchemaValidatorError,
+    ArgumentValidationError, FormatValidation, InvalidArguments, InvalidSchema, SchemaValidationError, SchemaValidator,
     ToolInputSchema, UnlistedViolations, Violation,
 };
 
@@ -70,11 +70,11 @@ impl SchemaValidator for HelperSchemaValidator {
         schema: &Value,
         formats: FormatValidation,
         value: &Value,
-    ) -> Result<(), SchemaValidatorError> {
+    ) -> Result<(), SchemaValidationError> {
         let question = serde_json::to_vec(&ValidationRequest { schema, value });
-        let input = question.map_err(|error| SchemaValidatorError::Ended(error.to_string()))?;
+        let input = question.map_err(|error| SchemaValidationError::Ended(error.to_string()))?;
         if input.len() as u64 > MAX_INPUT_BYTES {
-            return Err(SchemaValidatorError::OutOfMemory);
+            return Err(SchemaValidationError::OutOfMemory);
         }
         let call = HelperCall {
             name: HELPER,
@@ -89,7 +89,7 @@ impl SchemaValidator for HelperSchemaValidator {
         };
         let answer = self.helpers.call(call).await.map_err(failed)?;
         let verdict =
-            serde_json::from_slice(&answer).map_err(|error| SchemaValidatorError::Ended(error.to_string()))?;
+            serde_json::from_slice(&answer).map_err(|error| SchemaValidationError::Ended(error.to_string()))?;
         match verdict {
             ValidationOutcome::Valid => Ok(()),
             ValidationOutcome::Invalid { violations, more } => Err(InvalidArguments {
@@ -105,21 +105,21 @@ impl SchemaValidator for HelperSchemaValidator {
             }
             .into()),
             ValidationOutcome::NoSchema(reason) => Err(InvalidSchema::new(reason).into()),
-            ValidationOutcome::Unknown(reason) => Err(SchemaValidatorError::Ended(reason)),
+            ValidationOutcome::Unknown(reason) => Err(SchemaValidationError::Ended(reason)),
         }
     }
 }
 
-fn failed(error: HelperError) -> SchemaValidatorError {
+fn failed(error: HelperError) -> SchemaValidationError {
     match error {
-        HelperError::OutOfProcessorTime(seconds) => SchemaValidatorError::OutOfProcessorTime(counted_seconds(seconds)),
-        HelperError::Late => SchemaValidatorError::Late,
-        HelperError::OutOfMemory => SchemaValidatorError::OutOfMemory,
+        HelperError::OutOfProcessorTime(seconds) => SchemaValidationError::OutOfProcessorTime(counted_seconds(seconds)),
+        HelperError::Late => SchemaValidationError::Late,
+        HelperError::OutOfMemory => SchemaValidationError::OutOfMemory,
         HelperError::NoSandbox | HelperError::NoDoor | HelperError::NotStarted(_) => {
-            SchemaValidatorError::Unavailable(format!("the schema is validated in a process of its own, and {error}"))
+            SchemaValidationError::Unavailable(format!("the schema is validated in a process of its own, and {error}"))
         }
         HelperError::Died { .. } | HelperError::AnswerTooLarge(_) | HelperError::Input(_) => {
-            SchemaValidatorError::Ended(error.to_string())
+            SchemaValidationError::Ended(error.to_string())
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Unconfined programs of the user: the adapter of [`UserProgramOutputPort`].
+//! Unconfined programs of the user: the adapter of [`UserProgramPort`].
 
 use crate::{
     sandbox::{
         launcher::{ChildInput, Exit, LaunchSpec, Launcher},
         one_run::{self, RunOutcome},
     },
-    user_program::{UserProgramError, UserProgramOutputPort},
+    user_program::{UserProgramError, UserProgramPort},
 };
 use async_trait::async_trait;
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
@@ -23,7 +23,7 @@ pub struct UserProgramRunner {
 }
 
 #[async_trait]
-impl UserProgramOutputPort for UserProgramRunner {
+impl UserProgramPort for UserProgramRunner {
     async fn output(&self, program: &str, arguments: &[String], timeout: Duration) -> Result<String, UserProgramError> {
         let spec = LaunchSpec {
             program: program.to_owned(),

@@ -11,7 +11,7 @@ use crate::services::{
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use chrono::{DateTime, Utc};
 use futures::{StreamExt, TryStreamExt, stream};
-use message::{GmailMessage, PartContentSource, decoded, header, is_id};
+use message::{DecodedMailMessage, PartContentSource, decoded, header, is_id};
 use outgoing::{OriginalMessage, OutgoingMessage};
 use serde_json::{Value, json};
 use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
@@ -68,7 +68,7 @@ pub struct MailPage {
 #[derive(Debug, Clone)]
 pub struct FoundMessage {
     /// Its heading, id and labels.
-    pub message: GmailMessage,
+    pub message: DecodedMailMessage,
     /// Beginning of its text.
     pub snippet: String,
 }
@@ -119,7 +119,7 @@ impl<'a> Gmail<'a> {
             Ok(resource) => {
                 let snippet = resource.get("snippet").and_then(Value::as_str).unwrap_or_default();
                 let snippet = one_line(&plain(snippet), SNIPPET_CHARACTERS);
-                Ok(Some(FoundMessage { message: GmailMessage::of(&resource), snippet }))
+                Ok(Some(FoundMessage { message: DecodedMailMessage::of(&resource), snippet }))
             }
             Err(failure) if failure.kind == ErrorKind::NotFound => Ok(None),
             Err(failure) => Err(failure),
@@ -130,10 +130,10 @@ impl<'a> Gmail<'a> {
     ///
     /// # Errors
     /// Those of [`GoogleAccount::call`]; `not_found` for an unknown id.
-    pub async fn read(&self, id: &str) -> Result<GmailMessage, ToolFailure> {
+    pub async fn read(&self, id: &str) -> Result<DecodedMailMessage, ToolFailure> {
         let id = known(id)?;
         let resource = self.read_at(&["messages", id], &[("format", "full")], MESSAGE_BYTES).await;
-        Ok(GmailMessage::of(&resource.map_err(|failure| no_message(failure, id))?))
+        Ok(DecodedMailMessage::of(&resource.map_err(|failure| no_message(failure, id))?))
     }
 
     /// Returns the bytes of a content of a message.

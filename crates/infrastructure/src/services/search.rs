@@ -26,9 +26,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
-use toolstead_domain::{
-    Clock, DomainFilter, Secret, WebHit, WebQuery, WebSearch, WebSearchConstraints, WebSearchError,
-};
+use toolstead_domain::{Clock, DomainFilter, Secret, WebHit, WebQuery, WebSearch, WebSearchContext, WebSearchError};
 use url::Url;
 
 /// Maximum size of an answer, in bytes.
@@ -88,11 +86,7 @@ impl SearchService {
         }
     }
 
-    async fn hits(
-        &self,
-        answer: &WebResponse,
-        bounds: WebSearchConstraints<'_>,
-    ) -> Result<Vec<WebHit>, WebSearchError> {
+    async fn hits(&self, answer: &WebResponse, bounds: WebSearchContext<'_>) -> Result<Vec<WebHit>, WebSearchError> {
         let document = || json(&answer.body);
         match self.settings.provider {
             SearchProvider::Brave => brave::hits(&document()?),
@@ -143,7 +137,7 @@ impl WebSearch for SearchService {
     async fn search<'s, 'q, 'b>(
         &'s self,
         query: &'q WebQuery,
-        bounds: WebSearchConstraints<'b>,
+        bounds: WebSearchContext<'b>,
     ) -> Result<Vec<WebHit>, WebSearchError> {
         let order = self.order(query)?;
         let skipped = order.skipped;

@@ -16,7 +16,7 @@ pub(crate) mod variables;
 
 pub use self::{
     interpreter::{InterpreterSyntax, OperandKind},
-    program::{ProgramClass, ProgramFacts, ReadOnlyArguments, Wrapper},
+    program::{ProgramClass, ProgramFacts, ReadOnlyArguments, WrapperSyntax},
     shell_words::is_shell_word,
 };
 use self::{interpreters::INTERPRETERS, programs::PROGRAMS, risky::RISKY};

@@ -15,7 +15,7 @@ use std::{
     sync::Arc,
 };
 use toolstead_domain::{
-    CallId, ExecutionFilter, ExecutionLog, OutcomeKind, RequestKind, StoreError, ToolExecution, ToolExecutionRef,
+    BorrowedToolExecution, CallId, ExecutionFilter, ExecutionLog, OutcomeKind, RequestKind, StoreError, ToolExecution,
 };
 use uuid::Uuid;
 
@@ -43,7 +43,7 @@ impl SqliteExecutionLog {
         self.writer.as_ref().ok_or_else(|| Fault::Closed.into())
     }
 
-    fn put(&self, execution: ToolExecutionRef<'_>) -> BoxFuture<'_, Result<(), StoreError>> {
+    fn put(&self, execution: BorrowedToolExecution<'_>) -> BoxFuture<'_, Result<(), StoreError>> {
         let id = execution.id;
         let failed = move |fault: Arc<Fault>| store_error(format!("record the call {id}"), fault);
         let writer = match self.writer() {
@@ -204,7 +204,7 @@ impl ExecutionLog for SqliteExecutionLog {
     /// Records before it returns, unless it has to wait for a commit. For most calls the future is a few bytes.
     fn record_ref<'life0, 'life1, 'async_trait>(
         &'life0 self,
-        execution: ToolExecutionRef<'life1>,
+        execution: BorrowedToolExecution<'life1>,
     ) -> BoxFuture<'async_trait, Result<(), StoreError>>
     where
         'life0: 'async_trait,

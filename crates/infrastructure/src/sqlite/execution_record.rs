@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 use std::collections::BTreeMap;
 use toolstead_domain::{
-    CallId, ExecutionOutcome, JsonValueRef, Labels, RecordedDecision, RequestKind, Timestamp, ToolExecution,
-    ToolExecutionRef,
+    BorrowedToolExecution, CallId, CallLabels, ExecutionOutcome, JsonValueRef, RecordedDecision, RequestKind,
+    Timestamp, ToolExecution,
 };
 use uuid::Uuid;
 
@@ -25,14 +25,14 @@ const UUID_BYTES: usize = 36;
 const FIXED_BYTES: usize = 640;
 
 /// Returns the estimated length of the record of a call with short arguments, in bytes.
-pub(super) fn estimated_bytes(execution: &ToolExecutionRef<'_>) -> usize {
+pub(super) fn estimated_bytes(execution: &BorrowedToolExecution<'_>) -> usize {
     let texts = [execution.tool, execution.called_as, execution.session, execution.client];
     let decision = execution.decision.map_or(0, |decision| 2 * decision.reason.len());
     FIXED_BYTES + texts.map(str::len).iter().sum::<usize>() + decision
 }
 
 /// Appends the record of a call. `instance` is the process in which an unfinished call runs.
-pub(super) fn encode(execution: &ToolExecutionRef<'_>, instance: Uuid, buffer: &mut Vec<u8>) {
+pub(super) fn encode(execution: &BorrowedToolExecution<'_>, instance: Uuid, buffer: &mut Vec<u8>) {
     let mut record = JsonMemberEncoder(buffer);
     record.uuid(r#"{"v":1,"id":"#, execution.id.0);
     if let Some(parent) = execution.parent {
@@ -139,7 +139,7 @@ fn append_text(text: &str, buffer: &mut Vec<u8>) {
 }
 
 /// Appends labels as a JSON object, each as [`encoded_label`] returns it.
-pub(super) fn encode_labels(labels: &Labels, buffer: &mut Vec<u8>) {
+pub(super) fn encode_labels(labels: &CallLabels, buffer: &mut Vec<u8>) {
     let all: BTreeMap<&str, &str> = labels.iter().collect();
     append_json(&all, buffer);
 }
@@ -288,7 +288,7 @@ mod tests {
             parent: Some(samples::call_id(9)),
             kind: RequestKind::Prompt,
             called_as: "a\n\"b\\".into(),
-            labels: Labels::default().with("label", "a \"value\"").unwrap(),
+            labels: CallLabels::default().with("label", "a \"value\"").unwrap(),
             decision: Some(RecordedDecision {
                 verdict: "ask".into(),
                 reason: String::new(),
@@ -301,7 +301,7 @@ mod tests {
         let line = r#"{"v":1,"id":"01990292-d001-7000-8000-000000000001","parent":"01990292-d009-7000-8000-000000000009","kind":"prompt","tool":"echo","called_as":"a\n\"b\\","source":"built-in","principal":"local","session":"session-1","client":"test 1.0","arguments":{"text":"hello","number":1},"arguments_digest":"0000000000000000000000000000000000000000000000000000000000000001","accesses":["read /srv/1.txt"],"verdict":"ask","reason":"","approved_by":"user","trace":["trace"],"started":1756684800001000,"ended":1756684800001250,"outcome":"failed","error_kind":"timeout","detail":"ä","result_bytes":120,"result_digest":"0000000000000000000000000000000000000000000000000000000000000002","metadata":{"lines":1},"labels":{"label":"a \"value\""}}"#;
         assert_eq!(encoded(&execution), line);
         let (arguments, mut buffer) = (execution.arguments.to_string(), Vec::new());
-        let as_text = ToolExecutionRef { arguments: JsonValueRef::Text(&arguments), ..(&execution).into() };
+        let as_text = BorrowedToolExecution { arguments: JsonValueRef::Text(&arguments), ..(&execution).into() };
         encode(&as_text, INSTANCE, &mut buffer);
         assert_eq!(buffer, line.as_bytes());
         assert_eq!(DecodedRecord::decode(line.as_bytes()).unwrap().execution, execution);
@@ -334,7 +334,7 @@ mod tests {
         assert_eq!(DecodedRecord::decode(encoded(&execution).as_bytes()).unwrap().execution, execution);
         let (deeper, mut line) = (nested(128), Vec::new());
         encode(
-            &ToolExecutionRef { arguments: JsonValueRef::Text(&deeper), ..(&execution).into() },
+            &BorrowedToolExecution { arguments: JsonValueRef::Text(&deeper), ..(&execution).into() },
             INSTANCE,
             &mut line,
         );

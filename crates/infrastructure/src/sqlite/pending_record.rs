@@ -5,7 +5,7 @@ use super::{
     execution_row::{PARAMETERS, stored_as},
 };
 use rusqlite::Statement;
-use toolstead_domain::{OutcomeKind, RequestKind, ToolExecutionRef};
+use toolstead_domain::{BorrowedToolExecution, OutcomeKind, RequestKind};
 use uuid::Uuid;
 
 /// Encoded record with the columns of its row. All texts share one allocation: freeing an allocation on another thread
@@ -26,7 +26,7 @@ pub(super) struct PendingRecord {
 
 impl PendingRecord {
     /// Encodes the record of a call of this process.
-    pub(super) fn new<'a>(execution: impl Into<ToolExecutionRef<'a>>, instance: Uuid) -> Self {
+    pub(super) fn new<'a>(execution: impl Into<BorrowedToolExecution<'a>>, instance: Uuid) -> Self {
         let execution = execution.into();
         let mut line = Vec::with_capacity(estimated_bytes(&execution));
         encode(&execution, instance, &mut line);
@@ -43,7 +43,7 @@ impl PendingRecord {
         Self { instance, ..Self::new(execution, instance.unwrap_or_default()) }
     }
 
-    fn with_line(mut texts: Vec<u8>, execution: &ToolExecutionRef<'_>, instance: Option<Uuid>) -> Self {
+    fn with_line(mut texts: Vec<u8>, execution: &BorrowedToolExecution<'_>, instance: Option<Uuid>) -> Self {
         let line = texts.len();
         let [tool, principal, client] = [execution.tool, execution.principal, execution.client].map(|column| {
             texts.extend_from_slice(column.as_bytes());
@@ -119,7 +119,7 @@ mod tests {
     };
     use serde_json::json;
     use toolstead_domain::{
-        ExecutionOutcome, Labels, RecordedDecision, ToolExecution, error_kind::ErrorKind, testing::samples,
+        CallLabels, ExecutionOutcome, RecordedDecision, ToolExecution, error_kind::ErrorKind, testing::samples,
     };
 
     #[tokio::test]
@@ -147,7 +147,7 @@ mod tests {
             result_bytes: 7,
             result_digest: Some("the other digest".into()),
             metadata: json!({"lines": 1}),
-            labels: Labels::default().with("label", "value").unwrap(),
+            labels: CallLabels::default().with("label", "value").unwrap(),
             ..samples::execution(1)
         };
         let rows = [full, samples::execution(2), samples::running_execution(3)];

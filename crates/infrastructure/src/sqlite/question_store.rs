@@ -9,7 +9,7 @@ use futures::FutureExt;
 use sqlx::{Connection, Row, SqliteConnection, SqlitePool, sqlite::SqliteRow};
 use std::{os::unix::ffi::OsStrExt, path::PathBuf, sync::Arc};
 use toolstead_domain::{
-    DeferredQuestions, Principal, Question, QuestionError, QuestionId, QuestionStore, StoreError, Timestamp,
+    DeferredQuestions, Principal, Question, QuestionError, QuestionGroupId, QuestionStore, StoreError, Timestamp,
     ports::question_store::WAITING_OF_A_SESSION,
 };
 
@@ -44,7 +44,11 @@ impl SqliteQuestionStore {
         }
     }
 
-    async fn read_questions(&self, owner: QuestionOwner, id: QuestionId) -> Result<Option<DeferredQuestions>, Fault> {
+    async fn read_questions(
+        &self,
+        owner: QuestionOwner,
+        id: QuestionGroupId,
+    ) -> Result<Option<DeferredQuestions>, Fault> {
         let row = sqlx::query(
             "SELECT number, session, asked, questions, answers FROM deferred_questions
              WHERE principal = $1 AND workspace = $2 AND number = $3",
@@ -78,7 +82,7 @@ impl QuestionStore for SqliteQuestionStore {
         session: &str,
         at: Timestamp,
         questions: Vec<Question>,
-    ) -> Result<QuestionId, QuestionError> {
+    ) -> Result<QuestionGroupId, QuestionError> {
         let failed = |fault: Arc<Fault>| QuestionError::Store(store_error("store the questions", fault));
         let text = serde_json::to_string(&questions).map_err(|error| failed(Fault::Refused(error.into()).into()))?;
         let (owner, session) = (self.owner(principal), session.to_owned());
@@ -86,7 +90,7 @@ impl QuestionStore for SqliteQuestionStore {
         kept.map_err(failed)?
     }
 
-    async fn find(&self, principal: &Principal, id: QuestionId) -> Result<Option<DeferredQuestions>, StoreError> {
+    async fn find(&self, principal: &Principal, id: QuestionGroupId) -> Result<Option<DeferredQuestions>, StoreError> {
         let found = self.read_questions(self.owner(principal), id).await;
         found.map_err(|fault| store_error(format!("read the questions {id}"), fault))
     }
@@ -96,7 +100,12 @@ impl QuestionStore for SqliteQuestionStore {
         waiting.map_err(|fault| store_error("list the questions", fault))
     }
 
-    async fn answer(&self, principal: &Principal, id: QuestionId, answers: Vec<String>) -> Result<(), QuestionError> {
+    async fn answer(
+        &self,
+        principal: &Principal,
+        id: QuestionGroupId,
+        answers: Vec<String>,
+    ) -> Result<(), QuestionError> {
         let owner = self.owner(principal);
         let answered = self.writer.apply(move |connection| answer(connection, owner, id, answers).boxed()).await;
         answered.map_err(|fault| store_error(format!("answer the questions {id}"), fault))?
@@ -110,7 +119,7 @@ async fn insert(
     session: String,
     at: Timestamp,
     questions: String,
-) -> Result<Result<QuestionId, QuestionError>, Fault> {
+) -> Result<Result<QuestionGroupId, QuestionError>, Fault> {
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     let waiting: i64 = sqlx::query_scalar(
         "SELECT count(*) FROM deferred_questions
@@ -162,7 +171,7 @@ async fn insert(
 async fn answer(
     connection: &mut SqliteConnection,
     owner: QuestionOwner,
-    id: QuestionId,
+    id: QuestionGroupId,
     answers: Vec<String>,
 ) -> Result<Result<(), QuestionError>, Fault> {
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
@@ -211,6 +220,6 @@ fn from_json<T: serde::de::DeserializeOwned>(text: String) -> Result<T, Fault> {
     serde_json::from_str(&text).map_err(|error| Fault::Unreadable(error.into()))
 }
 
-fn number_of(number: i64) -> Result<QuestionId, Fault> {
-    u32::try_from(number).map(QuestionId).map_err(|error| Fault::Unreadable(error.into()))
+fn number_of(number: i64) -> Result<QuestionGroupId, Fault> {
+    u32::try_from(number).map(QuestionGroupId).map_err(|error| Fault::Unreadable(error.into()))
 }

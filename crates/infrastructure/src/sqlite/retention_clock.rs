@@ -17,7 +17,7 @@ const JUMP: i64 = 24 * 60 * 60 * 1_000_000;
 
 /// Clock readings stored in the database. All times are in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct RetentionClockState {
+struct RetentionClockReadings {
     /// Last reading; `None` before the first.
     seen: Option<i64>,
     /// Part of the reading that does not count yet.
@@ -26,7 +26,7 @@ struct RetentionClockState {
     jumped: Option<i64>,
 }
 
-impl RetentionClockState {
+impl RetentionClockReadings {
     /// Returns the state after another reading.
     fn advance(self, now: i64) -> Self {
         let step = now.saturating_sub(self.seen.unwrap_or(now));
@@ -50,7 +50,7 @@ pub(super) async fn read_clock(connection: &mut SqliteConnection, now: Timestamp
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     let (seen, doubted, jumped) =
         sqlx::query_as("SELECT seen, doubted, jumped FROM clock").fetch_one(&mut *transaction).await?;
-    let before = RetentionClockState { seen, doubted, jumped };
+    let before = RetentionClockReadings { seen, doubted, jumped };
     let clock = before.advance(now.0);
     sqlx::query("UPDATE clock SET seen = $1, doubted = $2, jumped = $3")
         .bind(clock.seen)

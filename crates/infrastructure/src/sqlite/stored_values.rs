@@ -3,7 +3,7 @@
 use super::fault::Fault;
 use serde_json::Value;
 use std::{collections::BTreeMap, error::Error};
-use toolstead_domain::{CancelReason, ExecutionOutcome, Labels, OutcomeKind, RequestKind, error_kind::ErrorKind};
+use toolstead_domain::{CallLabels, CancelReason, ExecutionOutcome, OutcomeKind, RequestKind, error_kind::ErrorKind};
 
 /// Parses a value of a record; an absent one is `Null`. A value that the parser rejects, for example because it is
 /// nested too deeply, is returned as its text: one record must not make a whole page unreadable.
@@ -17,8 +17,10 @@ pub(super) fn kind(text: Option<&str>) -> Result<RequestKind, Fault> {
     RequestKind::parse(text).ok_or_else(|| unreadable(format!("the kind of request `{text}` is unknown")))
 }
 
-pub(super) fn labels(all: BTreeMap<String, String>) -> Result<Labels, Fault> {
-    all.into_iter().try_fold(Labels::default(), |labels, (name, value)| labels.with(&name, value)).map_err(unreadable)
+pub(super) fn labels(all: BTreeMap<String, String>) -> Result<CallLabels, Fault> {
+    all.into_iter()
+        .try_fold(CallLabels::default(), |labels, (name, value)| labels.with(&name, value))
+        .map_err(unreadable)
 }
 
 pub(super) fn outcome(kind: &str, error_kind: Option<&str>, detail: String) -> Result<ExecutionOutcome, Fault> {

@@ -7,7 +7,7 @@ use super::{
 };
 use async_trait::async_trait;
 use sqlx::SqlitePool;
-use toolstead_domain::{Catalogue, ProviderIdentity, StoreError, Timestamp, ToolRepository};
+use toolstead_domain::{ProviderIdentity, StoreError, StoredToolCatalogue, Timestamp, ToolRepository};
 
 /// Adapter that writes through the [`WriterHandle`] and reads from the pool.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ impl SqliteToolRepository {
 
 #[async_trait]
 impl ToolRepository for SqliteToolRepository {
-    async fn catalogue(&self, provider: &ProviderIdentity) -> Result<Catalogue, StoreError> {
+    async fn catalogue(&self, provider: &ProviderIdentity) -> Result<StoredToolCatalogue, StoreError> {
         let ProviderIdentity { configured_in, name, start } = provider;
         let rows = sqlx::query(tool_row::CATALOGUE).bind(configured_in).bind(name).bind(start);
         let rows = rows.fetch_all(&self.readers).await;
@@ -37,7 +37,7 @@ impl ToolRepository for SqliteToolRepository {
     async fn save_catalogue(
         &self,
         provider: &ProviderIdentity,
-        catalogue: &Catalogue,
+        catalogue: &StoredToolCatalogue,
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let saved = self.writer.save_catalogue(CatalogueStatementParameters::new(provider, catalogue, now)).await;

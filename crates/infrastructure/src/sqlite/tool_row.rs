@@ -6,8 +6,8 @@ use sha2::{Digest, Sha256};
 use sqlx::{Connection, Row, SqliteConnection, sqlite::SqliteRow};
 use std::{collections::HashMap, error::Error};
 use toolstead_domain::{
-    Availability, Catalogue, Category, DefinitionChange, DefinitionPart, ProviderIdentity, ServerName, Timestamp, Tool,
-    ToolName, ToolSource,
+    Availability, Category, DefinitionChange, DefinitionPart, ProviderIdentity, ServerName, StoredToolCatalogue,
+    Timestamp, Tool, ToolName, ToolSource,
 };
 
 /// Maximum number of catalogues of a provider that is started in different ways, such as once per project.
@@ -74,8 +74,8 @@ pub(super) struct CatalogueStatementParameters {
 
 impl CatalogueStatementParameters {
     /// Encodes the current catalogue of a provider.
-    pub(super) fn new(provider: &ProviderIdentity, catalogue: &Catalogue, now: Timestamp) -> Self {
-        let Catalogue { tools, changes } = catalogue;
+    pub(super) fn new(provider: &ProviderIdentity, catalogue: &StoredToolCatalogue, now: Timestamp) -> Self {
+        let StoredToolCatalogue { tools, changes } = catalogue;
         let names = tools.iter().map(|tool| tool.name().as_str()).collect::<Value>().to_string();
         let changes: HashMap<&str, &DefinitionChange> =
             changes.iter().map(|change| (change.tool.as_str(), change)).collect();
@@ -151,8 +151,8 @@ fn fingerprint(tool: &Tool) -> String {
 }
 
 /// Reads the rows of [`CATALOGUE`].
-pub(super) fn catalogue(rows: &[SqliteRow]) -> Result<Catalogue, Fault> {
-    let mut catalogue = Catalogue::default();
+pub(super) fn catalogue(rows: &[SqliteRow]) -> Result<StoredToolCatalogue, Fault> {
+    let mut catalogue = StoredToolCatalogue::default();
     for row in rows {
         let tool = read(row)?;
         if let (Some(parts), Some(at)) = (row.try_get::<Option<String>, _>(9)?, row.try_get::<Option<i64>, _>(10)?) {
@@ -225,7 +225,7 @@ mod tests {
     async fn save(connection: &mut SqliteConnection, tools: &[Tool], now: i64) -> (i64, Vec<i64>) {
         let changes = "SELECT total_changes()";
         let before: i64 = sqlx::query_scalar(changes).fetch_one(&mut *connection).await.unwrap();
-        let catalogue = Catalogue { tools: tools.to_vec(), changes: Vec::new() };
+        let catalogue = StoredToolCatalogue { tools: tools.to_vec(), changes: Vec::new() };
         let rows = CatalogueStatementParameters::new(&ProviderIdentity::of_program("p"), &catalogue, Timestamp(now));
         rows.save(connection).await.unwrap();
         let after: i64 = sqlx::query_scalar(changes).fetch_one(&mut *connection).await.unwrap();
@@ -252,7 +252,7 @@ mod tests {
     #[tokio::test]
     async fn of_many_ways_to_start_a_provider_the_last_ones_are_kept() {
         let TestDatabase { folder: _folder, mut connection, .. } = new_database().await;
-        let catalogue = Catalogue { tools: vec![samples::tool("a")], changes: Vec::new() };
+        let catalogue = StoredToolCatalogue { tools: vec![samples::tool("a")], changes: Vec::new() };
         for number in 0..KEPT_STARTS + 3 {
             let mut provider = ProviderIdentity::of_program("p");
             provider.start = number.to_string();

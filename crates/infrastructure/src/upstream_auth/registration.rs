@@ -18,7 +18,7 @@ const MAX_SCOPES: usize = 64;
 /// Client and endpoints that the tokens of a grant belong to. Tokens are renewed and revoked only there, even if the
 /// server later names other endpoints.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct GrantClientAndEndpoints {
+pub(super) struct GrantClientRegistration {
     /// Resource that the tokens are for (RFC 8707).
     pub(super) resource: Url,
     pub(super) client_id: String,
@@ -33,7 +33,7 @@ pub(super) struct GrantClientAndEndpoints {
     pub(super) missing_scopes: Vec<String>,
 }
 
-impl GrantClientAndEndpoints {
+impl GrantClientRegistration {
     /// Reads the registration of stored tokens.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use super::{
     authorization_server::{AuthorizationServer, DiscoveryPurpose, discover},
-    registration::{GrantClientAndEndpoints, grants_for, token_key},
+    registration::{GrantClientRegistration, grants_for, token_key},
     settings::SignInSettings,
     stored_grants::{ServerGrantStore, UpstreamGrantSummary},
     upstream_auth_error::UpstreamAuthError,
@@ -29,7 +29,7 @@ pub struct UpstreamSignInAttempt {
     grants: ServerGrantStore,
     principal: Principal,
     manager: AuthorizationManager,
-    registration: GrantClientAndEndpoints,
+    registration: GrantClientRegistration,
     issuer: String,
     scopes: Vec<String>,
     attempt: SignInAttempt,
@@ -52,7 +52,7 @@ impl UpstreamSignInAttempt {
         let mut server = discover(traffic, settings.issuer.as_deref(), DiscoveryPurpose::SignIn).await?;
         // Scopes that the server required later are requested together with those of the current grant.
         let stored = vault.get(&token_key(principal, &server.issuer, uri)).await.ok().flatten();
-        let missing = stored.as_ref().and_then(|tokens| GrantClientAndEndpoints::of(tokens).ok());
+        let missing = stored.as_ref().and_then(|tokens| GrantClientRegistration::of(tokens).ok());
         let missing = missing.map(|registration| registration.missing_scopes).unwrap_or_default();
         let granted =
             if missing.is_empty() { Vec::new() } else { stored.map(|tokens| tokens.scopes).unwrap_or_default() };
@@ -67,7 +67,7 @@ impl UpstreamSignInAttempt {
         let value = |name: &str| page.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned());
         let resource = value("resource").and_then(|resource| Url::parse(&resource).ok());
         let state = Secret::new(value("state").unwrap_or_default());
-        let registration = GrantClientAndEndpoints::from_metadata(
+        let registration = GrantClientRegistration::from_metadata(
             &server.metadata,
             resource.unwrap_or_else(|| traffic.server.clone()),
             client,

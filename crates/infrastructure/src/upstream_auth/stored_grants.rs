@@ -3,7 +3,7 @@
 use super::{
     authorization_server::manager_for,
     oauth_traffic::OAuthTraffic,
-    registration::{GrantClientAndEndpoints, grants_for},
+    registration::{GrantClientRegistration, grants_for},
     upstream_auth_error::UpstreamAuthError,
 };
 use crate::{
@@ -115,7 +115,7 @@ impl ServerGrantStore {
             if !is_refused && self.lasts(tokens.expires_at, EARLY) {
                 return Ok((Some(tokens.clone()), Ok(tokens)));
             }
-            let registration = GrantClientAndEndpoints::of(&tokens)?;
+            let registration = GrantClientRegistration::of(&tokens)?;
             let Some(refresh) = &tokens.refresh_token else {
                 // It may still be valid for a short time.
                 return Ok(match !is_refused && self.lasts(tokens.expires_at, Duration::ZERO) {
@@ -138,7 +138,7 @@ impl ServerGrantStore {
     async fn renew(
         &self,
         key: &TokenLookupKey,
-        registration: &GrantClientAndEndpoints,
+        registration: &GrantClientRegistration,
         tokens: &Tokens,
         refresh: &Secret,
     ) -> Result<Tokens, UpstreamAuthError> {
@@ -173,7 +173,7 @@ impl ServerGrantStore {
 
     /// Asks the issuer to revoke tokens (RFC 7009).
     async fn revoke(&self, tokens: &Tokens) -> Result<(), String> {
-        let registration = GrantClientAndEndpoints::of(tokens).map_err(|error| error.to_string())?;
+        let registration = GrantClientRegistration::of(tokens).map_err(|error| error.to_string())?;
         let Some(url) = &registration.revocation_endpoint else {
             return Err("its authorization server has no endpoint that revokes tokens".into());
         };
@@ -222,7 +222,7 @@ impl ServerGrantStore {
                 };
                 return Ok((Some(tokens), Err(UpstreamAuthError::Unavailable(reason))));
             }
-            let mut registration = GrantClientAndEndpoints::of(&tokens)?;
+            let mut registration = GrantClientRegistration::of(&tokens)?;
             if registration.require(&missing) {
                 tokens.registration = Some(registration.to_secret()?);
             }
@@ -240,7 +240,7 @@ impl ServerGrantStore {
 impl UpstreamGrantSummary {
     pub(super) fn of(key: &TokenLookupKey, tokens: &Tokens) -> Self {
         let missing =
-            GrantClientAndEndpoints::of(tokens).map(|registration| registration.missing_scopes).unwrap_or_default();
+            GrantClientRegistration::of(tokens).map(|registration| registration.missing_scopes).unwrap_or_default();
         Self {
             issuer: key.issuer.clone(),
             resource: key.origin().to_owned(),

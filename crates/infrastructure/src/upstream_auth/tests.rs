@@ -8,7 +8,7 @@ mod signing_in;
 use super::{
     settings::{SignInSettings, UpstreamAuth},
     sign_in::UpstreamSignInAttempt,
-    upstream_accounts::{UpstreamAccountParts, UpstreamServerAccounts},
+    upstream_accounts::{UpstreamAccountParts, UpstreamServerCredentials},
 };
 use crate::{
     accounts::vault::Vault,
@@ -53,7 +53,7 @@ struct Bench {
     folder: TempDir,
     clock: Arc<SetClock>,
     behavior: Shared,
-    accounts: UpstreamServerAccounts,
+    accounts: UpstreamServerCredentials,
 }
 
 impl Bench {
@@ -71,7 +71,7 @@ impl Bench {
     }
 
     /// Returns the accounts of another process with the same files.
-    fn of_another_process(&self) -> UpstreamServerAccounts {
+    fn of_another_process(&self) -> UpstreamServerCredentials {
         accounts(&self.server, &self.folder, self.clock.clone(), UpstreamAuth::OAuth(SignInSettings::default()))
     }
 
@@ -95,9 +95,14 @@ impl Bench {
     }
 }
 
-fn accounts(server: &TestServer, folder: &TempDir, clock: Arc<SetClock>, auth: UpstreamAuth) -> UpstreamServerAccounts {
+fn accounts(
+    server: &TestServer,
+    folder: &TempDir,
+    clock: Arc<SetClock>,
+    auth: UpstreamAuth,
+) -> UpstreamServerCredentials {
     let vault = Vault::open(folder.path().join("accounts"), folder.path().join("secrets.key"));
-    UpstreamServerAccounts::new(UpstreamAccountParts {
+    UpstreamServerCredentials::new(UpstreamAccountParts {
         server: server.url("/mcp"),
         auth,
         vault: vault.map_err(|error| error.to_string()),

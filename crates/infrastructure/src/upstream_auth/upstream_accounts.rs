@@ -48,11 +48,11 @@ const RENEWAL_PAUSE: Duration = Duration::from_secs(60);
 /// # };
 /// use toolstead_infrastructure::upstream_auth::{
 ///     settings::UpstreamAuth,
-///     upstream_accounts::{UpstreamAccountParts, UpstreamServerAccounts},
+///     upstream_accounts::{UpstreamAccountParts, UpstreamServerCredentials},
 /// };
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let accounts = UpstreamServerAccounts::new(UpstreamAccountParts {
+/// let accounts = UpstreamServerCredentials::new(UpstreamAccountParts {
 ///     server: "https://notes.example.com/mcp".parse()?,
 ///     auth: UpstreamAuth::OAuth(Default::default()),
 ///     vault: Err("no vault is configured".into()),
@@ -64,11 +64,11 @@ const RENEWAL_PAUSE: Duration = Duration::from_secs(60);
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct UpstreamServerAccounts {
+pub struct UpstreamServerCredentials {
     inner: Arc<Inner>,
 }
 
-/// Dependencies of [`UpstreamServerAccounts`].
+/// Dependencies of [`UpstreamServerCredentials`].
 pub struct UpstreamAccountParts {
     /// Address of the MCP server.
     pub server: Url,
@@ -88,12 +88,12 @@ struct Inner {
     grants: Result<ServerGrantStore, String>,
     traffic: OAuthTraffic,
     clock: Arc<dyn Clock>,
-    cache: Mutex<HashMap<Principal, Arc<AsyncMutex<PrincipalTokenCache>>>>,
+    cache: Mutex<HashMap<Principal, Arc<AsyncMutex<PrincipalTokens>>>>,
 }
 
 /// Tokens of one principal in memory. Locked while they are renewed.
 #[derive(Default)]
-struct PrincipalTokenCache {
+struct PrincipalTokens {
     token: Option<CachedToken>,
     /// Scopes that the server required in addition to the configured ones.
     further_scopes: Vec<String>,
@@ -107,7 +107,7 @@ struct CachedToken {
     replaced_at: Option<Timestamp>,
 }
 
-impl UpstreamServerAccounts {
+impl UpstreamServerCredentials {
     /// Creates the credentials. Sends and reads nothing yet.
     pub fn new(parts: UpstreamAccountParts) -> Self {
         let UpstreamAccountParts { server, auth, vault, web, clock } = parts;
@@ -163,7 +163,7 @@ impl UpstreamServerAccounts {
     async fn obtain(
         &self,
         principal: &Principal,
-        cache: OwnedMutexGuard<PrincipalTokenCache>,
+        cache: OwnedMutexGuard<PrincipalTokens>,
         refused: Option<Secret>,
     ) -> Result<CredentialHeaders, CredentialsError> {
         let (inner, principal) = (self.inner.clone(), principal.clone());
@@ -174,7 +174,7 @@ impl UpstreamServerAccounts {
         }
     }
 
-    async fn lock_tokens(&self, principal: &Principal) -> OwnedMutexGuard<PrincipalTokenCache> {
+    async fn lock_tokens(&self, principal: &Principal) -> OwnedMutexGuard<PrincipalTokens> {
         let owner = if self.inner.auth.is_shared() { Principal::local() } else { principal.clone() };
         let cache = self.inner.lock().entry(owner).or_default().clone();
         cache.lock_owned().await
@@ -182,7 +182,7 @@ impl UpstreamServerAccounts {
 }
 
 impl Inner {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Principal, Arc<AsyncMutex<PrincipalTokenCache>>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Principal, Arc<AsyncMutex<PrincipalTokens>>>> {
         // No code panics while it holds the lock.
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -204,7 +204,7 @@ impl Inner {
     async fn obtain(
         &self,
         principal: &Principal,
-        mut cache: OwnedMutexGuard<PrincipalTokenCache>,
+        mut cache: OwnedMutexGuard<PrincipalTokens>,
         refused: Option<Secret>,
     ) -> Result<CachedToken, UpstreamAuthError> {
         let obtained = match &self.auth {
@@ -262,7 +262,7 @@ impl Inner {
 }
 
 #[async_trait]
-impl Credentials for UpstreamServerAccounts {
+impl Credentials for UpstreamServerCredentials {
     fn unavailable(&self, _: &ProtectedResource) -> Option<String> {
         self.inner.check().and_then(|()| self.inner.grants().map(drop)).err().map(|error| error.to_string())
     }
@@ -349,7 +349,7 @@ impl Credentials for UpstreamServerAccounts {
     }
 }
 
-impl UpstreamServerAccounts {
+impl UpstreamServerCredentials {
     /// Refuses credentials for another server.
     fn check_resource(&self, resource: &ProtectedResource) -> Result<(), CredentialsError> {
         match *resource.origin == *self.inner.uri {
@@ -367,8 +367,8 @@ impl fmt::Debug for UpstreamAccountParts {
     }
 }
 
-impl fmt::Debug for UpstreamServerAccounts {
+impl fmt::Debug for UpstreamServerCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UpstreamServerAccounts").field("uri", &self.inner.uri).finish_non_exhaustive()
+        f.debug_struct("UpstreamServerCredentials").field("uri", &self.inner.uri).finish_non_exhaustive()
     }
 }

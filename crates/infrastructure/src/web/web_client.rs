@@ -8,7 +8,7 @@ use crate::{
     http::{
         client::{EndpointClient, HttpClient, Request},
         pause::{pause_after, wanted_pause},
-        proxy::HttpProxy,
+        proxy::HttpProxyConnector,
     },
     web::{
         address::{self, InvalidAddress},
@@ -152,7 +152,7 @@ impl WebClient {
         let host = address::host_of(proxy)?;
         let port = proxy.port_or_known_default().filter(|_| proxy.scheme() == "http" && proxy.path() == "/");
         let port = port.ok_or_else(|| InvalidAddress::new(proxy.as_str(), "a proxy is `http://host:port`"))?;
-        let proxy = HttpProxy::new(Connector::to_configured_hosts(self.network.clone()), host, port);
+        let proxy = HttpProxyConnector::new(Connector::to_configured_hosts(self.network.clone()), host, port);
         let pages = Arc::new(EndpointPool::new(self.pages.client().clone().through(proxy)));
         Ok(Self { pages, ..self })
     }

@@ -4,7 +4,7 @@ use mimalloc::MiMalloc;
 use std::{env, ffi::OsStr, path::Path, process::ExitCode};
 use toolstead_infrastructure::helper::enter_if_helper;
 use toolstead_presentation::{
-    cli::{Cli, exit::parsed, serve::Serve},
+    cli::{Cli, exit::parsed, serve::ServeCommand},
     config::layers::environment::EnvironmentVariables,
     runtime, telemetry,
 };
@@ -17,7 +17,7 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 fn main() -> ExitCode {
     enter_if_helper();
     if is_server() {
-        let serve: Serve = parsed();
+        let serve: ServeCommand = parsed();
         return runtime::run_server(|cores| serve.run(cores), give_back);
     }
     let cli: Cli = parsed();

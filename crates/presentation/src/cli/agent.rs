@@ -393,7 +393,7 @@ impl PreparedAgent {
 }
 
 /// Holds the terminal's turn while the user types, so that no question receives keys that are meant for the input line.
-struct UserTypingGuard<'t> {
+struct TerminalTurnGuard<'t> {
     turn: MutexGuard<'t, ()>,
     until: Instant,
 }
@@ -408,7 +408,7 @@ async fn watch(
 ) -> Result<TurnOutcome, CommandError> {
     let mut pending_events: VecDeque<AgentEvent> = VecDeque::new();
     let (mut turned, mut is_over) = (TurnOutcome { end: None, should_exit: false }, false);
-    let mut typing: Option<UserTypingGuard<'_>> = None;
+    let mut typing: Option<TerminalTurnGuard<'_>> = None;
     let mut ticks = interval(BETWEEN_TICKS);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while !(is_over && pending_events.is_empty()) {
@@ -458,7 +458,7 @@ async fn watch(
                 }
                 let turn = turn.or_else(|| typing.take().map(|typing| typing.turn));
                 let until = Instant::now() + PAUSE;
-                typing = turn.filter(|_| screen.has_draft()).map(|turn| UserTypingGuard { turn, until });
+                typing = turn.filter(|_| screen.has_draft()).map(|turn| TerminalTurnGuard { turn, until });
             }
             () = paused => typing = None,
             _ = ticks.tick() => {

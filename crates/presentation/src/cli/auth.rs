@@ -22,10 +22,10 @@ use std::path::PathBuf;
 use toolstead_domain::Principal;
 use toolstead_infrastructure::{
     accounts::{
-        credentials::{Accounts, GrantStatus, PrincipalAccounts, TokenRevocationReport, UnreadableTokens},
+        credentials::{Accounts, GrantStatus, PrincipalAccountStatus, TokenRevocationReport, UnreadableTokens},
         grant::{GRANTS, GrantDefinition},
     },
-    sandbox::browser::UserBrowserProgram,
+    sandbox::browser::UserBrowserOpener,
 };
 
 /// Name of the service with accounts.
@@ -33,7 +33,7 @@ const GOOGLE: &str = "google";
 
 /// Signs in to services and MCP servers, shows who is signed in, and signs out.
 #[derive(Debug, Args)]
-pub struct Auth {
+pub struct AuthCommand {
     #[command(subcommand)]
     command: Command,
     /// The principal: `token:NAME` for the client of a server token. Default: the local user
@@ -109,7 +109,7 @@ fn grant(name: &str) -> Result<&'static GrantDefinition, String> {
     GrantDefinition::named(name).ok_or_else(|| format!("unknown grant `{name}`; use one of {}", names()))
 }
 
-impl Auth {
+impl AuthCommand {
     pub(super) async fn run(self, global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
         let principal = principal(self.principal.as_deref())?;
         let config = global.load()?;
@@ -143,10 +143,10 @@ impl Auth {
 }
 
 /// Returns the browser of the user on this machine. Programs in locations that tools can write to are ignored.
-pub(super) fn browser(config: &Config) -> Option<UserBrowserProgram> {
+pub(super) fn browser(config: &Config) -> Option<UserBrowserOpener> {
     let environment = &config.environment;
     let of_program = out_of_reach_of_tools(&config.mcp_servers, &config.roots, environment);
-    UserBrowserProgram::find(of_program, |name| environment.get(name).map(str::to_owned))
+    UserBrowserOpener::find(of_program, |name| environment.get(name).map(str::to_owned))
 }
 
 async fn login(
@@ -181,9 +181,9 @@ async fn status(
     as_json: bool,
     output: &mut StdoutWriter,
 ) -> CommandResult {
-    let PrincipalAccounts { signed_in, unreadable } = match accounts {
+    let PrincipalAccountStatus { signed_in, unreadable } = match accounts {
         Some(accounts) => accounts.status(principal).await?,
-        None => PrincipalAccounts { signed_in: Vec::new(), unreadable: Vec::new() },
+        None => PrincipalAccountStatus { signed_in: Vec::new(), unreadable: Vec::new() },
     };
     let mut all: Vec<Value> = signed_in.iter().map(to_json).collect();
     for server in servers {

@@ -39,7 +39,7 @@ const LAST_WORDS: Duration = Duration::from_millis(600);
 
 /// Calls a tool and prints its result.
 #[derive(Debug, Args)]
-pub struct Call {
+pub struct CallCommand {
     /// The tool, by name or alias
     name: String,
     /// The arguments as a JSON object; `-` reads them from standard input, `@FILE` from a file
@@ -53,7 +53,7 @@ pub struct Call {
     view: Option<String>,
 }
 
-impl Call {
+impl CallCommand {
     pub(super) async fn run(self, global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
         let detached = DetachedProcessRole::of_process();
         let is_literal = self.arguments != "-" && !self.arguments.starts_with('@');

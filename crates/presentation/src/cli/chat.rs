@@ -42,7 +42,7 @@ const REDO: &str = "redo";
 
 /// Talks with an agent. Esc or Ctrl-C ends its turn; Ctrl-D leaves.
 #[derive(Debug, Args)]
-pub struct Chat {
+pub struct ChatCommand {
     #[command(flatten)]
     agent: AgentFlags,
     /// Resumes the last conversation of this workspace, or the one with this id
@@ -50,7 +50,7 @@ pub struct Chat {
     resume: Option<String>,
 }
 
-impl Chat {
+impl ChatCommand {
     /// Continues the conversation with this id, or the last one if the id is empty.
     pub(super) fn resuming(agent: AgentFlags, id: String) -> Self {
         Self { agent, resume: Some(id) }

@@ -5,12 +5,12 @@ use clap::{Args, CommandFactory};
 
 /// Prints a completion script.
 #[derive(Debug, Args)]
-pub struct Completions {
+pub struct CompletionsCommand {
     /// The shell
     shell: clap_complete::Shell,
 }
 
-impl Completions {
+impl CompletionsCommand {
     pub(super) fn run(self, output: &mut StdoutWriter) -> CommandResult {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut Cli::command(), "toolstead", &mut script);

@@ -5,7 +5,8 @@ use crate::{app::App, composition_root::RunningApp};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use toolstead_application::{
-    ContextList, ExecuteToolCommand, ExecuteToolError, ForwardContextRequestCommand, ForwardOutcome, ListContextQuery,
+    ContextListKind, ExecuteToolCommand, ExecuteToolError, ForwardContextRequestCommand, ForwardOutcome,
+    ListContextQuery,
 };
 use toolstead_domain::{
     ClientProfile, ContextRequest, Principal, Scope, ToolFailure, error_kind::ErrorKind, tool::BUILT_IN,
@@ -16,7 +17,7 @@ const SERVER: &str = "toolstead/server";
 
 /// Returns the whole list of resources, resource templates or prompts. Definitions that are not built in name their
 /// provider in `_meta`.
-pub(super) fn listed(app: &App, of: ContextList) -> Result<Vec<Map<String, Value>>, CommandError> {
+pub(super) fn listed(app: &App, of: ContextListKind) -> Result<Vec<Map<String, Value>>, CommandError> {
     let scope = Scope::of(Principal::local(), "cli");
     let query = ListContextQuery { of, scope, cursor: None, page_bytes: usize::MAX };
     let page = app.list_context.handle(&query).map_err(|error| CommandError::Usage(error.to_string()))?;

@@ -7,7 +7,7 @@ mod transcript;
 use super::{
     CommandResult,
     agent::AgentFlags,
-    chat::Chat,
+    chat::ChatCommand,
     conversation_choice::{ConversationSelector, find_conversation},
     exit::{CommandError, Exit},
     global::GlobalFlags,
@@ -41,7 +41,7 @@ const TITLE: usize = 60;
 
 /// Shows, copies and undoes conversations with agents.
 #[derive(Debug, Args)]
-pub struct Conversations {
+pub struct ConversationsCommand {
     #[command(subcommand)]
     command: Command,
 }
@@ -112,12 +112,12 @@ enum ExportFormat {
     Chorus,
 }
 
-impl Conversations {
+impl ConversationsCommand {
     pub(super) async fn run(self, global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
         let command = match self.command {
             Command::Resume { id, agent } => {
                 let id = if id == LAST { String::new() } else { id };
-                return Box::pin(Chat::resuming(*agent, id).run(global, output)).await;
+                return Box::pin(ChatCommand::resuming(*agent, id).run(global, output)).await;
             }
             Command::Store(command) => command,
         };

@@ -31,7 +31,7 @@ use toolstead_infrastructure::{
 
 /// Checks the surroundings.
 #[derive(Debug, Args)]
-pub struct Doctor {}
+pub struct DoctorCommand {}
 
 /// Maximum time for the start of the browser, and for its answer.
 const BROWSER_LIMIT: Duration = Duration::from_secs(60);
@@ -49,7 +49,7 @@ struct Finding {
     said: String,
 }
 
-impl Doctor {
+impl DoctorCommand {
     pub(super) async fn run(self, global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
         let mut findings = kernel_findings();
         let composition = global.compose_and_print_notes(ServerSelection::All).await;

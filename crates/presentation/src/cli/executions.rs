@@ -25,7 +25,7 @@ const NAMED_CALLS: u32 = 5;
 
 /// Shows the audit log.
 #[derive(Debug, Args)]
-pub struct Executions {
+pub struct ExecutionsCommand {
     #[command(subcommand)]
     command: Command,
 }
@@ -137,7 +137,7 @@ impl AuditLogReader {
     }
 }
 
-impl Executions {
+impl ExecutionsCommand {
     pub(super) async fn run(self, global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
         let audit_log = AuditLogReader::open(global).await?;
         let outcome = self.command.run(&audit_log, global.json, output).await;

@@ -16,7 +16,7 @@ use crate::{
         tree::problem::Problem,
     },
     event_file::EventTarget,
-    suggestions::CommandLineSuggestions,
+    suggestions::CliSuggestions,
     telemetry::{LogFormat, LogSettings, Verbosity},
 };
 use clap::Args;
@@ -312,5 +312,5 @@ pub(super) fn needed_for(tool: &str, config: &Config) -> ServerSelection {
 
 /// Starts building the application of a command.
 pub(super) fn builder(config: Config) -> AppBuilder {
-    App::builder(config).suggestions(Arc::new(CommandLineSuggestions))
+    App::builder(config).suggestions(Arc::new(CliSuggestions))
 }

@@ -11,8 +11,8 @@ use crate::composition_root::{RunningApp, ServerSelection};
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 use toolstead_domain::{
-    Access, AgentHookEvent, CallId, ConversationId, Delegation, EndedCall, ExecutionOutcome as Ended, HookVerdict,
-    Labels, Principal, RecordedDecision, RequestKind, Timestamp, ToolCall, ToolExecution, ToolResult,
+    Access, AgentHookEvent, CallId, CallLabels, ConversationId, Delegation, EndedCall, ExecutionOutcome as Ended,
+    HookVerdict, Principal, RecordedDecision, RequestKind, Timestamp, ToolCall, ToolExecution, ToolResult,
     error_kind::ErrorKind,
 };
 use toolstead_infrastructure::hooks::{
@@ -274,7 +274,7 @@ fn row(event: HookEvent, call: &ToolCall) -> ToolExecution {
         result_bytes: 0,
         result_digest: None,
         metadata: Value::Null,
-        labels: Labels::default(),
+        labels: CallLabels::default(),
     }
 }
 

@@ -24,13 +24,13 @@ use tokio_util::sync::CancellationToken;
 
 /// Serves the tools over MCP on standard input and output.
 #[derive(Debug, Args)]
-pub struct Mcp {
+pub struct McpCommand {
     /// The view to serve, by its name in `[views]`
     #[arg(long, value_name = "NAME")]
     view: Option<String>,
 }
 
-impl Mcp {
+impl McpCommand {
     pub(super) async fn run(self, global: &GlobalFlags) -> CommandResult {
         if global.events == Some(EventTarget::Stdout) {
             let message = "standard output carries MCP here: give `--events` a file";

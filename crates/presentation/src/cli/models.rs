@@ -32,7 +32,7 @@ const FEW_TOKENS: u64 = 16;
 
 /// Shows the language models.
 #[derive(Debug, Args)]
-pub struct Models {
+pub struct ModelsCommand {
     /// Only this one
     name: Option<String>,
     /// Sends each model a request of a few tokens; exits with 4 if one does not respond
@@ -43,7 +43,7 @@ pub struct Models {
 /// Result of checking a model: the time until its answer, or the error.
 type CheckResult = Result<Duration, ModelError>;
 
-impl Models {
+impl ModelsCommand {
     pub(super) async fn run(self, global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
         let (config, tried) = match self.check {
             false => (global.load_and_print_notes()?, None),

@@ -18,7 +18,7 @@ use crate::{
         },
         tree::{origin::Origin, problem::Problem},
     },
-    suggestions::CommandLineSuggestions,
+    suggestions::CliSuggestions,
 };
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
@@ -31,7 +31,7 @@ use toolstead_domain::{
 
 /// Shows, explains, tests and writes permission rules.
 #[derive(Debug, Args)]
-pub struct Permissions {
+pub struct PermissionsCommand {
     #[command(subcommand)]
     command: Command,
 }
@@ -61,7 +61,7 @@ enum Command {
     List,
 }
 
-impl Permissions {
+impl PermissionsCommand {
     pub(super) async fn run(self, global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
         match self.command {
             Command::Explain { name, arguments } => {
@@ -170,7 +170,7 @@ fn show(explained: &ExplainedCall, waiting: &[String], as_json: bool, output: &m
     output.line(&visible(&format!("{verdict}: {}", one_line(&decision.reason()))))?;
     if decision.verdict != Verdict::Allow
         && let Some(suggestion) =
-            decision.suggestion(rule_name).and_then(|suggestion| CommandLineSuggestions.format(&suggestion))
+            decision.suggestion(rule_name).and_then(|suggestion| CliSuggestions.format(&suggestion))
     {
         note(&suggestion);
     }

@@ -9,12 +9,12 @@ use super::{
 };
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
-use toolstead_application::ContextList;
+use toolstead_application::ContextListKind;
 use toolstead_domain::ContextRequest;
 
 /// Lists the prompts, or fills one in.
 #[derive(Debug, Args)]
-pub struct Prompts {
+pub struct PromptsCommand {
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -42,7 +42,7 @@ impl Command {
     }
 }
 
-impl Prompts {
+impl PromptsCommand {
     pub(super) async fn run(self, global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
         let composition = global.compose_to_forward(self.command.as_ref().and_then(Command::subject)).await?;
         let done = match self.command.unwrap_or(Command::List) {
@@ -66,7 +66,7 @@ fn pair(text: &str) -> Result<(String, String), String> {
 }
 
 fn list(app: &crate::app::App, as_json: bool, output: &mut StdoutWriter) -> Result<(), CommandError> {
-    let prompts = listed(app, ContextList::Prompts)?;
+    let prompts = listed(app, ContextListKind::Prompts)?;
     if as_json {
         return Ok(output.json(&json!({"prompts": prompts}))?);
     }

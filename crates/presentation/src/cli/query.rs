@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 /// Asks an agent once. Its answer goes to standard output, everything else to standard error.
 #[derive(Debug, Args)]
-pub struct Query {
+pub struct QueryCommand {
     #[command(flatten)]
     prompt: PromptArgs,
     #[command(flatten)]
@@ -31,7 +31,7 @@ pub struct Query {
     last: bool,
 }
 
-impl Query {
+impl QueryCommand {
     pub(super) async fn run(self, global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
         let prompt = self.prompt.read()?;
         let wanted = match &self.conversation {

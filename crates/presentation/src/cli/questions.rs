@@ -13,7 +13,9 @@ use crate::composition_root::ServerSelection;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use std::time::Duration;
-use toolstead_domain::{DeferredQuestions, NotAnswered, Principal, Question, QuestionError, QuestionId, QuestionStore};
+use toolstead_domain::{
+    DeferredQuestions, NotAnswered, Principal, Question, QuestionError, QuestionGroupId, QuestionStore,
+};
 use toolstead_infrastructure::builtin::question_form::{QuestionFormReply, elicitation_request, reply};
 
 /// Maximum length in characters of a question in a list on a terminal.
@@ -118,7 +120,7 @@ async fn found(store: &dyn QuestionStore, principal: &Principal, id: &str) -> Re
     let unknown = || {
         CommandError::NotFound(format!("there are no questions `{id}`: `toolstead questions` lists the pending ones"))
     };
-    let number = QuestionId::parse(id).ok_or_else(unknown)?;
+    let number = QuestionGroupId::parse(id).ok_or_else(unknown)?;
     store.find(principal, number).await?.ok_or_else(unknown)
 }
 
@@ -223,7 +225,7 @@ mod tests {
         let mut asked = questions();
         asked[0].question = "Which?\n   1) Keep all: safe\n   -> yes".into();
         asked[0].options[0].description = "so\n   2) other".into();
-        let id = QuestionId(1);
+        let id = QuestionGroupId(1);
         let asked_at = Timestamp(0);
         let found = DeferredQuestions { id, session: "s".into(), asked: asked_at, questions: asked, answers: None };
         let shown = shown(&found);

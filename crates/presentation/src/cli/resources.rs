@@ -9,12 +9,12 @@ use super::{
 };
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
-use toolstead_application::ContextList;
+use toolstead_application::ContextListKind;
 use toolstead_domain::ContextRequest;
 
 /// Lists the resources, or reads one.
 #[derive(Debug, Args)]
-pub struct Resources {
+pub struct ResourcesCommand {
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -40,7 +40,7 @@ impl Command {
     }
 }
 
-impl Resources {
+impl ResourcesCommand {
     pub(super) async fn run(self, global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
         let composition = global.compose_to_forward(self.command.as_ref().and_then(Command::subject)).await?;
         let done = match self.command.unwrap_or(Command::List) {
@@ -56,7 +56,7 @@ impl Resources {
 }
 
 fn list(app: &crate::app::App, as_json: bool, output: &mut StdoutWriter) -> Result<(), CommandError> {
-    let (resources, templates) = (listed(app, ContextList::Resources)?, listed(app, ContextList::Templates)?);
+    let (resources, templates) = (listed(app, ContextListKind::Resources)?, listed(app, ContextListKind::Templates)?);
     if as_json {
         return Ok(output.json(&json!({"resources": resources, "resourceTemplates": templates}))?);
     }

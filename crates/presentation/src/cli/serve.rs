@@ -43,7 +43,7 @@ const NO_ROOT: &str = "no root: tools for files and commands cannot work; name a
 /// Serves every tool over MCP (streamable HTTP), with one registry, one policy and one audit log.
 #[derive(Debug, Parser)]
 #[command(name = "toolstead-server", version, max_term_width = 120, after_help = exit::EXIT_CODES)]
-pub struct Serve {
+pub struct ServeCommand {
     #[command(flatten)]
     global: GlobalFlags,
     /// Address to listen on; port 0 selects a free port, which is printed
@@ -51,7 +51,7 @@ pub struct Serve {
     listen: Option<String>,
 }
 
-impl Serve {
+impl ServeCommand {
     /// Serves until a signal requests shutdown. Starts logging as configured.
     pub async fn run(self, cores: RuntimePool) -> ExitCode {
         let as_json = self.global.json;

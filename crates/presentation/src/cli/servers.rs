@@ -17,7 +17,7 @@ use crate::{
     config::{Config, servers::untrusted_server::UntrustedServer, tree::origin::Origin},
 };
 use clap::{Args, Subcommand};
-use definitions::DefinitionsCommand;
+use definitions::PinnedDefinitionsCommand;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use toolstead_domain::{DefinitionChange, ProviderState, Timestamp};
@@ -28,7 +28,7 @@ const NAMED_CHANGES: usize = 10;
 
 /// Shows the MCP servers, and approves their definitions.
 #[derive(Debug, Args)]
-pub struct Servers {
+pub struct ServersCommand {
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -40,10 +40,10 @@ enum Command {
     /// Shows servers of other programs, asks for confirmation, and adds them to the configuration file
     Import(import::ImportCommand),
     #[command(flatten)]
-    Definitions(DefinitionsCommand),
+    Definitions(PinnedDefinitionsCommand),
 }
 
-impl Servers {
+impl ServersCommand {
     pub(super) async fn run(self, global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
         match self.command {
             Some(Command::Found(command)) => return command.run(global, output),

@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 use toolstead_domain::{ClientCapability, InputRequest, InputResponse, NotAnswered};
-use toolstead_infrastructure::{builtin::question_form::INTRODUCTION, sandbox::browser::UserBrowserProgram};
+use toolstead_infrastructure::{builtin::question_form::INTRODUCTION, sandbox::browser::UserBrowserOpener};
 
 /// Maximum number of characters shown of any text in a question.
 const SHOWN: usize = 4_000;
@@ -30,7 +30,7 @@ pub(super) struct TerminalQuestions {
     terminal: Arc<Terminal>,
     patience: Duration,
     /// Browser that opens the pages of built-in tools.
-    browser: Option<Arc<UserBrowserProgram>>,
+    browser: Option<Arc<UserBrowserOpener>>,
 }
 
 /// Response of the user to a question (MCP's `ElicitResult`).
@@ -49,7 +49,7 @@ impl TerminalQuestions {
     }
 
     /// Sets the browser in which pages that are not from a server may be opened, after confirmation.
-    pub(super) fn opening(self, browser: Option<UserBrowserProgram>) -> Self {
+    pub(super) fn opening(self, browser: Option<UserBrowserOpener>) -> Self {
         Self { browser: browser.map(Arc::new), ..self }
     }
 
@@ -133,7 +133,7 @@ fn page(
     terminal: &File,
     lines: &str,
     url: &str,
-    browser: Option<&UserBrowserProgram>,
+    browser: Option<&UserBrowserOpener>,
     given_up: &AtomicBool,
 ) -> io::Result<ElicitationAnswer> {
     let mut output = EscapingWriter(terminal);

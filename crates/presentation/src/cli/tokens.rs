@@ -15,7 +15,7 @@ use serde_json::json;
 
 /// Replaces tokens.
 #[derive(Debug, Args)]
-pub struct Tokens {
+pub struct TokensCommand {
     #[command(subcommand)]
     command: Command,
 }
@@ -26,7 +26,7 @@ enum Command {
     Rotate,
 }
 
-impl Tokens {
+impl TokensCommand {
     pub(super) fn run(self, global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
         match self.command {
             Command::Rotate => rotate(global, output),

@@ -11,15 +11,15 @@ use crate::composition_root::{RunningApp, ServerSelection};
 use clap::Args;
 use serde_json::{Value, json};
 use toolstead_application::{
-    AbsentServer, GetToolQuery, ListForm, ListToolsQuery, PageLimit, ResolveError, SetToolEnabledCommand, SharedTool,
-    ToolFilter, ToolView, run_agent::offered_tool,
+    AbsentServer, GetToolQuery, ListToolsQuery, PageLimit, ResolveError, SetToolEnabledCommand, SharedTool, ToolFilter,
+    ToolListForm, ToolView, run_agent::offered_tool,
 };
 use toolstead_domain::{Category, OfferedTool, Scope, Tool};
 use toolstead_infrastructure::models::{self, ProviderKind};
 
 /// Lists the tools, or shows one.
 #[derive(Debug, Args)]
-pub struct Tools {
+pub struct ToolsCommand {
     /// The tool to show, by name or alias
     name: Option<String>,
     /// Includes tools that cannot be called, with the reason
@@ -45,7 +45,7 @@ pub struct Tools {
     disable: bool,
 }
 
-impl Tools {
+impl ToolsCommand {
     pub(super) async fn run(self, global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
         if let Some(name) = &self.view {
             // Checked before servers start.
@@ -110,8 +110,13 @@ impl Tools {
         let category = category.map_err(|error| CommandError::Usage(error.to_string()))?;
         let filter = ToolFilter { category, tags: Vec::new(), text: self.text.clone(), with_uncallable: self.all };
         let scope = self.scope(composition)?;
-        let mut query =
-            ListToolsQuery { scope, filter, cursor: None, page: PageLimit::Tools(usize::MAX), form: ListForm::Whole };
+        let mut query = ListToolsQuery {
+            scope,
+            filter,
+            cursor: None,
+            page: PageLimit::Tools(usize::MAX),
+            form: ToolListForm::Whole,
+        };
         let mut tools = Vec::new();
         loop {
             let page =

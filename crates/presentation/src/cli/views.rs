@@ -23,12 +23,12 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use toolstead_application::{ListForm, ListToolsQuery, PageLimit, SharedTool, ToolFilter};
+use toolstead_application::{ListToolsQuery, PageLimit, SharedTool, ToolFilter, ToolListForm};
 use toolstead_domain::{Principal, Scope, ToolSelection, context::RULE_NAMES};
 
 /// Lists, shows, exports and imports views.
 #[derive(Debug, Args)]
-pub struct Views {
+pub struct ViewsCommand {
     #[command(subcommand)]
     command: Command,
 }
@@ -57,7 +57,7 @@ enum Command {
     },
 }
 
-impl Views {
+impl ViewsCommand {
     pub(super) async fn run(self, global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
         match self.command {
             Command::List => list(&global.load()?.views, global.json, output),
@@ -160,7 +160,7 @@ fn show(name: &str, composition: &RunningApp, as_json: bool, output: &mut Stdout
 /// Returns the tools that clients of the scope receive.
 fn shown(composition: &RunningApp, scope: &Scope) -> Result<Vec<SharedTool>, CommandError> {
     let (filter, page) = (ToolFilter::default(), PageLimit::Tools(usize::MAX));
-    let query = ListToolsQuery { scope: scope.clone(), filter, form: ListForm::Whole, cursor: None, page };
+    let query = ListToolsQuery { scope: scope.clone(), filter, form: ToolListForm::Whole, cursor: None, page };
     Ok(composition.app.list_tools.handle(&query).map_err(usage)?.tools)
 }
 

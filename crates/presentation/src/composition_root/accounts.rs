@@ -14,7 +14,7 @@ use toolstead_infrastructure::{
     system_clock::SystemClock,
     upstream_auth::{
         settings::{SignInSettings, UpstreamAuth},
-        upstream_accounts::{UpstreamAccountParts, UpstreamServerAccounts},
+        upstream_accounts::{UpstreamAccountParts, UpstreamServerCredentials},
     },
     web::web_client::WebClient,
 };
@@ -46,7 +46,7 @@ pub(super) fn accounts(config: &Config, web: WebClient, clock: Arc<dyn Clock>) -
 
 /// Returns the accounts at an MCP server for a process that needs nothing else. `None` if it is not reached by HTTP, or
 /// has an `Authorization` header.
-pub fn upstream_accounts_alone(server: &ConfiguredServer, config: &Config) -> Option<UpstreamServerAccounts> {
+pub fn upstream_accounts_alone(server: &ConfiguredServer, config: &Config) -> Option<UpstreamServerCredentials> {
     let web = WebClient::new(Arc::new(SystemNetwork::default()), config.outside.private_hosts.clone());
     upstream_accounts(server, config, web, Arc::new(SystemClock))
 }
@@ -57,7 +57,7 @@ pub(super) fn upstream_accounts(
     config: &Config,
     web: WebClient,
     clock: Arc<dyn Clock>,
-) -> Option<UpstreamServerAccounts> {
+) -> Option<UpstreamServerCredentials> {
     let http = match server.transport.as_ref().ok()? {
         McpTransport::Http(http) | McpTransport::StreamableHttp(http) | McpTransport::Sse(http) => http,
         McpTransport::Stdio(_) | McpTransport::Streams(_) => return None,
@@ -66,7 +66,7 @@ pub(super) fn upstream_accounts(
         return None;
     }
     let auth = server.auth.clone().unwrap_or_else(|| UpstreamAuth::OAuth(SignInSettings::default()));
-    Some(UpstreamServerAccounts::new(UpstreamAccountParts {
+    Some(UpstreamServerCredentials::new(UpstreamAccountParts {
         server: http.url.clone(),
         auth,
         vault: vault(config),

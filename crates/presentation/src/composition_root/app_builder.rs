@@ -4,7 +4,7 @@ use super::{
     SessionLifetime,
     added_providers::AddedProviders,
     application::CallPathOverrides,
-    environment::EnvironmentOverrides,
+    environment::ExternalServiceOverrides,
     stores::StoreReplacements,
     upstream::{ExpectedClients, ServerSelection, UpstreamOptions},
 };
@@ -13,9 +13,9 @@ use serde_json::{Map, Value};
 use std::{fmt, sync::Arc};
 use toolstead_application::DeadlineApprover;
 use toolstead_domain::{
-    AgentHook, ApprovalRule, Approver, ChangeJournal, ContextProvider, ConversationStore, ExecutionLog, ModelProvider,
-    OutputStore, QuestionStore, RuleStore, ServerName, SuggestionFormatter, TodoStore, ToolHook, ToolProvider,
-    ToolRepository, WebSearch,
+    AgentHook, Approver, AutoApprovalRule, ChangeJournal, ContextProvider, ConversationStore, ExecutionLog,
+    ModelProvider, OutputStore, QuestionStore, RuleStore, ServerName, SuggestionFormatter, TodoStore, ToolHook,
+    ToolProvider, ToolRepository, WebSearch,
 };
 use toolstead_infrastructure::{
     builtin::{IntoTool, ToolGroup},
@@ -38,7 +38,7 @@ use toolstead_infrastructure::{
 pub struct AppBuilder {
     /// Boxed because it is several kilobytes, which every future that builds an application would otherwise contain.
     pub(super) config: Box<Config>,
-    pub(super) environment: EnvironmentOverrides,
+    pub(super) environment: ExternalServiceOverrides,
     pub(super) stores: StoreReplacements,
     pub(super) call_path: CallPathOverrides,
     pub(super) added: AddedProviders,
@@ -50,7 +50,7 @@ impl App {
     pub fn builder(config: Config) -> AppBuilder {
         AppBuilder {
             config: Box::new(config),
-            environment: EnvironmentOverrides::default(),
+            environment: ExternalServiceOverrides::default(),
             stores: StoreReplacements::default(),
             call_path: CallPathOverrides::default(),
             added: AddedProviders::default(),
@@ -163,7 +163,7 @@ impl AppBuilder {
     /// Adds a rule with which the embedding application answers an approval request before the user is asked. Rules are
     /// evaluated in the order in which they were added. The audit log names the rule.
     #[must_use]
-    pub fn approval_rule(mut self, rule: Arc<dyn ApprovalRule>) -> Self {
+    pub fn approval_rule(mut self, rule: Arc<dyn AutoApprovalRule>) -> Self {
         self.call_path.approval_rules.push(rule);
         self
     }

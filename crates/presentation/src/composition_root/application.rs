@@ -6,19 +6,19 @@ use crate::{
     app::{App, AppParts},
     config::Config,
     mcp_server::elicitation_approver::ElicitationApprover,
-    surroundings::{InstructionFiles, SurroundingsDescriber},
+    surroundings::{InstructionFileLoader, SurroundingsDescriber},
 };
 use std::sync::Arc;
 use toolstead_application::{ApprovalRuleApprover, ExecuteToolPorts};
 use toolstead_domain::{
-    AgentHook, ApprovalRule, Approver, DefaultSuggestions, RuleStore, SuggestionFormatter, ToolHook,
+    AgentHook, Approver, AutoApprovalRule, DefaultSuggestions, RuleStore, SuggestionFormatter, ToolHook,
 };
 use toolstead_infrastructure::{hooks::command_hooks::CommandHooks, sandbox::schema_validation::HelperSchemaValidator};
 
 /// Parts of the call path that an embedding application replaces or adds.
 pub(super) struct CallPathOverrides {
     pub(super) approver: Option<Arc<dyn Approver>>,
-    pub(super) approval_rules: Vec<Arc<dyn ApprovalRule>>,
+    pub(super) approval_rules: Vec<Arc<dyn AutoApprovalRule>>,
     pub(super) suggestions: Arc<dyn SuggestionFormatter>,
     pub(super) rule_store: Option<Arc<dyn RuleStore>>,
     /// Hooks that run before the configured ones.
@@ -40,7 +40,7 @@ pub(super) struct ApplicationStage {
     pub(super) app: App,
     /// Configured hooks.
     pub(super) hooks: Option<Arc<CommandHooks>>,
-    pub(super) instruction_files: Arc<InstructionFiles>,
+    pub(super) instruction_files: Arc<InstructionFileLoader>,
 }
 
 impl ApplicationStage {
@@ -54,7 +54,7 @@ impl ApplicationStage {
         let hooks = hooks::start(config)?;
         parts.hooks.extend(hooks.clone().map(|hooks| hooks as Arc<dyn ToolHook>));
         parts.agent_hooks.extend(hooks.clone().map(|hooks| hooks as Arc<dyn AgentHook>));
-        let instruction_files = Arc::new(InstructionFiles::new(config, environment.workspace.clone()));
+        let instruction_files = Arc::new(InstructionFileLoader::new(config, environment.workspace.clone()));
         let surroundings = SurroundingsDescriber::new(instruction_files.clone(), environment.clock.clone());
         let agents = AgentParts {
             models: environment.models.clone(),
@@ -103,7 +103,7 @@ impl ApplicationStage {
 fn approver(
     config: &Config,
     replacement: Option<Arc<dyn Approver>>,
-    rules: Vec<Arc<dyn ApprovalRule>>,
+    rules: Vec<Arc<dyn AutoApprovalRule>>,
     hooks: Option<&Arc<CommandHooks>>,
 ) -> Arc<dyn Approver> {
     let approver =

@@ -33,7 +33,7 @@ use toolstead_infrastructure::{
 pub(super) const VERSION: &str = concat!("Toolstead ", env!("CARGO_PKG_VERSION"));
 
 /// Parts of the environment that an embedding application replaces or adds.
-pub(super) struct EnvironmentOverrides {
+pub(super) struct ExternalServiceOverrides {
     pub(super) models: Vec<Arc<dyn ModelProvider>>,
     pub(super) network: Arc<dyn Network>,
     pub(super) web_search: Option<Arc<dyn WebSearch>>,
@@ -41,7 +41,7 @@ pub(super) struct EnvironmentOverrides {
     pub(super) session_lifetime: Option<SessionLifetime>,
 }
 
-impl Default for EnvironmentOverrides {
+impl Default for ExternalServiceOverrides {
     fn default() -> Self {
         let network = Arc::new(SystemNetwork::default());
         Self { models: Vec::new(), network, web_search: None, session_lifetime: None }
@@ -65,8 +65,8 @@ pub(super) struct EnvironmentStage {
 
 impl EnvironmentStage {
     /// Creates the environment. Opens the workspace; starts no process except launchers.
-    pub(super) fn new(config: &Config, parts: EnvironmentOverrides) -> Result<Self, StartupError> {
-        let EnvironmentOverrides { models: added_models, network, web_search, session_lifetime } = parts;
+    pub(super) fn new(config: &Config, parts: ExternalServiceOverrides) -> Result<Self, StartupError> {
+        let ExternalServiceOverrides { models: added_models, network, web_search, session_lifetime } = parts;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let workspace = Arc::new(open_workspace(config)?);
         let events = EventBus::new(clock.clone());

@@ -4,7 +4,7 @@ use super::{
     StartupError,
     added_providers::AddedProviders,
     orchestration::orchestration,
-    program_tools::{InProcessProviderFactory, ProgramTools},
+    program_tools::{CustomToolRegistry, InProcessProviderFactory},
     stores::StoreStage,
 };
 use crate::{
@@ -105,8 +105,8 @@ impl InProcessStage {
 
     /// Gives the application control over the tools of the embedding application, and returns those and the built-in
     /// tools. None is registered yet.
-    pub(super) fn into_providers(self, app: &mut App) -> (InProcessTools, Arc<ProgramTools>) {
-        let program_tools = ProgramTools::new(app.registry.clone(), self.provider_factory, self.groups);
+    pub(super) fn into_providers(self, app: &mut App) -> (InProcessTools, Arc<CustomToolRegistry>) {
+        let program_tools = CustomToolRegistry::new(app.registry.clone(), self.provider_factory, self.groups);
         let program_tools = Arc::new(program_tools);
         app.agent.program_tools = Some(program_tools.clone());
         (self.built_in, program_tools)

@@ -9,7 +9,7 @@ use toolstead_infrastructure::builtin::{InProcessTools, IntoTool, InvalidInProce
 /// Tools of the embedding application, which can be added and removed at run time. Subscribers are notified that the
 /// list changed, and running calls continue. If a name is in use, the change fails and has no effect.
 #[derive(Debug)]
-pub struct ProgramTools {
+pub struct CustomToolRegistry {
     registry: Arc<ToolRegistry>,
     provider_factory: InProcessProviderFactory,
     /// The first entry holds the embedding application's own tools.
@@ -66,7 +66,7 @@ impl InProcessProviderFactory {
     }
 }
 
-impl ProgramTools {
+impl CustomToolRegistry {
     /// Creates the tools without offering any of them yet.
     pub(super) fn new(
         registry: Arc<ToolRegistry>,

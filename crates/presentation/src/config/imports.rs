@@ -36,12 +36,12 @@ use std::{
 use translation::{TranslatedFile, TranslationInputs, translate};
 
 /// Keys that name files to import, and the purpose of each.
-const KEYS: [(&str, ImportPurpose); 2] =
-    [("permissions.import", ImportPurpose::Rules), ("profiles.import", ImportPurpose::Profile)];
+const KEYS: [(&str, ImportedContentKind); 2] =
+    [("permissions.import", ImportedContentKind::Rules), ("profiles.import", ImportedContentKind::Profile)];
 
 /// Purpose of an import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum ImportPurpose {
+enum ImportedContentKind {
     Rules,
     Profile,
 }
@@ -117,7 +117,7 @@ pub(super) fn load(
                 let path = file.path.clone();
                 let folder = path.parent().unwrap_or(Path::new("/"));
                 let base = PathBase { folder, home: folders.home.as_deref() };
-                if purpose == ImportPurpose::Profile {
+                if purpose == ImportedContentKind::Profile {
                     let mut entries = Vec::new();
                     for root in profile::translate(root, &path, base, notes, problems) {
                         let (found, wrong) = check(&root, base);

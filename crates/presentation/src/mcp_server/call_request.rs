@@ -3,9 +3,9 @@
 use super::{
     McpServer,
     answer::SerializedResponse,
-    call_tool::{Client, ToolCallRequest},
+    call_tool::{ClientContext, ToolCallRequest},
     forward_request::ParsedContextRequest,
-    task_request::ClientTaskRequest,
+    task_request::ClientTaskMethodRequest,
 };
 use futures::{FutureExt, future::Either};
 use serde_json::{Map, Value};
@@ -19,7 +19,7 @@ use toolstead_infrastructure::mcp::wire::message::{RequestId, RpcError};
 pub(super) enum ClientRequest {
     Tool(ToolCallRequest),
     Forwarded(ParsedContextRequest),
-    Task(ClientTaskRequest),
+    Task(ClientTaskMethodRequest),
 }
 
 impl ClientRequest {
@@ -34,7 +34,7 @@ impl ClientRequest {
     ) -> Result<Self, RpcError> {
         match (method, TaskMethod::parse(method)) {
             ("tools/call", _) => ToolCallRequest::parse(params, meta).map(Self::Tool),
-            (_, Some(method)) => ClientTaskRequest::parse(method, params, meta).map(Self::Task),
+            (_, Some(method)) => ClientTaskMethodRequest::parse(method, params, meta).map(Self::Task),
             (_, None) => ParsedContextRequest::parse(method, params, meta).map(Self::Forwarded),
         }
     }
@@ -47,7 +47,7 @@ impl McpServer {
         &'a self,
         id: &'a RequestId,
         request: ClientRequest,
-        client: Client,
+        client: ClientContext,
         caller: Arc<dyn Caller>,
         cancel: CancelSignal,
     ) -> impl Future<Output = Option<SerializedResponse>> + Send + 'a {

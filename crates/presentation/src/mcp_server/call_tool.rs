@@ -25,12 +25,12 @@ use toolstead_infrastructure::{
 
 /// The sender of a request, as known to the transport.
 #[derive(Debug, Clone)]
-pub(super) struct Client {
+pub(super) struct ClientContext {
     pub(super) scope: Scope,
     pub(super) profile: Arc<ClientProfile>,
 }
 
-impl Client {
+impl ClientContext {
     /// Returns the client with its scope narrowed to the view that the server serves, if it serves one.
     pub(super) fn in_view_of(self, server: &McpServer) -> Self {
         Self { scope: server.in_view(self.scope), ..self }
@@ -114,7 +114,7 @@ impl McpServer {
         &'a self,
         id: &'a RequestId,
         request: ToolCallRequest,
-        client: Client,
+        client: ClientContext,
         caller: Arc<dyn Caller>,
         cancel: CancelSignal,
     ) -> impl Future<Output = Option<SerializedResponse>> + Send + 'a {

@@ -3,7 +3,7 @@
 use super::{
     McpServer,
     answer::SerializedResponse,
-    call_tool::{Client, closed, input_required, not_recorded, shut_down, take_rest, take_retry},
+    call_tool::{ClientContext, closed, input_required, not_recorded, shut_down, take_rest, take_retry},
     protocol_error::{method_not_found, of_failure},
     trace_context,
 };
@@ -60,7 +60,7 @@ impl McpServer {
         &self,
         id: &RequestId,
         request: ParsedContextRequest,
-        client: Client,
+        client: ClientContext,
         caller: Arc<dyn Caller>,
         cancel: CancelSignal,
     ) -> Option<SerializedResponse> {

@@ -28,7 +28,7 @@ mod stateless_sessions;
 use super::McpServer;
 use crate::{app::App, cores::RuntimePool, telemetry::SERVER};
 use connections::{CloseTiming, Connections};
-use endpoint::{ConnectionEndpoint, EndpointState};
+use endpoint::{EndpointHandle, EndpointState};
 use head_deadline::HeadDeadline;
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
@@ -209,7 +209,7 @@ impl Acceptor {
             }
         };
         let (connection, deadline) = (self.connections.take_in(from), HeadDeadline::default());
-        let handle = Arc::new(ConnectionEndpoint::new(self.endpoint.clone()));
+        let handle = Arc::new(EndpointHandle::new(self.endpoint.clone()));
         let (head, client) = (deadline.clone(), connection.clone());
         let service = service_fn(move |request| {
             head.clear();

@@ -3,12 +3,12 @@
 use super::{
     McpServer,
     answer::SerializedResponse,
-    call_tool::Client,
+    call_tool::ClientContext,
     list_tools::{LIST_TTL_MS, PAGE_BYTES, cursor},
     protocol_error::of_kind,
 };
 use serde_json::{Map, Value};
-use toolstead_application::{ContextList, ListContextQuery};
+use toolstead_application::{ContextListKind, ListContextQuery};
 use toolstead_domain::{ProtocolGeneration, error_kind::ErrorKind};
 use toolstead_infrastructure::mcp::wire::message::{RequestId, RpcError};
 
@@ -20,14 +20,14 @@ impl McpServer {
         id: &RequestId,
         method: &str,
         params: &Map<String, Value>,
-        client: Client,
+        client: ClientContext,
     ) -> SerializedResponse {
         // Loading the commands detects changes and notifies the clients.
         self.app.agent_files.commands();
         let (of, member) = match method {
-            "resources/list" => (ContextList::Resources, "resources"),
-            "resources/templates/list" => (ContextList::Templates, "resourceTemplates"),
-            "prompts/list" => (ContextList::Prompts, "prompts"),
+            "resources/list" => (ContextListKind::Resources, "resources"),
+            "resources/templates/list" => (ContextListKind::Templates, "resourceTemplates"),
+            "prompts/list" => (ContextListKind::Prompts, "prompts"),
             _ => return self.list_tools(id, params, client).await,
         };
         let (generation, scope) = (client.generation(), client.scope);

@@ -3,13 +3,13 @@
 use super::{
     McpServer,
     answer::SerializedResponse,
-    call_tool::Client,
+    call_tool::ClientContext,
     protocol_error::{invalid_params, of_kind},
 };
 use serde::Serialize;
 use serde_json::{Map, Value, value::RawValue};
 use std::sync::Arc;
-use toolstead_application::{ListForm, ListToolsQuery, PageLimit, SharedTool, ToolFilter};
+use toolstead_application::{ListToolsQuery, PageLimit, SharedTool, ToolFilter, ToolListForm};
 use toolstead_domain::{ProtocolGeneration, error_kind::ErrorKind};
 use toolstead_infrastructure::mcp::wire::message::{RequestId, RpcError};
 
@@ -48,10 +48,10 @@ impl McpServer {
         &self,
         id: &RequestId,
         params: &Map<String, Value>,
-        client: Client,
+        client: ClientContext,
     ) -> SerializedResponse {
         let generation = client.generation();
-        let Client { scope, profile } = client;
+        let ClientContext { scope, profile } = client;
         let cursor = match cursor(params) {
             Ok(cursor) => cursor,
             Err(error) => return SerializedResponse::error(id, &error),
@@ -61,7 +61,7 @@ impl McpServer {
             self.settle().await;
         }
         let (scope, filter) = (self.in_dialect(scope), ToolFilter::default());
-        let form = if profile.is_self_deferring() { ListForm::Whole } else { ListForm::Deferred };
+        let form = if profile.is_self_deferring() { ToolListForm::Whole } else { ToolListForm::Deferred };
         let query = ListToolsQuery { scope, filter, cursor, page: PageLimit::Bytes(PAGE_BYTES), form };
         let page = match self.app.list_tools.handle(&query) {
             Ok(page) => page,

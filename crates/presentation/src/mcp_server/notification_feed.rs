@@ -2,7 +2,7 @@
 
 use super::{
     McpServer,
-    call_tool::Client,
+    call_tool::ClientContext,
     server_notification::{ListKind, ServerNotification},
     watches::Watches,
 };
@@ -30,7 +30,7 @@ const BETWEEN_TWO: Duration = Duration::from_millis(250);
 #[derive(Debug, Clone)]
 pub(super) struct Interests {
     /// The client.
-    pub(super) client: Client,
+    pub(super) client: ClientContext,
     /// Lists whose changes are reported.
     pub(super) lists: BTreeSet<ListKind>,
     /// Resources that the client watches.
@@ -42,7 +42,11 @@ pub(super) struct Interests {
 impl Interests {
     /// Returns the interests of a client with a session: every list, and the resources and log level that it sets
     /// during the session.
-    pub(super) fn of_session(client: Client, watches: Arc<Watches>, level: watch::Receiver<Option<LogLevel>>) -> Self {
+    pub(super) fn of_session(
+        client: ClientContext,
+        watches: Arc<Watches>,
+        level: watch::Receiver<Option<LogLevel>>,
+    ) -> Self {
         Self { client, lists: ListKind::ALL.into(), watches, logs: Some(level) }
     }
 
@@ -256,7 +260,7 @@ mod tests {
         );
         let lists = lists.iter().copied().collect();
         let profile = Arc::new(ClientProfile::without_protocol("test"));
-        let client = Client { scope: Scope::default(), profile };
+        let client = ClientContext { scope: Scope::default(), profile };
         let interests = Interests { client, lists, watches: Arc::default(), logs: None };
         (registries, NotificationFeed::of(sources, &interests))
     }

@@ -1,7 +1,7 @@
 //! The messages of one `subscriptions/listen` (MCP 2026-07-28, basic/patterns/subscriptions).
 
 use super::{
-    call_tool::Client,
+    call_tool::ClientContext,
     notification_feed::Interests,
     protocol_error::{invalid_params, of_kind},
     server_identity::ServerIdentity,
@@ -52,7 +52,7 @@ impl ChangeSubscription {
 
     /// Starts watching the resources, and returns the lists and resources that are reported to the client. Resources
     /// that cannot be watched, or not by this client, are removed from the subscription.
-    pub(super) async fn agree(&mut self, app: &App, client: Client) -> Interests {
+    pub(super) async fn agree(&mut self, app: &App, client: ClientContext) -> Interests {
         let watches = Arc::new(Watches::default());
         let requested: Vec<String> = std::mem::take(&mut self.resources).into_iter().collect();
         for some in requested.chunks(AT_ONCE) {

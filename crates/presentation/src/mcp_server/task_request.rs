@@ -3,7 +3,7 @@
 use super::{
     McpServer,
     answer::SerializedResponse,
-    call_tool::Client,
+    call_tool::ClientContext,
     forward_request::without_result,
     protocol_error::{invalid_params, method_not_found},
     trace_context,
@@ -20,14 +20,14 @@ use toolstead_infrastructure::mcp::wire::message::{RequestId, RpcError};
 
 /// A parsed `tasks/get`, `tasks/update` or `tasks/cancel`.
 #[derive(Debug)]
-pub(super) struct ClientTaskRequest {
+pub(super) struct ClientTaskMethodRequest {
     method: TaskMethod,
     task: String,
     params: Map<String, Value>,
     meta: Map<String, Value>,
 }
 
-impl ClientTaskRequest {
+impl ClientTaskMethodRequest {
     /// Parses the parameters of the method.
     ///
     /// # Errors
@@ -52,12 +52,12 @@ impl McpServer {
     pub(super) async fn task(
         &self,
         id: &RequestId,
-        request: ClientTaskRequest,
-        client: Client,
+        request: ClientTaskMethodRequest,
+        client: ClientContext,
         caller: Arc<dyn Caller>,
         cancel: CancelSignal,
     ) -> Option<SerializedResponse> {
-        let ClientTaskRequest { method, task, params, meta } = request;
+        let ClientTaskMethodRequest { method, task, params, meta } = request;
         if client.generation() == ProtocolGeneration::Legacy {
             return Some(SerializedResponse::error(id, &method_not_found(method.as_str())));
         }

@@ -4,7 +4,7 @@
 //! the parent.
 
 use serde_json::{Map, Value};
-use toolstead_domain::Labels;
+use toolstead_domain::CallLabels;
 use uuid::Uuid;
 
 const TRACEPARENT: &str = "traceparent";
@@ -49,10 +49,10 @@ pub(super) fn continue_trace<'h>(meta: &mut Map<String, Value>, carrier: impl Fn
 
 /// Returns the label with which the audit records of a trace are found, from metadata processed by [`continue_trace`];
 /// no label without a trace.
-pub(super) fn labels(meta: &Map<String, Value>) -> Labels {
+pub(super) fn labels(meta: &Map<String, Value>) -> CallLabels {
     let id = meta.get(TRACEPARENT).and_then(Value::as_str).and_then(|parent| parent.split('-').nth(1));
     // Cannot fail: a trace id is short, and it is the only label.
-    id.and_then(|id| Labels::default().with(LABEL, id).ok()).unwrap_or_default()
+    id.and_then(|id| CallLabels::default().with(LABEL, id).ok()).unwrap_or_default()
 }
 
 /// Returns `version-traceid-parentid-flags` with a new parent; `None` if the value is malformed. Of later versions,

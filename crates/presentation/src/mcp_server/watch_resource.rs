@@ -1,8 +1,8 @@
 //! `resources/subscribe` and `resources/unsubscribe`, up to MCP 2025-11-25.
 
 use super::{
-    McpServer, answer::SerializedResponse, call_tool::Client, forward_request::failed, protocol_error::invalid_params,
-    watches::Watches,
+    McpServer, answer::SerializedResponse, call_tool::ClientContext, forward_request::failed,
+    protocol_error::invalid_params, watches::Watches,
 };
 use serde_json::{Map, Value, json};
 use toolstead_domain::{ProtocolGeneration, RequestKind};
@@ -16,7 +16,7 @@ impl McpServer {
         id: &RequestId,
         method: &str,
         params: &Map<String, Value>,
-        client: &Client,
+        client: &ClientContext,
         watches: &Watches,
     ) -> SerializedResponse {
         let uri = match uri(params) {

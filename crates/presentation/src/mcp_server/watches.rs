@@ -1,6 +1,6 @@
 //! Resources that one client watches.
 
-use super::call_tool::Client;
+use super::call_tool::ClientContext;
 use crate::app::App;
 use std::{
     collections::BTreeMap,
@@ -23,7 +23,7 @@ impl Watches {
     ///
     /// # Errors
     /// The failure of the application, or `rate_limited` if there are too many resources.
-    pub(super) async fn add(&self, app: &App, client: &Client, uri: String) -> Result<(), ToolFailure> {
+    pub(super) async fn add(&self, app: &App, client: &ClientContext, uri: String) -> Result<(), ToolFailure> {
         self.check_room(&uri)?;
         let (scope, client) = (client.scope.clone().in_dialect(app.dialect), client.profile.client.clone());
         let watched = app.watch_resource.handle(WatchResourceCommand { uri: uri.clone(), scope, client }).await?;
@@ -35,7 +35,7 @@ impl Watches {
     }
 
     /// Watches the same resources in another application. Removes those that it does not permit.
-    pub(super) async fn renew(&self, app: &App, client: &Client) {
+    pub(super) async fn renew(&self, app: &App, client: &ClientContext) {
         for uri in self.uris() {
             if let Err(failure) = self.add(app, client, uri.clone()).await {
                 tracing::info!(uri, reason = failure.message, "a resource is no longer watched");

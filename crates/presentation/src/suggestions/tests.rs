@@ -60,7 +60,7 @@ fn check(name: &str, format: impl Fn(&Suggestion) -> Option<String>, foreign: &[
 #[test]
 fn no_suggestion_of_one_interface_is_given_by_another() {
     let foreign = [METHODS, OF_CLIENTS, OF_OPERATORS];
-    check("command line", |one| CommandLineSuggestions.format(one), &foreign);
+    check("command line", |one| CliSuggestions.format(one), &foreign);
     check("MCP", |one| McpSuggestions.format(one), &[OF_OPERATORS]);
     check("HTTP", |one| HttpSuggestions.format(one), &[OF_CLIENTS]);
     let foreign = [FLAGS_AND_COMMANDS, METHODS, OF_CLIENTS, OF_OPERATORS];
@@ -96,6 +96,6 @@ fn commands_in_suggestions_can_be_pasted_into_a_shell() {
         (&suggestions()[4], "Review it, then trust it with `toolstead config trust '/w/a b.toml'`."),
         (&suggestions()[6], "`toolstead auth login google --grant gmail --principal 'token:ann'` signs in."),
     ] {
-        assert_eq!(CommandLineSuggestions.format(suggestion).as_deref(), Some(expected));
+        assert_eq!(CliSuggestions.format(suggestion).as_deref(), Some(expected));
     }
 }

@@ -78,7 +78,7 @@ fn git_head(granted: &GrantedWorkspace, start: &Path) -> Option<String> {
 fn top_level(granted: &GrantedWorkspace, start: &Path) -> Option<String> {
     let limits = WalkLimits { entries: MOST_ENTRIES, depth: 1, order: WalkOrder::ShallowFirst };
     let found = granted.find_lexical(start).ok()?;
-    let (summary, names) = granted.walk(&found, limits, (), &FolderEntryNamesVisitor).ok()?;
+    let (summary, names) = granted.walk(&found, limits, (), &FolderEntryNameCollector).ok()?;
     let names = names.concat();
     let left_out = names.len().saturating_sub(MOST_NAMES);
     let mut shown = names[..names.len() - left_out].join(", ");
@@ -90,9 +90,9 @@ fn top_level(granted: &GrantedWorkspace, start: &Path) -> Option<String> {
     (!names.is_empty()).then_some(shown)
 }
 
-struct FolderEntryNamesVisitor;
+struct FolderEntryNameCollector;
 
-impl Visitor for FolderEntryNamesVisitor {
+impl Visitor for FolderEntryNameCollector {
     type Context = ();
     type Worker = Vec<String>;
 

@@ -16,7 +16,7 @@ use std::{
     time::{Duration, Instant},
 };
 use toolstead_domain::{
-    CallGrant, Category, DeliveredInstructions, PermissionPolicy, Tool, ToolName, ToolSource, WorkspaceRoots,
+    CallPermissions, Category, DeliveredInstructions, PermissionPolicy, Tool, ToolName, ToolSource, WorkspaceRoots,
 };
 use toolstead_infrastructure::sandbox::workspace::{
     OpenWorkspaceError, UserPathAliases, Workspace,
@@ -41,7 +41,7 @@ const READING_TOOL: &str = "read_file";
 
 /// The instruction files of a configuration, opened through the guard of the workspace.
 #[derive(Debug)]
-pub struct InstructionFiles {
+pub struct InstructionFileLoader {
     folders: InstructionFolders,
     workspace: Arc<Workspace>,
     policy: Arc<PermissionPolicy>,
@@ -72,7 +72,7 @@ pub enum InstructionFileDelivery {
     Refused(String),
 }
 
-impl InstructionFiles {
+impl InstructionFileLoader {
     /// Opens the folders of this configuration. Blocks.
     ///
     /// # Errors
@@ -185,7 +185,7 @@ impl InstructionFiles {
     }
 
     fn granted_in(&self, workspace: Arc<Workspace>, policy: Arc<PermissionPolicy>) -> GrantedWorkspace {
-        let grant = CallGrant::new(policy, self.tool.clone(), Vec::new());
+        let grant = CallPermissions::new(policy, self.tool.clone(), Vec::new());
         let now = Instant::now();
         GrantedWorkspace::new(workspace, grant, StopCondition::at(now.checked_add(READING).unwrap_or(now)))
     }

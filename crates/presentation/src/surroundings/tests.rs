@@ -59,7 +59,7 @@ impl Machine {
 
     fn surroundings(&self) -> SurroundingsDescriber {
         let clock = Arc::new(FixedClock::at(Timestamp(1_764_288_000_000_000)));
-        let files = InstructionFiles::open(&self.config()).unwrap();
+        let files = InstructionFileLoader::open(&self.config()).unwrap();
         let facts = MachineFacts {
             system: "linux, x86_64".into(),
             date: |at| chrono::DateTime::from_timestamp_micros(at.0).unwrap().format("%Y-%m-%d (%A)").to_string(),
@@ -90,7 +90,7 @@ impl Machine {
     }
 
     fn listed(&self) -> Vec<String> {
-        let files = InstructionFiles::open(&self.config()).unwrap();
+        let files = InstructionFileLoader::open(&self.config()).unwrap();
         files.list().iter().map(|file| self.neutral(&file.describe())).collect()
     }
 }

@@ -1,6 +1,6 @@
 //! Limit of the number of blocks of a result.
 
-use super::overflow_writer::OverflowWriter;
+use super::overflow_writer::OverflowStorage;
 use serde_json::Value;
 use toolstead_domain::tool_result::text_block;
 
@@ -9,7 +9,7 @@ pub(super) const MAX_BLOCKS: usize = 256;
 
 /// Joins adjacent plain texts if there are too many blocks. The blocks that still exceed the limit are stored under a
 /// handle.
-pub(super) async fn bound(blocks: &mut Vec<Value>, keeper: &mut OverflowWriter<'_>) {
+pub(super) async fn bound(blocks: &mut Vec<Value>, keeper: &mut OverflowStorage<'_>) {
     if blocks.len() <= MAX_BLOCKS {
         return;
     }

@@ -1,6 +1,6 @@
 //! Limits for the blocks of a result without text: images, audio, binary resources, links and unknown blocks.
 
-use super::{block_text, is_longer, length, overflow_writer::OverflowWriter};
+use super::{block_text, is_longer, length, overflow_writer::OverflowStorage};
 use crate::execute_tool::output_budget::ResultSizeLimits;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
@@ -11,7 +11,7 @@ const MAX_KEPT_BLOCKS: usize = 16;
 
 /// Stores binary blocks over the budget under handles, and replaces each by a text that names the handle. Other blocks
 /// without text become texts if they are long, and are cut as such.
-pub(super) async fn bound(blocks: &mut Vec<Value>, budget: ResultSizeLimits, keeper: &mut OverflowWriter<'_>) {
+pub(super) async fn bound(blocks: &mut Vec<Value>, budget: ResultSizeLimits, keeper: &mut OverflowStorage<'_>) {
     let mut left = budget.media_bytes;
     let mut large = Vec::new();
     // A model receives the links in addition to the texts.

@@ -9,7 +9,7 @@ use toolstead_domain::{CallId, OutputHandle, OutputStore, Principal};
 const MAX_GROWTH: usize = 8;
 
 /// Writer of the removed parts of one call's result to the output store.
-pub(in crate::execute_tool) struct OverflowWriter<'a> {
+pub(in crate::execute_tool) struct OverflowStorage<'a> {
     outputs: &'a dyn OutputStore,
     principal: &'a Principal,
     call: CallId,
@@ -31,7 +31,7 @@ pub(super) enum StorageOutcome {
     NotStored,
 }
 
-impl<'a> OverflowWriter<'a> {
+impl<'a> OverflowStorage<'a> {
     pub(in crate::execute_tool) fn new(
         outputs: &'a dyn OutputStore,
         principal: &'a Principal,

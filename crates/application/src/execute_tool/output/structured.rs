@@ -9,7 +9,7 @@ use crate::{execute_tool::validation::validated, tool_registry::output_readers::
 use serde_json::{Map, Value};
 use std::time::Duration;
 use tokio::time::timeout;
-use toolstead_domain::SchemaValidatorError;
+use toolstead_domain::SchemaValidationError;
 
 /// Maximum lengths of texts in characters and of lists in items, tried in this order.
 const STEPS: &[(usize, usize)] = &[(8_000, 1_000), (2_000, 200), (1_000, 50), (400, 20), (200, 5), (100, 1), (60, 0)];
@@ -31,7 +31,7 @@ async fn fitting(content: &Value, promised: OutputSchema<'_>, budget: usize) -> 
         }
         match validated(promised.schemas, promised.schema, &short).await {
             Ok(()) => return Some(short),
-            Err(SchemaValidatorError::Invalid(_)) => {}
+            Err(SchemaValidationError::Invalid(_)) => {}
             Err(_) => return None,
         }
     }

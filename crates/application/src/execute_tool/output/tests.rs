@@ -2,7 +2,7 @@ use super::*;
 use serde_json::json;
 use std::io::Read;
 use toolstead_domain::{
-    FormatValidation, NoOutputs, NoSchemaValidator, OutputReaderParameters, OutputStore, Principal,
+    FormatValidation, NoOutputs, OutputReaderParameters, OutputStore, Principal, UnavailableSchemaValidator,
     testing::{in_memory_output_store::InMemoryOutputStore, samples},
 };
 
@@ -11,9 +11,9 @@ async fn bounded_in(outputs: &dyn OutputStore, result: ToolResult, schema: Optio
     let mut show = samples::tool("show");
     show.reads_outputs = Some(OutputReaderParameters::lines("of", "from"));
     let readers = OutputReaders::of([&show].into_iter());
-    let mut keeper = OverflowWriter::new(outputs, &owner, samples::call_id(1), 64 << 20, &readers);
+    let mut keeper = OverflowStorage::new(outputs, &owner, samples::call_id(1), 64 << 20, &readers);
     let schema = schema.map(|schema| ToolInputSchema::compile(&schema, FormatValidation::Annotations).unwrap());
-    let promised = schema.as_ref().map(|schema| OutputSchema { schema, schemas: &NoSchemaValidator });
+    let promised = schema.as_ref().map(|schema| OutputSchema { schema, schemas: &UnavailableSchemaValidator });
     bounded(result, promised, of(budget), &mut keeper).await
 }
 
@@ -225,7 +225,7 @@ async fn what_could_not_be_kept_is_said_to_be_lost() {
     let outputs = InMemoryOutputStore::new();
     let owner = Principal::local();
     let readers = OutputReaders::default();
-    let mut keeper = OverflowWriter::new(&outputs, &owner, samples::call_id(1), 8001, &readers);
+    let mut keeper = OverflowStorage::new(&outputs, &owner, samples::call_id(1), 8001, &readers);
     let result = bounded(ToolResult::text("ä".repeat(9000)), None, of(5000), &mut keeper).await;
     assert!(result.joined_text().contains("its first 8000 bytes are `o1`, the rest is not stored"));
     assert_eq!(kept(&outputs, "o1").await, "ä".repeat(4000));
@@ -237,7 +237,7 @@ async fn a_kept_value_has_lines_unless_they_would_be_mostly_blanks() {
     async fn check(value: &Value, max_bytes: usize, expected: &str) -> Value {
         let (outputs, owner) = (InMemoryOutputStore::new(), Principal::local());
         let readers = OutputReaders::default();
-        let mut keeper = OverflowWriter::new(&outputs, &owner, samples::call_id(1), max_bytes, &readers);
+        let mut keeper = OverflowStorage::new(&outputs, &owner, samples::call_id(1), max_bytes, &readers);
         keeper.store_json("structuredContent", value).await;
         assert_eq!(kept(&outputs, "o1").await, expected);
         keeper.take_list().remove(0)
@@ -339,7 +339,7 @@ async fn binary_content_counts_as_it_is_sent() {
     let outputs = InMemoryOutputStore::new();
     let owner = Principal::local();
     let readers = OutputReaders::default();
-    let mut keeper = OverflowWriter::new(&outputs, &owner, samples::call_id(1), 64 << 20, &readers);
+    let mut keeper = OverflowStorage::new(&outputs, &owner, samples::call_id(1), 64 << 20, &readers);
     let budget = ResultSizeLimits { characters: 5_000, media_bytes: 1_000 };
     let result = bounded(ToolResult::of_blocks(vec![image(800), image(400)]), None, budget, &mut keeper).await;
     assert_eq!(result.content()[0], image(800));

@@ -12,7 +12,7 @@ pub(crate) use client_adaptation::adapt_for_client;
 pub(super) use question_records::QuestionAuditWriter;
 use question_records::{QuestionAuditGuard, QuestionEnd};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use toolstead_domain::{CallGrant, InputRequest, InputResponse, NotAnswered, ToolCall};
+use toolstead_domain::{CallPermissions, InputRequest, InputResponse, NotAnswered, ToolCall};
 
 /// Maximum number of questions per call. More would exhaust the user's patience.
 const MAX_QUESTIONS: usize = 32;
@@ -22,7 +22,7 @@ const MAX_BYTES: u64 = 4 << 20;
 /// The questions of one running call.
 pub(in crate::execute_tool) struct QuestionRelay<'a> {
     call: &'a ToolCall,
-    grant: &'a CallGrant,
+    grant: &'a CallPermissions,
     record: &'a CallRecord,
     ports: &'a ExecuteToolPorts,
     /// `true` if the server's name is not prepended to the messages.
@@ -43,7 +43,7 @@ impl<'a> QuestionRelay<'a> {
     /// Creates the relay for the questions of a running call, with its whole budget.
     pub(in crate::execute_tool) fn new(
         call: &'a ToolCall,
-        grant: &'a CallGrant,
+        grant: &'a CallPermissions,
         record: &'a CallRecord,
         ports: &'a ExecuteToolPorts,
         in_own_words: bool,

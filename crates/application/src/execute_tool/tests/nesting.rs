@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use std::{pin::pin, task::Poll};
 use tokio::task::yield_now;
 use toolstead_domain::{
-    CallContext, Labels, LogLevel, LogMessage, NestedCall, OutcomeKind, ProviderListError, ToolCall, ToolSelection,
+    CallContext, CallLabels, LogLevel, LogMessage, NestedCall, OutcomeKind, ProviderListError, ToolCall, ToolSelection,
     testing::recording_caller::RecordingCaller,
 };
 use uuid::Uuid;
@@ -134,7 +134,7 @@ async fn a_nested_call_has_a_row_of_its_own_below_that_of_the_call_that_made_it(
 #[tokio::test]
 async fn nested_calls_bear_the_labels_of_the_call_that_made_them() {
     let house = Plan::default().house_that_nests().await;
-    let labels = Labels::default().with("ticket", "T-1").unwrap();
+    let labels = CallLabels::default().with("ticket", "T-1").unwrap();
     let labelled = command("make", calls(json!([nest(2)]))).labelled(labels.clone());
     house.handler.handle(labelled).await.unwrap();
     let rows = house.log.rows();

@@ -2,13 +2,13 @@
 
 use super::{hooks::Guard, *};
 use crate::{bounded_approver::DeadlineApprover, ruled_approver::ApprovalRuleApprover};
-use toolstead_domain::{ApprovalRule, ApprovalRuleDecision, Labels};
+use toolstead_domain::{ApprovalRuleDecision, AutoApprovalRule, CallLabels};
 
 /// Approval rule with a constant answer, which counts its calls.
 struct Nightly(ApprovalRuleDecision, AtomicUsize);
 
 #[async_trait]
-impl ApprovalRule for Nightly {
+impl AutoApprovalRule for Nightly {
     fn name(&self) -> &str {
         "nightly"
     }
@@ -33,7 +33,8 @@ impl Ruled {
         let rule = Arc::new(Nightly(says, AtomicUsize::new(0)));
         let person = Arc::new(ScriptedApprover::answering([Approval::once("ada")]));
         let kept = Arc::new(InMemoryRuleStore::new());
-        let approver = Arc::new(ApprovalRuleApprover::new(vec![rule.clone() as Arc<dyn ApprovalRule>], person.clone()));
+        let approver =
+            Arc::new(ApprovalRuleApprover::new(vec![rule.clone() as Arc<dyn AutoApprovalRule>], person.clone()));
         let plan = Plan { approver, rules: rules.to_vec(), hooks, store: kept.clone(), ..Default::default() };
         let house = plan.house(provider().with(send())).await;
         Self { house, rule, person, kept }
@@ -112,7 +113,7 @@ impl Faulty {
 }
 
 #[async_trait]
-impl ApprovalRule for Faulty {
+impl AutoApprovalRule for Faulty {
     fn name(&self) -> &str {
         "faulty"
     }
@@ -135,7 +136,7 @@ impl Approver for Faulty {
 async fn a_rule_or_approver_that_panics_denies_and_one_that_is_late_is_not_waited_for() {
     let approver = |panics| Arc::new(DeadlineApprover::new(Arc::new(Faulty { panics }))) as Arc<dyn Approver>;
     let rule = |panics| {
-        let rules = vec![Arc::new(Faulty { panics }) as Arc<dyn ApprovalRule>];
+        let rules = vec![Arc::new(Faulty { panics }) as Arc<dyn AutoApprovalRule>];
         Arc::new(ApprovalRuleApprover::new(rules, Arc::new(ScriptedApprover::granting(1)))) as Arc<dyn Approver>
     };
     let late = "No approver answered in time.";
@@ -170,7 +171,7 @@ impl ToolHook for Labeller {
     }
 
     async fn before(&self, _: &ToolCall, _: Option<&[Access]>) -> BeforeCallResponse {
-        let labels = Labels::default().with("risk", "high").unwrap().with("team", "other").unwrap();
+        let labels = CallLabels::default().with("risk", "high").unwrap().with("team", "other").unwrap();
         BeforeCallResponse { labels, ..BeforeCallResponse::default() }
     }
 
@@ -189,7 +190,7 @@ async fn a_row_bears_the_labels_of_its_program_and_hooks_and_no_secret_of_its_ca
     let house = Plan { hooks: vec![Arc::new(Labeller)], rules: vec![(Effect::Allow, "Write")], ..Default::default() }
         .house(provider)
         .await;
-    let labels = Labels::default().with("team", "search").unwrap();
+    let labels = CallLabels::default().with("team", "search").unwrap();
     let labels = labels.with("note", "signed in with hunter2pw").unwrap().with("api_token", "abc").unwrap();
     let labelled = command("login", json!({"password": "hunter2pw"})).labelled(labels);
     let Ok(CallOutcome::Done(result)) = house.handler.handle(labelled).await else { panic!("it is allowed") };

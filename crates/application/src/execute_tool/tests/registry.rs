@@ -33,7 +33,7 @@ async fn a_provider_that_is_down_shows_its_last_catalogue() {
     let known = samples::tool("known");
     let source = ToolSource::Embedded(ServerName::parse("up").unwrap());
     let stored = Tool::new(known.name().clone(), known.definition().clone(), Category::Mcp, source);
-    let stored = Catalogue { tools: vec![stored], changes: Vec::new() };
+    let stored = StoredToolCatalogue { tools: vec![stored], changes: Vec::new() };
     repository.save_catalogue(&ProviderIdentity::of_program("up"), &stored, Timestamp(0)).await.unwrap();
     let registry = ToolRegistry::new(repository, clock).await.unwrap();
     let provider = Arc::new(ScriptedProvider::new("up").with(ScriptedTool::named("fresh")));

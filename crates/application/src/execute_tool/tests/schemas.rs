@@ -26,16 +26,16 @@ async fn a_schema_without_a_bound_is_validated_beside_this_process_or_the_call_i
     check(InProcessSchemaValidator::new(), json!({"a": 1}), "refused invalid_input: The arguments do not fit").await;
     let why = "(a separate process was needed because of the schema: it contains itself, and refers twice to one place of what it describes)";
     for (failure, kind) in [
-        (SchemaValidatorError::OutOfProcessorTime("1 second".into()), "refused timeout"),
-        (SchemaValidatorError::Late, "refused timeout"),
-        (SchemaValidatorError::OutOfMemory, "refused too_large"),
-        (SchemaValidatorError::Unavailable("there is no other process".into()), "refused unavailable"),
-        (SchemaValidatorError::Ended("killed".into()), "refused unavailable"),
+        (SchemaValidationError::OutOfProcessorTime("1 second".into()), "refused timeout"),
+        (SchemaValidationError::Late, "refused timeout"),
+        (SchemaValidationError::OutOfMemory, "refused too_large"),
+        (SchemaValidationError::Unavailable("there is no other process".into()), "refused unavailable"),
+        (SchemaValidationError::Ended("killed".into()), "refused unavailable"),
     ] {
         check(InProcessSchemaValidator::failing(failure.clone()), deep_value(), kind).await;
         check(InProcessSchemaValidator::failing(failure), deep_value(), why).await;
     }
-    let broken = SchemaValidatorError::Schema(toolstead_domain::tool_input_schema::InvalidSchema::new("it is none"));
+    let broken = SchemaValidationError::Schema(toolstead_domain::tool_input_schema::InvalidSchema::new("it is none"));
     check(
         InProcessSchemaValidator::failing(broken),
         json!({}),

@@ -7,8 +7,8 @@ use std::{
 };
 use tokio::task::yield_now;
 use toolstead_domain::{
-    Access, AccessPath, CallGrant, CallOutcome, Calls, ClientProfile, FormatValidation, NoCalls, NoOutputs, Principal,
-    SilentCaller, ToolInputSchema, ToolProvider, ToolSelection, View, testing::samples,
+    Access, AccessPath, CallOutcome, CallPermissions, Calls, ClientProfile, FormatValidation, NoCalls, NoOutputs,
+    Principal, SilentCaller, ToolInputSchema, ToolProvider, ToolSelection, View, testing::samples,
 };
 
 /// Tools by name: `read /path`, `write /path` and `fail /path` touch the path, `batch` is a batch, all others are unknown.
@@ -106,7 +106,7 @@ async fn run_until(tools: &Tools, arguments: Value, deadline: Instant) -> Result
         principal: &Principal::local(),
         session: "s",
         deadline,
-        grant: &CallGrant::new(Arc::default(), call.tool.clone(), Vec::new()),
+        grant: &CallPermissions::new(Arc::default(), call.tool.clone(), Vec::new()),
         client: &ClientProfile::without_protocol("test"),
         forwarded: Default::default(),
         labels: &Default::default(),

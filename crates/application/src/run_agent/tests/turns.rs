@@ -4,7 +4,7 @@ use super::*;
 use async_trait::async_trait;
 use tokio::sync::Semaphore;
 use toolstead_domain::{
-    CallContext, CallOutcome, ProviderListError, QuestionId, Tool, ToolCall, ToolFailure,
+    CallContext, CallOutcome, ProviderListError, QuestionGroupId, Tool, ToolCall, ToolFailure,
     question::{self},
     testing::scripted_provider::scripted_tool::Ending,
 };
@@ -400,7 +400,7 @@ async fn no_more_than_eight_calls_run_at_once() {
 async fn a_run_ends_with_a_call_that_waits_for_somebody_and_goes_on_with_its_result() {
     let asking = ScriptedTool::named("other")
         .touches(reading("/w/a"))
-        .ends_by(|_| Ending::Done(question::waiting_for(ToolResult::text("asked as q3"), QuestionId(3))));
+        .ends_by(|_| Ending::Done(question::waiting_for(ToolResult::text("asked as q3"), QuestionGroupId(3))));
     let house = Plan::default().house(Arc::new(ScriptedProvider::new("built-in").with(asking))).await;
     let asks = ScriptedAnswer::call("c1", "other", json!({})).and_call("c2", "other", json!({}));
     let first = model([asks]);

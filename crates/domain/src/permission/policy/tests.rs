@@ -672,7 +672,7 @@ proptest! {
         prop_assert_eq!(verdict(&twice), verdict(&ours).max(verdict(&third)));
         prop_assert_eq!(narrowed.advertises(&tool), ours.advertises(&tool) && theirs.advertises(&tool));
         let grant = |policy: &PermissionPolicy| {
-            crate::permission::grant::CallGrant::new(Arc::new(policy.clone()), Arc::new(tool.clone()), Vec::new())
+            crate::permission::grant::CallPermissions::new(Arc::new(policy.clone()), Arc::new(tool.clone()), Vec::new())
         };
         for access in &touched {
             let permitted = [&ours, &*theirs].map(|policy| grant(policy).permits(access));

@@ -13,7 +13,7 @@ use toolstead_domain::{
 const MAX_TEXT: usize = 64 << 20;
 
 /// A model's answer.
-pub(in crate::builtin) struct ModelText {
+pub(in crate::builtin) struct ModelTextAnswer {
     pub(in crate::builtin) text: String,
     pub(in crate::builtin) stop: StopReason,
     pub(in crate::builtin) usage: Usage,
@@ -34,7 +34,7 @@ pub(in crate::builtin) async fn ask(
     request: ModelRequest,
     time: Duration,
     run: &ToolContext<'_>,
-) -> Result<ModelText, ToolFailure> {
+) -> Result<ModelTextAnswer, ToolFailure> {
     let answered = timeout(time, receive_answer(&**model, request)).await.map_err(|_| {
         ToolFailure::new(ErrorKind::Timeout, format!("the model `{}` did not answer within {time:?}", model.name()))
             .next("Give a longer `timeout_ms`, or ask for less.")
@@ -60,13 +60,13 @@ pub(in crate::builtin) async fn ask(
     Ok(answer)
 }
 
-async fn receive_answer(model: &dyn ModelProvider, request: ModelRequest) -> Result<ModelText, ModelError> {
+async fn receive_answer(model: &dyn ModelProvider, request: ModelRequest) -> Result<ModelTextAnswer, ModelError> {
     let mut stream = model.send(request).await?;
     let mut text = String::new();
     while let Some(event) = stream.next().await {
         match event? {
             ModelEvent::Block(Block::Text { text: more }) => text.push_str(&more),
-            ModelEvent::Finished { stop, usage } => return Ok(ModelText { text, stop, usage }),
+            ModelEvent::Finished { stop, usage } => return Ok(ModelTextAnswer { text, stop, usage }),
             _ => {}
         }
         if text.len() > MAX_TEXT {

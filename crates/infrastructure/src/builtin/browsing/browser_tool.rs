@@ -33,9 +33,9 @@ pub trait BrowserTool: Send + Sync + 'static {
     type Input: DeserializeOwned + JsonSchema + Send + Sync;
 
     /// Returns what a call touches, by default the open page alone.
-    fn touches<'a>(&self, input: &'a Self::Input) -> BrowserAccesses<'a> {
+    fn touches<'a>(&self, input: &'a Self::Input) -> BrowserCallTargets<'a> {
         let _ = input;
-        BrowserAccesses::default()
+        BrowserCallTargets::default()
     }
 
     /// Returns the timeout that the call requests, in milliseconds; `None` for the default.
@@ -62,7 +62,7 @@ pub trait BrowserTool: Send + Sync + 'static {
 
 /// Accesses of a call on a browser.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct BrowserAccesses<'a> {
+pub struct BrowserCallTargets<'a> {
     pub(in crate::builtin) target: TargetHost<'a>,
     /// Files of the workspace that the call reads.
     pub(in crate::builtin) reads: &'a [String],
@@ -115,7 +115,7 @@ impl<T: BrowserTool> BuiltInTool for T {
         call: &ToolCall,
         world: &ToolEnvironment,
     ) -> Result<Vec<Access>, ToolFailure> {
-        let BrowserAccesses { target: place, reads, writes } = self.touches(input);
+        let BrowserCallTargets { target: place, reads, writes } = self.touches(input);
         let mut accesses = match place {
             TargetHost::Page => access_to_page(call, world),
             TargetHost::Element(reference, number) => access_to_element(reference, number, call, world),

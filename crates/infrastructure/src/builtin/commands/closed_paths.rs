@@ -21,7 +21,7 @@ use std::{
     time::Duration,
 };
 use toolstead_domain::{
-    Access, AccessKind, AccessPath, CallContext, CallGrant, ToolFailure, Verdict, error_kind::ErrorKind,
+    Access, AccessKind, AccessPath, CallContext, CallPermissions, ToolFailure, Verdict, error_kind::ErrorKind,
 };
 
 /// Maximum number of entries visited, in all roots together.
@@ -84,7 +84,7 @@ impl ClosedPaths {
 }
 
 /// Returns the failure for a folder in which a rule may close unknown paths, so that nothing may be started.
-fn unknown_paths_failure(message: &str, folder: &Path, grant: &CallGrant) -> ToolFailure {
+fn unknown_paths_failure(message: &str, folder: &Path, grant: &CallPermissions) -> ToolFailure {
     let path = AccessPath::plain(folder);
     let rule = [AccessKind::Read, AccessKind::Write].into_iter().find_map(|kind| grant.rule_below(&path, kind));
     let rule = rule.map_or("rules".into(), |rule| rule.to_string());
@@ -132,7 +132,7 @@ fn find_closed_paths(files: &GrantedWorkspace, mut closed: ClosedPaths) -> Resul
 /// Returns the objection of the rules to writing a path that the call may read: a rule that denies it, or one that
 /// requires approval, since approval is no longer possible. A folder is sealed if a rule closes everything in it,
 /// including files that do not exist yet.
-fn objection(grant: &CallGrant, path: &AccessPath, kind: FileKind) -> Verdict {
+fn objection(grant: &CallPermissions, path: &AccessPath, kind: FileKind) -> Verdict {
     let is_folder = kind == FileKind::Folder;
     let path = if is_folder { path.clone().whole_tree() } else { path.clone() };
     let real = path.real.clone();
@@ -144,7 +144,7 @@ fn objection(grant: &CallGrant, path: &AccessPath, kind: FileKind) -> Verdict {
 }
 
 struct ClosedPathsFolderVisitor<'a> {
-    grant: &'a CallGrant,
+    grant: &'a CallPermissions,
 }
 
 impl Visitor for ClosedPathsFolderVisitor<'_> {

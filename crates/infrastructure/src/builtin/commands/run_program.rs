@@ -124,7 +124,7 @@ mod tests {
     use toolstead_domain::Effect;
 
     /// Returns a tool that runs its arguments. `says` determines whether it declares the accesses.
-    fn running(says: bool) -> AddedTool {
+    fn running(says: bool) -> CustomTool {
         let run = tool_fn("run", "Runs a program.", |words: Words, run| {
             Box::pin(async move {
                 let words: Vec<&str> = words.words.iter().map(String::as_str).collect();

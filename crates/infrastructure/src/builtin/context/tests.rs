@@ -14,8 +14,8 @@ use std::{
 };
 use tempfile::TempDir;
 use toolstead_domain::{
-    CallGrant, ClientProfile, Effect, NoCalls, NoOutputs, PatternContext, PermissionPolicy, PermissionRule, Principal,
-    Prompt, SilentCaller, Verdict, WorkspaceRoots, permission::rule::RuleOrigin, testing::samples,
+    CallPermissions, ClientProfile, Effect, NoCalls, NoOutputs, PatternContext, PermissionPolicy, PermissionRule,
+    Principal, Prompt, SilentCaller, Verdict, WorkspaceRoots, permission::rule::RuleOrigin, testing::samples,
 };
 
 struct Bench {
@@ -74,7 +74,7 @@ impl Bench {
             return Err(ErrorKind::PermissionDenied);
         }
         let (principal, client) = (Principal::local(), ClientProfile::without_protocol("test"));
-        let grant = CallGrant::new(self.policy.clone(), tool, Vec::new());
+        let grant = CallPermissions::new(self.policy.clone(), tool, Vec::new());
         let context = CallContext {
             id: samples::call_id(1),
             principal: &principal,

@@ -10,7 +10,7 @@ use crate::builtin::{
 use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 
 /// A file with appended text.
-pub(crate) struct AppendedFile {
+pub(crate) struct AppendedContent {
     pub(crate) content: Vec<u8>,
     /// Size of the file in bytes before the text was appended; `None` if there was no file.
     pub(crate) before: Option<usize>,
@@ -23,9 +23,9 @@ pub(crate) struct AppendedFile {
 ///
 /// # Errors
 /// `unsupported_type` when the file is not text, `invalid_input` for characters that its encoding lacks.
-pub(crate) fn append_text(set: &ChangeSet<'_>, added: &str, limit: u64) -> Result<AppendedFile, ToolFailure> {
+pub(crate) fn append_text(set: &ChangeSet<'_>, added: &str, limit: u64) -> Result<AppendedContent, ToolFailure> {
     let Some(before) = set.content(0, limit)? else {
-        return Ok(AppendedFile { content: added.into(), before: None, notes: Vec::new() });
+        return Ok(AppendedContent { content: added.into(), before: None, notes: Vec::new() });
     };
     let encoding = match detect(&before, true) {
         TextDetection::Text(encoding) => encoding,
@@ -36,7 +36,7 @@ pub(crate) fn append_text(set: &ChangeSet<'_>, added: &str, limit: u64) -> Resul
     };
     let bytes = encoding.encode(added).map_err(|_| lacking(encoding, added))?;
     let notes = notes_on(&before, encoding, added);
-    Ok(AppendedFile { content: [&before[..], &bytes].concat(), before: Some(before.len()), notes })
+    Ok(AppendedContent { content: [&before[..], &bytes].concat(), before: Some(before.len()), notes })
 }
 
 fn notes_on(before: &[u8], encoding: TextEncoding, added: &str) -> Vec<String> {

@@ -2,7 +2,7 @@
 
 mod container;
 
-use crate::builtin::files::{file_limits::FileLimits, image_view::container::ImageStructureCheckResult};
+use crate::builtin::files::{file_limits::FileLimits, image_view::container::ImageExtraContentCheck};
 use image::{
     DynamicImage, GenericImageView, ImageDecoder, ImageError, ImageFormat, ImageReader, Limits, RgbaImage,
     codecs::jpeg::JpegEncoder, imageops, imageops::FilterType, metadata::Orientation,
@@ -88,8 +88,8 @@ fn viewed(
     crop: Option<Crop>,
     name: &str,
 ) -> Result<ImageView, ToolFailure> {
-    let container = ImageStructureCheckResult::of(file, format);
-    if container == ImageStructureCheckResult::Truncated {
+    let container = ImageExtraContentCheck::of(file, format);
+    if container == ImageExtraContentCheck::Truncated {
         return Err(undecodable(name, format, "it ends too early"));
     }
     let (mut image, orientation) = decoded(file, format, name)?;
@@ -113,7 +113,7 @@ fn viewed(
         is_changed: false,
     };
     let is_upright = orientation == Orientation::NoTransforms;
-    if container == ImageStructureCheckResult::Plain
+    if container == ImageExtraContentCheck::Plain
         && is_upright
         && crop.is_none()
         && scale >= 1.0

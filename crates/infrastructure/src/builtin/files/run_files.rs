@@ -69,7 +69,7 @@ mod tests {
     }
 
     /// Returns a tool that copies a file twice. `says` determines whether it declares that it writes.
-    fn copying(says: bool) -> AddedTool {
+    fn copying(says: bool) -> CustomTool {
         let copy = tool_fn("copy", "Copies a file.", |copy: Copy, run| {
             Box::pin(async move {
                 let content = run.read(&copy.from).await?;

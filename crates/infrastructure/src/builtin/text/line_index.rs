@@ -1,7 +1,7 @@
 //! An index of the lines of a large file, which is built once.
 
 use crate::{
-    builtin::text::line_unit::CodeUnit,
+    builtin::text::line_unit::CodeUnitLayout,
     sandbox::workspace::{facts::FileStamp, stop::StopCondition},
 };
 use std::{
@@ -30,7 +30,7 @@ impl<T: Read + Seek + ?Sized> ReadSeek for T {}
 pub(crate) struct LineIndex {
     /// Start of the text, after the byte order mark.
     start: u64,
-    unit: CodeUnit,
+    unit: CodeUnitLayout,
     stride: u64,
     /// Number of line feeds in the first n strides, from n = 0 on.
     feeds: Vec<u64>,
@@ -50,7 +50,7 @@ pub(crate) enum LineLookup {
 }
 
 impl LineIndex {
-    pub(crate) fn new(start: u64, unit: CodeUnit) -> Self {
+    pub(crate) fn new(start: u64, unit: CodeUnitLayout) -> Self {
         Self { start, unit, stride: STRIDE, feeds: vec![0], lines: None }
     }
 
@@ -60,7 +60,7 @@ impl LineIndex {
     }
 
     /// Returns the unit of the text.
-    pub(crate) fn unit(&self) -> CodeUnit {
+    pub(crate) fn unit(&self) -> CodeUnitLayout {
         self.unit
     }
 
@@ -201,7 +201,7 @@ pub(crate) struct LineIndexes(Mutex<VecDeque<(ContentId, LineIndex)>>);
 
 impl LineIndexes {
     /// Returns the cached index of a content with this start and unit, or a new one.
-    pub(crate) fn get(&self, content: ContentId, start: u64, unit: CodeUnit) -> LineIndex {
+    pub(crate) fn get(&self, content: ContentId, start: u64, unit: CodeUnitLayout) -> LineIndex {
         let memory = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = memory.iter().find(|(id, index)| *id == content && (index.start, index.unit) == (start, unit));
         known.map_or_else(|| LineIndex::new(start, unit), |(_, index)| index.clone())
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn an_index_grows_as_far_as_it_is_asked_and_stays_small() {
         let mut text = Cursor::new(b"0123456\n".repeat(100_000));
-        let mut index = LineIndex::new(0, CodeUnit::Byte);
+        let mut index = LineIndex::new(0, CodeUnitLayout::Byte);
         assert_eq!(index.find(&mut text, 40_000, &later()).unwrap(), LineLookup::At(39_999 * 8));
         assert_eq!((index.lines(), index.feeds.len()), (None, 3));
         assert_eq!(index.find(&mut text, 100_001, &later()).unwrap(), LineLookup::PastEnd(100_000));
@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn the_time_ends_the_counting() {
         let mut text = Cursor::new(b"\n".repeat(10));
-        let mut index = LineIndex::new(0, CodeUnit::Byte);
+        let mut index = LineIndex::new(0, CodeUnitLayout::Byte);
         let now = StopCondition::at(Instant::now());
         assert_eq!(index.find(&mut text, 5, &now).unwrap(), LineLookup::OutOfTime);
         assert_eq!(index.count(&mut text, &now).unwrap(), None);
@@ -261,14 +261,14 @@ mod tests {
     #[test]
     fn only_the_same_content_is_served_and_only_so_much_is_remembered() {
         let (indexes, id) = (LineIndexes::default(), |n: usize| ContentId::Output(digest_of(&n.to_le_bytes())));
-        let mut index = LineIndex::new(0, CodeUnit::Byte);
+        let mut index = LineIndex::new(0, CodeUnitLayout::Byte);
         index.push(7);
         indexes.put(id(0), index.clone());
-        assert_eq!(indexes.get(id(0), 0, CodeUnit::Byte).feeds, [0, 7]);
-        assert_eq!(indexes.get(id(0), 3, CodeUnit::Byte).feeds, [0]);
-        assert_eq!(indexes.get(id(1), 0, CodeUnit::Byte).feeds, [0]);
+        assert_eq!(indexes.get(id(0), 0, CodeUnitLayout::Byte).feeds, [0, 7]);
+        assert_eq!(indexes.get(id(0), 3, CodeUnitLayout::Byte).feeds, [0]);
+        assert_eq!(indexes.get(id(1), 0, CodeUnitLayout::Byte).feeds, [0]);
         (1..=REMEMBERED).for_each(|n| indexes.put(id(n), index.clone()));
-        assert_eq!(indexes.get(id(0), 0, CodeUnit::Byte).feeds, [0]);
+        assert_eq!(indexes.get(id(0), 0, CodeUnitLayout::Byte).feeds, [0]);
     }
 
     proptest! {
@@ -288,7 +288,7 @@ mod tests {
                 *at += line.len();
                 Some(start)
             }).collect();
-            let mut index = LineIndex::new(0, CodeUnit::Byte);
+            let mut index = LineIndex::new(0, CodeUnitLayout::Byte);
             let mut reader = Cursor::new(text.as_bytes());
             for line in asked {
                 let expected = match starts.get(line as usize - 1) {

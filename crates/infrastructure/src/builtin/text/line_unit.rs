@@ -2,14 +2,14 @@
 
 /// Unit of an encoded text: a single byte, or two or four.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum CodeUnit {
+pub(crate) enum CodeUnitLayout {
     /// A line feed is one byte, which has no other meaning.
     Byte,
     /// A line feed is a unit of several bytes (UTF-16).
     Wide { bytes: usize, is_big_endian: bool },
 }
 
-impl CodeUnit {
+impl CodeUnitLayout {
     /// Returns the number of bytes of a unit.
     pub(crate) fn width(self) -> usize {
         match self {
@@ -47,14 +47,14 @@ mod tests {
 
     #[test]
     fn a_line_feed_is_a_whole_unit() {
-        let check = |unit: CodeUnit, bytes: &[u8], ends: &[usize]| {
+        let check = |unit: CodeUnitLayout, bytes: &[u8], ends: &[usize]| {
             assert_eq!(unit.ends(bytes).collect::<Vec<_>>(), ends, "{unit:?} {bytes:?}");
             assert_eq!(unit.count(bytes), ends.len() as u64);
         };
         let (little, big) = (false, true);
-        check(CodeUnit::Byte, b"a\n\nb", &[2, 3]);
-        check(CodeUnit::Wide { bytes: 2, is_big_endian: little }, b"a\0\n\0\0\n\n\n\n\0\n", &[4, 10]);
-        check(CodeUnit::Wide { bytes: 2, is_big_endian: big }, b"\0a\0\n\n\0\n\n\0\n\0", &[4, 10]);
-        check(CodeUnit::Wide { bytes: 4, is_big_endian: little }, b"\n\0\0\0\n\0\0\x01", &[4]);
+        check(CodeUnitLayout::Byte, b"a\n\nb", &[2, 3]);
+        check(CodeUnitLayout::Wide { bytes: 2, is_big_endian: little }, b"a\0\n\0\0\n\n\n\n\0\n", &[4, 10]);
+        check(CodeUnitLayout::Wide { bytes: 2, is_big_endian: big }, b"\0a\0\n\n\0\n\n\0\n\0", &[4, 10]);
+        check(CodeUnitLayout::Wide { bytes: 4, is_big_endian: little }, b"\n\0\0\0\n\0\0\x01", &[4]);
     }
 }

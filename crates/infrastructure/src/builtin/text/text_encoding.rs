@@ -1,6 +1,6 @@
 //! Detection of the encoding of a text file, decoding and encoding.
 
-use crate::builtin::text::line_unit::CodeUnit;
+use crate::builtin::text::line_unit::CodeUnitLayout;
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{EncoderResult, Encoding, ISO_2022_JP, UTF_8, UTF_16BE, UTF_16LE};
 use std::borrow::Cow;
@@ -167,13 +167,13 @@ impl TextEncoding {
     }
 
     /// Returns the unit of line ends before decoding; `None` for an encoding with state.
-    pub(crate) fn line_unit(self) -> Option<CodeUnit> {
-        let wide = |bytes, is_big_endian| Some(CodeUnit::Wide { bytes, is_big_endian });
+    pub(crate) fn line_unit(self) -> Option<CodeUnitLayout> {
+        let wide = |bytes, is_big_endian| Some(CodeUnitLayout::Wide { bytes, is_big_endian });
         match self.charset {
             Charset::Utf32 { is_big_endian } => wide(UTF_32_WIDTH, is_big_endian),
             Charset::Web(encoding) if encoding == UTF_16LE => wide(2, false),
             Charset::Web(encoding) if encoding == UTF_16BE => wide(2, true),
-            Charset::Web(encoding) => encoding.is_ascii_compatible().then_some(CodeUnit::Byte),
+            Charset::Web(encoding) => encoding.is_ascii_compatible().then_some(CodeUnitLayout::Byte),
         }
     }
 

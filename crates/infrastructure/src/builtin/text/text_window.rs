@@ -177,7 +177,7 @@ impl LineRangeReader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::builtin::text::line_unit::CodeUnit;
+    use crate::builtin::text::line_unit::CodeUnitLayout;
     use proptest::prelude::*;
     use std::{
         io::Cursor,
@@ -188,7 +188,7 @@ mod tests {
         StopCondition::at(Instant::now() + Duration::from_secs(600))
     }
 
-    fn window(text: &[u8], unit: CodeUnit, wanted: TextWindowPosition, limit: u64) -> LineRangeContent {
+    fn window(text: &[u8], unit: CodeUnitLayout, wanted: TextWindowPosition, limit: u64) -> LineRangeContent {
         let (mut reader, mut index) = (Cursor::new(text), LineIndex::new(0, unit));
         let bytes = text.len() as u64;
         LineRangeReader { reader: &mut reader, bytes, index: &mut index, stop: &later() }
@@ -198,14 +198,14 @@ mod tests {
 
     #[test]
     fn a_line_that_never_ends_is_cut() {
-        let window = window(&vec![b'x'; 1 << 20], CodeUnit::Byte, TextWindowPosition::From(1), 5);
+        let window = window(&vec![b'x'; 1 << 20], CodeUnitLayout::Byte, TextWindowPosition::From(1), 5);
         assert_eq!((window.bytes.len(), window.lines, window.is_last_line_cut), (MAX_WINDOW_BYTES, 1, true));
         assert_eq!(window.total_lines, Some(1));
     }
 
     #[test]
     fn when_the_time_is_over_what_is_there_is_returned() {
-        let (mut reader, mut index) = (Cursor::new(b"\n".repeat(100)), LineIndex::new(0, CodeUnit::Byte));
+        let (mut reader, mut index) = (Cursor::new(b"\n".repeat(100)), LineIndex::new(0, CodeUnitLayout::Byte));
         let stop = StopCondition::at(Instant::now());
         let mut text = LineRangeReader { reader: &mut reader, bytes: 100, index: &mut index, stop: &stop };
         for wanted in [TextWindowPosition::From(50), TextWindowPosition::Around(50), TextWindowPosition::Last(5)] {
@@ -231,7 +231,7 @@ mod tests {
         }
         let text = b"0123456\n".repeat((COUNTED_BYTES as usize / 8) + 2);
         let bytes = text.len() as u64;
-        let (mut reader, mut index) = (Counted(Cursor::new(text), 0), LineIndex::new(0, CodeUnit::Byte));
+        let (mut reader, mut index) = (Counted(Cursor::new(text), 0), LineIndex::new(0, CodeUnitLayout::Byte));
         let mut text = LineRangeReader { reader: &mut reader, bytes, index: &mut index, stop: &later() };
         let window = text.read_lines(TextWindowPosition::Last(100), 10).unwrap();
         assert_eq!((window.first, window.lines, window.total_lines), (-100, 10, None));
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_text_that_shrinks_meanwhile_is_read_as_far_as_it_goes() {
-        let (mut reader, mut index) = (Cursor::new(b"a\nb\n".to_vec()), LineIndex::new(0, CodeUnit::Byte));
+        let (mut reader, mut index) = (Cursor::new(b"a\nb\n".to_vec()), LineIndex::new(0, CodeUnitLayout::Byte));
         let mut text = LineRangeReader { reader: &mut reader, bytes: 1 << 40, index: &mut index, stop: &later() };
         for wanted in [
             TextWindowPosition::From(1),
@@ -269,7 +269,7 @@ mod tests {
                 bytes.iter_mut().step_by(width).zip(text.bytes()).for_each(|(to, byte)| *to = byte);
                 bytes
             };
-            let unit = if width == 1 { CodeUnit::Byte } else { CodeUnit::Wide { bytes: width, is_big_endian: false } };
+            let unit = if width == 1 { CodeUnitLayout::Byte } else { CodeUnitLayout::Wide { bytes: width, is_big_endian: false } };
             let total = lines.len() as u64;
             for (wanted, first, count) in [
                 (TextWindowPosition::From(at), at, limit),

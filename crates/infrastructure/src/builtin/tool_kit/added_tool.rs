@@ -98,7 +98,7 @@ impl ToolOutput for UnstructuredResult {
 
 /// A tool that an embedding application adds. Cheap to clone.
 #[derive(Clone)]
-pub struct AddedTool {
+pub struct CustomTool {
     name: Arc<str>,
     title: String,
     description: String,
@@ -115,9 +115,9 @@ pub struct AddedTool {
 /// Makes a tool of a closure. The closure receives the deserialized arguments, and the run by which it reaches files
 /// and programs.
 ///
-/// Without [`touches`](AddedTool::touches) or [`touching_nothing`](AddedTool::touching_nothing), each call requires
+/// Without [`touches`](CustomTool::touches) or [`touching_nothing`](CustomTool::touching_nothing), each call requires
 /// approval. For arguments with a schema of their own, such as that of a definition from another source, use
-/// `Map<String, Value>` as the type and add [`with_input_schema`](AddedTool::with_input_schema).
+/// `Map<String, Value>` as the type and add [`with_input_schema`](CustomTool::with_input_schema).
 ///
 /// ```
 /// use toolstead_infrastructure::builtin::prelude::*;
@@ -131,7 +131,7 @@ pub struct AddedTool {
 /// });
 /// let add = add.touching_nothing().with_tags(["arithmetic"]);
 /// ```
-pub fn tool_fn<In, Out, F>(name: impl Into<Arc<str>>, description: impl Into<String>, run: F) -> AddedTool
+pub fn tool_fn<In, Out, F>(name: impl Into<Arc<str>>, description: impl Into<String>, run: F) -> CustomTool
 where
     In: DeserializeOwned + JsonSchema + Send + 'static,
     Out: ToolOutput + 'static,
@@ -144,7 +144,7 @@ where
         }
         Err(failure) => Box::pin(async move { Err(failure) }),
     });
-    AddedTool {
+    CustomTool {
         name: name.into(),
         title: String::new(),
         description: description.into(),
@@ -159,7 +159,7 @@ where
     }
 }
 
-impl AddedTool {
+impl CustomTool {
     /// Declares what a call with these arguments would touch. The closure must not change anything.
     #[must_use]
     pub fn touches<In, F>(mut self, touches: F) -> Self
@@ -234,7 +234,7 @@ impl AddedTool {
 }
 
 #[async_trait]
-impl AnyTool for AddedTool {
+impl AnyTool for CustomTool {
     fn name(&self) -> &str {
         &self.name
     }
@@ -291,9 +291,9 @@ impl AnyTool for AddedTool {
     }
 }
 
-impl fmt::Debug for AddedTool {
+impl fmt::Debug for CustomTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AddedTool").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("CustomTool").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
@@ -322,7 +322,7 @@ mod tests {
         numbers: Vec<i64>,
     }
 
-    fn sum() -> AddedTool {
+    fn sum() -> CustomTool {
         tool_fn("sum", "Adds numbers.", |sum: Sum, _| Box::pin(async move { Ok(sum.numbers.iter().sum::<i64>()) }))
     }
 
@@ -334,7 +334,7 @@ mod tests {
         ToolEnvironment::new(Arc::new(Workspace::closed()), Arc::new(SystemClock), String::new())
     }
 
-    fn definition(tool: AddedTool) -> Tool {
+    fn definition(tool: CustomTool) -> Tool {
         let server = ServerName::parse("s").unwrap();
         InProcessTools::for_application(&server, [Arc::new(tool) as Arc<_>], world()).unwrap().definitions()[0].clone()
     }
@@ -371,7 +371,7 @@ mod tests {
         let rule = |effect, text: &str| {
             Arc::new(PermissionRule::parse(effect, text, RuleOrigin::CommandLine, &PatternContext::default()).unwrap())
         };
-        let verdict = |tool: AddedTool, rules: &[(Effect, &str)], mode| {
+        let verdict = |tool: CustomTool, rules: &[(Effect, &str)], mode| {
             let server = ServerName::parse("s").unwrap();
             let tools = InProcessTools::named(&server, [Arc::new(tool) as Arc<_>], world()).unwrap();
             let call = samples::call(1, tools.definitions()[0].clone(), json!({"numbers": []}));

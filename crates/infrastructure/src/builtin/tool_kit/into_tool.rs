@@ -1,7 +1,7 @@
 //! Conversion of every way to write a tool into a tool.
 
 use crate::builtin::tool_kit::{
-    added_tool::AddedTool,
+    added_tool::CustomTool,
     built_in_tool::AnyTool,
     typed_tool::{TypedTool, typed},
 };
@@ -24,13 +24,13 @@ pub trait IntoTool<Form> {
 
 /// Form of values that are tools already.
 #[derive(Debug)]
-pub enum AnyToolForm {}
+pub enum AnyToolMarker {}
 
 /// Form of values that implement [`TypedTool`].
 #[derive(Debug)]
-pub enum TypedToolForm {}
+pub enum TypedToolMarker {}
 
-impl<T: AnyTool + 'static> IntoTool<AnyToolForm> for T {
+impl<T: AnyTool + 'static> IntoTool<AnyToolMarker> for T {
     type Tool = T;
 
     fn into_tool(self) -> T {
@@ -38,10 +38,10 @@ impl<T: AnyTool + 'static> IntoTool<AnyToolForm> for T {
     }
 }
 
-impl<T: TypedTool> IntoTool<TypedToolForm> for T {
-    type Tool = AddedTool;
+impl<T: TypedTool> IntoTool<TypedToolMarker> for T {
+    type Tool = CustomTool;
 
-    fn into_tool(self) -> AddedTool {
+    fn into_tool(self) -> CustomTool {
         typed(self)
     }
 }

@@ -108,11 +108,11 @@ enum NullHandling {
     LeftOut,
 }
 
-trait IntoRootSchema {
+trait SchemaSettingsExt {
     fn into_root<T: JsonSchema>(self) -> Value;
 }
 
-impl IntoRootSchema for SchemaSettings {
+impl SchemaSettingsExt for SchemaSettings {
     fn into_root<T: JsonSchema>(self) -> Value {
         let inline = self.with(|settings| {
             settings.inline_subschemas = true;

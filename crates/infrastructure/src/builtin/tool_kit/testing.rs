@@ -17,7 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 use toolstead_domain::{
-    Access, CallContext, CallGrant, CallId, CallOutcome, Calls, ClientProfile, Effect, FormatValidation, NoCalls,
+    Access, CallContext, CallId, CallOutcome, CallPermissions, Calls, ClientProfile, Effect, FormatValidation, NoCalls,
     PatternContext, PermissionPolicy, PermissionRule, Principal, Timestamp, Tool, ToolCall, ToolFailure,
     ToolInputSchema, ToolProvider, ToolResult, Verdict, WorkspaceRoots,
     coercion::coerce,
@@ -231,7 +231,7 @@ impl ToolTestHarness {
         work: impl AsyncFnOnce(&ToolContext<'_>) -> T,
     ) -> T {
         let tool = Arc::new(self.definition(tool).clone());
-        let grant = CallGrant::new(self.policy.clone(), tool.clone(), Vec::new());
+        let grant = CallPermissions::new(self.policy.clone(), tool.clone(), Vec::new());
         let (call, client) = (self.new_call(tool, Map::new()), client());
         let context = CallContext { calls, ..self.context(&call, &grant, &client, TIME) };
         let run = ToolContext {
@@ -276,7 +276,7 @@ impl ToolTestHarness {
         };
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&approved);
         between();
-        let (grant, client) = (CallGrant::new(self.policy.clone(), tool.clone(), approved), client());
+        let (grant, client) = (CallPermissions::new(self.policy.clone(), tool.clone(), approved), client());
         let context = CallContext { calls, ..self.context(&call, &grant, &client, time) };
         let CallOutcome::Done(result) = self.tools.call(&call, &context).await? else {
             panic!("no tool in Rust asks for input by a retry")
@@ -292,7 +292,7 @@ impl ToolTestHarness {
     pub(in crate::builtin) fn context<'a>(
         &'a self,
         call: &'a ToolCall,
-        grant: &'a CallGrant,
+        grant: &'a CallPermissions,
         client: &'a ClientProfile,
         time: Duration,
     ) -> CallContext<'a> {

@@ -7,7 +7,8 @@ use crate::{
 use serde_json::Value;
 use std::{path::PathBuf, time::Instant};
 use toolstead_domain::{
-    Access, CallContext, Labels, NestedCall, Suggestion, Tool, ToolCall, ToolFailure, ToolResult, error_kind::ErrorKind,
+    Access, CallContext, CallLabels, NestedCall, Suggestion, Tool, ToolCall, ToolFailure, ToolResult,
+    error_kind::ErrorKind,
 };
 
 /// Context of a running call.
@@ -43,7 +44,7 @@ impl<'a> ToolContext<'a> {
 
     /// Returns the labels of the call: those of its caller and those that hooks added, without secrets in its
     /// arguments.
-    pub fn labels(&self) -> &'a Labels {
+    pub fn labels(&self) -> &'a CallLabels {
         self.context.labels
     }
 

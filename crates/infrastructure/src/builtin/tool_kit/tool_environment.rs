@@ -21,7 +21,7 @@ use crate::{
 };
 pub use agents::AgentEnvironment;
 pub use files::FileEnvironment;
-pub use processes::ProcessEnvironment;
+pub use processes::ProcessServices;
 use std::{fmt, sync::Arc};
 use toolstead_domain::{
     AccessPath, AgentCatalogue, ChangeJournal, Clock, Credentials, EventSink, Models, NoEvents, QuestionStore,
@@ -37,7 +37,7 @@ pub struct ToolEnvironment {
     version: String,
     events: Arc<dyn EventSink>,
     files: FileEnvironment,
-    processes: ProcessEnvironment,
+    processes: ProcessServices,
     web: WebEnvironment,
     agents: AgentEnvironment,
 }
@@ -52,7 +52,7 @@ impl ToolEnvironment {
             version,
             events: Arc::new(NoEvents),
             files: FileEnvironment::default(),
-            processes: ProcessEnvironment::default(),
+            processes: ProcessServices::default(),
             web: WebEnvironment::default(),
             agents: AgentEnvironment::default(),
         }
@@ -201,7 +201,7 @@ impl ToolEnvironment {
     }
 
     /// Returns the part that runs programs.
-    pub fn processes(&self) -> &ProcessEnvironment {
+    pub fn processes(&self) -> &ProcessServices {
         &self.processes
     }
 

@@ -1,7 +1,7 @@
 //! Tools with typed arguments and a typed result: the shortest way to write a tool as a type.
 
 use crate::builtin::tool_kit::{
-    added_tool::{AddedTool, DeclaredAccesses, ToolOutput, tool_fn},
+    added_tool::{CustomTool, DeclaredAccesses, ToolOutput, tool_fn},
     tool_context::ToolContext,
     tool_environment::ToolEnvironment,
 };
@@ -62,7 +62,7 @@ pub trait TypedTool: Send + Sync + 'static {
 }
 
 /// Returns the tool that a type defines.
-pub fn typed<T: TypedTool>(tool: T) -> AddedTool {
+pub fn typed<T: TypedTool>(tool: T) -> CustomTool {
     let tool = Arc::new(tool);
     let touching = tool.clone();
     let added = tool_fn(T::NAME, T::DESCRIPTION, move |input: T::Input, run| {

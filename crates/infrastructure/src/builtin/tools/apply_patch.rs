@@ -19,7 +19,7 @@ use crate::builtin::{
     },
     tools::apply_patch::{
         parser::{FilePatch, PatchAction, PatchError, parse},
-        patching::{PatchWorkspace, PatchedFile},
+        patching::{PatchApplier, PatchedFile},
     },
 };
 use schemars::JsonSchema;
@@ -125,7 +125,7 @@ impl BuiltInTool for ApplyPatch {
         let limits = run.environment().files().limits().clone();
         run.on_files(move |files| {
             let patch = parse(&input.patch).map_err(|error| no_patch(&error))?;
-            let patching = PatchWorkspace { files, limits: &limits };
+            let patching = PatchApplier { files, limits: &limits };
             let (patched, is_change) = patching.apply(&patch, &recording, input.dry_run)?;
             format_result(patched, input.dry_run, recording.undo_instruction(is_change && !input.dry_run))
         })

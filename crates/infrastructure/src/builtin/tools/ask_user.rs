@@ -14,8 +14,8 @@ use serde_json::Value;
 use std::{collections::HashSet, time::Duration};
 use tokio::time::timeout;
 use toolstead_domain::{
-    Category, Choice, DeferredQuestions, NotAnswered, Question, QuestionError, QuestionId, QuestionStore, StoreError,
-    ToolAnnotations, ToolFailure, ToolResult, error_kind::ErrorKind, question::waiting_for,
+    Category, Choice, DeferredQuestions, NotAnswered, Question, QuestionError, QuestionGroupId, QuestionStore,
+    StoreError, ToolAnnotations, ToolFailure, ToolResult, error_kind::ErrorKind, question::waiting_for,
 };
 
 /// Tool that asks the user.
@@ -238,7 +238,7 @@ async fn resumed(id: &str, run: &ToolContext<'_>) -> Result<ToolResult, ToolFail
         ToolFailure::new(ErrorKind::NotFound, format!("you have no questions `{id}`"))
             .next("Use the id that the call with the questions returned, like `q3`, or ask again.")
     };
-    let number = QuestionId::parse(id).ok_or_else(unknown)?;
+    let number = QuestionGroupId::parse(id).ok_or_else(unknown)?;
     let failed = |error: StoreError| {
         ToolFailure::new(ErrorKind::Io, format!("the questions `{number}` could not be read")).caused_by(error)
     };
@@ -264,7 +264,7 @@ fn store(world: &ToolEnvironment) -> Result<&dyn QuestionStore, ToolFailure> {
     })
 }
 
-fn pending_result(id: QuestionId, why: &str) -> Result<ToolResult, ToolFailure> {
+fn pending_result(id: QuestionGroupId, why: &str) -> Result<ToolResult, ToolFailure> {
     let text = format!(
         "{why} as {id}. Your user answers them later. Then call this tool with \
          {{\"resume\": \"{id}\"}} to get the answers. Do not make them up; meanwhile do what needs no answer, and say \

@@ -5,7 +5,7 @@ use crate::{
     builtin::{
         browsing::{
             self,
-            browser_tool::{BrowserAccesses, BrowserTool, TargetHost},
+            browser_tool::{BrowserCallTargets, BrowserTool, TargetHost},
         },
         tool_kit::tool_context::ToolContext,
     },
@@ -75,11 +75,11 @@ impl BrowserTool for BrowserClick {
     const EXAMPLE: &str = r#"{"ref": "e12"}"#;
     type Input = Input;
 
-    fn touches<'a>(&self, input: &'a Input) -> BrowserAccesses<'a> {
-        BrowserAccesses {
+    fn touches<'a>(&self, input: &'a Input) -> BrowserCallTargets<'a> {
+        BrowserCallTargets {
             target: TargetHost::Element(input.reference.as_deref(), input.element_id),
             writes: input.save_as.as_deref(),
-            ..BrowserAccesses::default()
+            ..BrowserCallTargets::default()
         }
     }
 
@@ -97,7 +97,7 @@ impl BrowserTool for BrowserClick {
             DialogChoice::Accept => DialogAnswer::Accept(input.dialog_text),
             DialogChoice::Dismiss => DialogAnswer::Dismiss,
         });
-        let said = browsing::DialogDownloadExpectation::new(session, dialog, input.save_as.is_some());
+        let said = browsing::DialogDownloadGuard::new(session, dialog, input.save_as.is_some());
         let doing = async {
             match input.hover {
                 true => session.point_at(element).await.map(|_| "Pointed at"),

@@ -3,7 +3,7 @@
 use crate::builtin::{
     browsing::{
         self,
-        browser_tool::{BrowserAccesses, BrowserTool, TargetHost},
+        browser_tool::{BrowserCallTargets, BrowserTool, TargetHost},
     },
     tool_kit::tool_context::ToolContext,
 };
@@ -28,8 +28,8 @@ impl BrowserTool for BrowserClose {
     const EXAMPLE: &str = r#"{}"#;
     type Input = Input;
 
-    fn touches<'a>(&self, _: &'a Input) -> BrowserAccesses<'a> {
-        BrowserAccesses { target: TargetHost::NoHost, ..BrowserAccesses::default() }
+    fn touches<'a>(&self, _: &'a Input) -> BrowserCallTargets<'a> {
+        BrowserCallTargets { target: TargetHost::NoHost, ..BrowserCallTargets::default() }
     }
 
     fn output_schema(&self) -> Option<Value> {

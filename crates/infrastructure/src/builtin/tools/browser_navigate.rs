@@ -5,7 +5,7 @@ use crate::{
     builtin::{
         browsing::{
             self, ReportScope,
-            browser_tool::{BrowserAccesses, BrowserTool, TargetHost},
+            browser_tool::{BrowserCallTargets, BrowserTool, TargetHost},
         },
         tool_kit::tool_context::ToolContext,
     },
@@ -65,9 +65,9 @@ impl BrowserTool for BrowserNavigate {
     const EXAMPLE: &str = r#"{"url": "https://shop.example.com/"}"#;
     type Input = Input;
 
-    fn touches<'a>(&self, input: &'a Input) -> BrowserAccesses<'a> {
+    fn touches<'a>(&self, input: &'a Input) -> BrowserCallTargets<'a> {
         let place = input.url.as_deref().map_or(TargetHost::Page, TargetHost::Address);
-        BrowserAccesses { target: place, writes: input.save_as.as_deref(), ..BrowserAccesses::default() }
+        BrowserCallTargets { target: place, writes: input.save_as.as_deref(), ..BrowserCallTargets::default() }
     }
 
     fn milliseconds(&self, input: &Input) -> Option<u64> {
@@ -79,7 +79,7 @@ impl BrowserTool for BrowserNavigate {
         let (lease, done) = match (&input.url, input.history) {
             (Some(url), None) => {
                 let lease = browsing::browser(run).await?;
-                let said = browsing::DialogDownloadExpectation::new(lease.session()?, None, input.save_as.is_some());
+                let said = browsing::DialogDownloadGuard::new(lease.session()?, None, input.save_as.is_some());
                 let opened = lease.session()?.open(url, input.new_tab, end).await;
                 let done = match (&input.save_as, opened) {
                     // A download opens no page.

@@ -5,7 +5,7 @@ use crate::{
     builtin::{
         browsing::{
             self,
-            browser_tool::{BrowserAccesses, BrowserTool},
+            browser_tool::{BrowserCallTargets, BrowserTool},
         },
         files::image_view::{ImageView, view},
         tool_kit::{blocking::on_blocking_thread, schema::output_schema, tool_context::ToolContext},
@@ -79,8 +79,8 @@ impl BrowserTool for BrowserScreenshot {
         Some(output_schema::<Output>())
     }
 
-    fn touches<'a>(&self, input: &'a Input) -> BrowserAccesses<'a> {
-        BrowserAccesses { writes: input.save_as.as_deref(), ..BrowserAccesses::default() }
+    fn touches<'a>(&self, input: &'a Input) -> BrowserCallTargets<'a> {
+        BrowserCallTargets { writes: input.save_as.as_deref(), ..BrowserCallTargets::default() }
     }
 
     async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {

@@ -3,7 +3,7 @@
 use crate::builtin::{
     browsing::{
         self,
-        browser_tool::{BrowserAccesses, BrowserTool, TargetHost},
+        browser_tool::{BrowserCallTargets, BrowserTool, TargetHost},
     },
     tool_kit::tool_context::ToolContext,
 };
@@ -39,10 +39,10 @@ impl BrowserTool for BrowserSelect {
     const EXAMPLE: &str = r#"{"ref": "e5", "values": ["Medium"]}"#;
     type Input = Input;
 
-    fn touches<'a>(&self, input: &'a Input) -> BrowserAccesses<'a> {
-        BrowserAccesses {
+    fn touches<'a>(&self, input: &'a Input) -> BrowserCallTargets<'a> {
+        BrowserCallTargets {
             target: TargetHost::Element(input.reference.as_deref(), input.element_id),
-            ..BrowserAccesses::default()
+            ..BrowserCallTargets::default()
         }
     }
 

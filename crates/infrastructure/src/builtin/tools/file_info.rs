@@ -8,7 +8,7 @@ use crate::{
             sniff::FileKindByContent,
             source::{self, FileOrOutput, on_source},
         },
-        text::{line_ending::LineEnding, line_unit::CodeUnit, wording::rfc3339},
+        text::{line_ending::LineEnding, line_unit::CodeUnitLayout, wording::rfc3339},
         tool_kit::{
             answer::answer, built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext,
             tool_environment::ToolEnvironment,
@@ -209,7 +209,7 @@ fn look_inside(
     output.is_binary =
         Some(!matches!(kind, FileKindByContent::Text(_) | FileKindByContent::Document(DocumentKind::Notebook)));
     output.etag = digest.filter(|_| content.is_unchanged()).as_ref().map(etag);
-    let mut lines_in = Some((0, CodeUnit::Byte));
+    let mut lines_in = Some((0, CodeUnitLayout::Byte));
     match &kind {
         FileKindByContent::Text(encoding) => {
             let body = sample.get(encoding.mark_bytes()..).unwrap_or_default();

@@ -12,7 +12,7 @@ use crate::{
     },
     services::gmail::{
         ATTACHMENT_BYTES, Gmail,
-        message::{Attachment, BodyPiece, GmailMessage, MessageHeaders, PartContentSource},
+        message::{Attachment, BodyPiece, DecodedMailMessage, MessageHeaders, PartContentSource},
     },
     web::page::{self, HtmlPageInput, Page, PageFormat, PageLimits},
 };
@@ -151,7 +151,7 @@ impl BuiltInTool for GmailRead {
 /// Returns the text of a message, piece by piece, and the number of invisible characters that were removed from its HTML.
 async fn body(
     gmail: &Gmail<'_>,
-    message: &GmailMessage,
+    message: &DecodedMailMessage,
     format: Format,
     run: &ToolContext<'_>,
     notes: &mut Vec<String>,
@@ -219,7 +219,7 @@ fn forwarded(heading: &MessageHeaders) -> String {
 /// Returns the attachments. Each is stored under a handle, up to the limits.
 async fn store_attachments(
     gmail: &Gmail<'_>,
-    message: &GmailMessage,
+    message: &DecodedMailMessage,
     run: &ToolContext<'_>,
     notes: &mut Vec<String>,
 ) -> Result<Vec<AttachmentOutput>, ToolFailure> {

@@ -10,7 +10,7 @@ use crate::{
     },
     services::gmail::{
         Gmail,
-        outgoing::{Draft, OutgoingMessage, TEXT_CHARACTERS},
+        outgoing::{OutgoingMessage, TEXT_CHARACTERS, UncheckedMessage},
     },
 };
 use chrono::DateTime;
@@ -114,7 +114,7 @@ impl BuiltInTool for GmailSend {
 
 impl Input {
     fn mail(&self) -> Result<OutgoingMessage, ToolFailure> {
-        let draft = Draft {
+        let draft = UncheckedMessage {
             to: &self.to,
             cc: &self.cc,
             bcc: &self.bcc,

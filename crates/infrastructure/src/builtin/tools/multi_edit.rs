@@ -188,12 +188,12 @@ struct EditProgress<'a> {
     text_bytes: u64,
     set: ChangeSet<'a>,
     /// Replacements in each file, by the index of the file in the set.
-    tallies: Vec<Tally>,
+    tallies: Vec<FileEditTally>,
     notes: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Tally {
+struct FileEditTally {
     replacements: usize,
     is_stale: bool,
 }
@@ -206,7 +206,7 @@ fn edit_all(
 ) -> Result<ToolResult, ToolFailure> {
     let (paths, all) = (paths(input)?, input.edits.len());
     let set = ChangeSet::take(files, &paths)?;
-    let tallies = vec![Tally::default(); all];
+    let tallies = vec![FileEditTally::default(); all];
     let mut editing = EditProgress { files, recording, text_bytes, set, tallies, notes: Vec::new() };
     for (index, (edit, path)) in input.edits.iter().zip(&paths).enumerate() {
         editing.edit(index, edit, path).map_err(|failure| {
@@ -260,7 +260,7 @@ impl EditProgress<'_> {
 /// Formats the result of the call. `changed` and `tallies` have the order of the files in the change set.
 fn format_result(
     changed: Vec<ChangedFile>,
-    tallies: &[Tally],
+    tallies: &[FileEditTally],
     notes_on_edits: &[String],
     input: &Input,
     call: Option<String>,

@@ -15,7 +15,7 @@ use std::{
 };
 use toolstead_domain::{
     Access, Availability, Category, DomainFilter, Freshness, ToolAnnotations, ToolFailure, ToolResult, WebHit,
-    WebQuery, WebSearchConstraints, error_kind::ErrorKind,
+    WebQuery, WebSearchContext, error_kind::ErrorKind,
 };
 use url::Host;
 
@@ -135,7 +135,7 @@ impl BuiltInTool for WebSearch {
         let search = run.environment().web_search().map_err(unavailable)?;
         let may_reach = |host: &str| run.check_host(host);
         let deadline = (Instant::now() + TIME).min(run.deadline());
-        let found = search.search(&query, WebSearchConstraints { deadline, may_reach: &may_reach }).await;
+        let found = search.search(&query, WebSearchContext { deadline, may_reach: &may_reach }).await;
         let hits = found.map_err(|error| error.into_failure())?;
         let found =
             |hit: WebHit| SearchHit { title: hit.title, url: hit.url, description: hit.description, age: hit.age };

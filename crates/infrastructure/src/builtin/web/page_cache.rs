@@ -26,10 +26,10 @@ pub(in crate::builtin) struct PageRequest {
 
 /// Cache of web responses in this process.
 #[derive(Debug, Default)]
-pub(in crate::builtin) struct PageCache(Mutex<Pages>);
+pub(in crate::builtin) struct PageCache(Mutex<PageCacheState>);
 
 #[derive(Debug, Default)]
-struct Pages {
+struct PageCacheState {
     entries: HashMap<PageRequest, CachedPage>,
     bytes: usize,
     /// Number of responses stored so far, including discarded ones.

@@ -182,7 +182,7 @@ impl<'de> Visitor<'de> for MessageMembersSeed {
                 Member::Params if params.is_none() => {
                     let is_call = self.takes_calls_apart && method.as_deref() == Some("tools/call");
                     params = Some(if is_call {
-                        Params::Call(map.next_value::<PlainToolCall>()?.0)
+                        Params::Call(map.next_value::<FastPathToolCall>()?.0)
                     } else {
                         Params::Object(map.next_value::<Option<_>>()?.unwrap_or_default())
                     });
@@ -230,9 +230,9 @@ impl Visitor<'_> for IdVisitor {
     }
 }
 
-struct PlainToolCall(ToolCallParams);
+struct FastPathToolCall(ToolCallParams);
 
-impl<'de> Deserialize<'de> for PlainToolCall {
+impl<'de> Deserialize<'de> for FastPathToolCall {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(ToolCallVisitor).map(Self)
     }

@@ -44,7 +44,7 @@ pub struct UnreadableMessage {
 /// Error for a response whose content is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the answer is invalid: {0}")]
-pub struct MalformedAnswer(String);
+pub struct ResponseContentError(String);
 
 impl IncomingMessage {
     /// Reads one message.
@@ -117,10 +117,10 @@ impl RawResponse {
     /// Returns the JSON text of `result`, or the error.
     ///
     /// # Errors
-    /// Returns the error of the response, or [`MalformedAnswer`] if that error is invalid.
-    pub fn result_text(&self) -> Result<Result<&str, RpcError>, MalformedAnswer> {
+    /// Returns the error of the response, or [`ResponseContentError`] if that error is invalid.
+    pub fn result_text(&self) -> Result<Result<&str, RpcError>, ResponseContentError> {
         let content = &self.text[self.content.clone()];
-        if self.is_error { RpcError::parse(content).map(Err).map_err(MalformedAnswer) } else { Ok(Ok(content)) }
+        if self.is_error { RpcError::parse(content).map(Err).map_err(ResponseContentError) } else { Ok(Ok(content)) }
     }
 
     /// Returns the result as text if its parsed values would need too much memory. See
@@ -137,14 +137,14 @@ impl RawResponse {
     /// Returns the result or the error.
     ///
     /// # Errors
-    /// Returns [`MalformedAnswer`] if the result has too many values, has a number that cannot be represented exactly
+    /// Returns [`ResponseContentError`] if the result has too many values, has a number that cannot be represented exactly
     /// or is nested too deeply, or if the error is not a valid JSON-RPC error.
-    pub fn into_outcome(mut self) -> Result<Result<Value, RpcError>, MalformedAnswer> {
+    pub fn into_outcome(mut self) -> Result<Result<Value, RpcError>, ResponseContentError> {
         if let Some(result) = self.result.take() {
             return Ok(Ok(result));
         }
         match self.result_text()? {
-            Ok(text) => parse_visible(text).map(Ok).map_err(|reason| MalformedAnswer(reason.to_string())),
+            Ok(text) => parse_visible(text).map(Ok).map_err(|reason| ResponseContentError(reason.to_string())),
             Err(error) => Ok(Err(error)),
         }
     }

@@ -114,11 +114,11 @@ impl<R: AsyncRead + Unpin> BoundedLines<R> {
 /// Sender of messages as lines that are never mixed. One task writes all waiting lines at once. The queue is limited in
 /// lines and bytes.
 #[derive(Debug, Clone)]
-pub struct LineSender(Arc<CompleteOnDrop>);
+pub struct LineSender(Arc<LastSenderGuard>);
 
 /// Owner of the queue. Its drop, with the last sender, ends the writing task.
 #[derive(Debug)]
-struct CompleteOnDrop(Arc<LineQueue>);
+struct LastSenderGuard(Arc<LineQueue>);
 
 #[derive(Debug)]
 struct LineQueue {
@@ -157,7 +157,7 @@ impl LineSender {
         let queue = Arc::new(LineQueue { room: Semaphore::new(MAX_QUEUED_BYTES), state: Mutex::new(state) });
         let closing = CloseOnDrop(queue.clone());
         let task = tokio::spawn(async move { closing.0.write_lines().await });
-        (Self(Arc::new(CompleteOnDrop(queue))), task)
+        (Self(Arc::new(LastSenderGuard(queue))), task)
     }
 
     /// Queues one message (without line breaks). Waits while the queue is full because the receiver does not read.
@@ -201,7 +201,7 @@ impl LineSender {
     }
 }
 
-impl Drop for CompleteOnDrop {
+impl Drop for LastSenderGuard {
     fn drop(&mut self) {
         let task = {
             let mut state = self.0.state();

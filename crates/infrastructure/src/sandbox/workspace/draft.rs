@@ -42,11 +42,11 @@ pub struct FileChangeDraft<'t> {
     /// Metadata of the new file. `None` for a removal.
     file: Option<FileFacts>,
     rights: LostRights,
-    state: DraftState,
+    state: FileChangeDraftState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum DraftState {
+enum FileChangeDraftState {
     Ready,
     /// In place. `old_is_kept` is `true` if an old file exists under the temporary name.
     InPlace {
@@ -91,7 +91,7 @@ impl<'t> FileChangeDraft<'t> {
     fn named(target: &'t WriteTarget<'t>, folder: TargetFolder<'t>) -> Self {
         let name = other_name();
         target.note_draft(&name);
-        Self { target, folder, name, file: None, rights: LostRights::default(), state: DraftState::Ready }
+        Self { target, folder, name, file: None, rights: LostRights::default(), state: FileChangeDraftState::Ready }
     }
 
     /// Gives the new file the attributes of the old one, and `mode` if it is given. Syncs the file to disk, and stores
@@ -140,7 +140,7 @@ impl<'t> FileChangeDraft<'t> {
             (None, Err(Errno::NOENT)) => self.create_target()?,
             _ => return Err(self.changed()),
         };
-        self.state = DraftState::InPlace { old_is_kept };
+        self.state = FileChangeDraftState::InPlace { old_is_kept };
         Ok(WriteResult {
             created: target.existing.is_none(),
             bytes: self.file.map_or(0, |facts| facts.bytes),
@@ -166,10 +166,10 @@ impl<'t> FileChangeDraft<'t> {
     /// of the system.
     pub fn put_back(mut self) -> Result<(), PathError> {
         let target = self.target;
-        let DraftState::InPlace { old_is_kept } = self.state else { return Ok(()) };
+        let FileChangeDraftState::InPlace { old_is_kept } = self.state else { return Ok(()) };
         // In any case, the old file must not be removed now, nor at the next start if this process is killed.
         target.lock.forget_note();
-        self.state = DraftState::Over;
+        self.state = FileChangeDraftState::Over;
         if self.file.is_some() && !self.is_new_file_in_place() {
             return Err(self.changed());
         }
@@ -230,7 +230,7 @@ impl<'t> FileChangeDraft<'t> {
         };
         if let Err(errno) = back {
             // The file with the temporary name belongs to another process and must not be removed.
-            self.state = DraftState::Over;
+            self.state = FileChangeDraftState::Over;
             target.lock.forget_note();
             return Err(PathError::Misplaced {
                 path: target.path.lexical.clone(),
@@ -265,16 +265,16 @@ impl<'t> FileChangeDraft<'t> {
     fn remove_temporary_file(&mut self) {
         // A failure here cannot be handled any better, and its cause was reported already.
         match self.state {
-            DraftState::Ready => {
+            FileChangeDraftState::Ready => {
                 let _ = unlinkat(self.folder.own(), &self.name, AtFlags::empty());
                 self.folder.remove_made();
             }
-            DraftState::InPlace { old_is_kept: true } => {
+            FileChangeDraftState::InPlace { old_is_kept: true } => {
                 let _ = unlinkat(self.folder.own(), &self.name, AtFlags::empty());
             }
-            DraftState::InPlace { old_is_kept: false } | DraftState::Over => {}
+            FileChangeDraftState::InPlace { old_is_kept: false } | FileChangeDraftState::Over => {}
         }
-        self.state = DraftState::Over;
+        self.state = FileChangeDraftState::Over;
     }
 }
 

@@ -18,7 +18,7 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use toolstead_domain::{Access, AccessPath, CallGrant, tool_input_schema::nearest_name};
+use toolstead_domain::{Access, AccessPath, CallPermissions, tool_input_schema::nearest_name};
 
 /// Maximum number of names in a folder that are compared with a missing one.
 const NAMES_LOOKED_AT: usize = 1000;
@@ -29,13 +29,13 @@ const SIMILAR_NAMES: usize = 3;
 #[derive(Debug, Clone)]
 pub struct GrantedWorkspace {
     pub(super) workspace: Arc<Workspace>,
-    pub(super) grant: CallGrant,
+    pub(super) grant: CallPermissions,
     stop: StopCondition,
 }
 
 impl GrantedWorkspace {
     /// Creates the workspace of a call with this grant and deadline.
-    pub fn new(workspace: Arc<Workspace>, grant: CallGrant, stop: StopCondition) -> Self {
+    pub fn new(workspace: Arc<Workspace>, grant: CallPermissions, stop: StopCondition) -> Self {
         Self { workspace, grant, stop }
     }
 
@@ -51,7 +51,7 @@ impl GrantedWorkspace {
     }
 
     /// Returns the permissions of the call.
-    pub fn grant(&self) -> &CallGrant {
+    pub fn grant(&self) -> &CallPermissions {
         &self.grant
     }
 

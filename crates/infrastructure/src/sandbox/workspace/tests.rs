@@ -26,8 +26,8 @@ use std::{
 };
 use tempfile::TempDir;
 use toolstead_domain::{
-    CallGrant, Category, Effect, PatternContext, PermissionMode as PolicyMode, PermissionPolicy, PermissionRule, Tool,
-    ToolFailure, ToolName, ToolSource, WorkspaceRoots, permission::rule::RuleOrigin,
+    CallPermissions, Category, Effect, PatternContext, PermissionMode as PolicyMode, PermissionPolicy, PermissionRule,
+    Tool, ToolFailure, ToolName, ToolSource, WorkspaceRoots, permission::rule::RuleOrigin,
 };
 
 /// A folder with a root `w`, a read-only root `ro` (and another one of the kernel), and `out`, which no call may
@@ -69,7 +69,7 @@ impl Place {
             ..Default::default()
         };
         let tool = Tool::new(ToolName::parse("tool").unwrap(), Map::new(), Category::File, ToolSource::BuiltIn);
-        let grant = CallGrant::new(Arc::new(policy), Arc::new(tool), Vec::new());
+        let grant = CallPermissions::new(Arc::new(policy), Arc::new(tool), Vec::new());
         let stop = StopCondition::at(Instant::now() + Duration::from_secs(60));
         Self { granted: GrantedWorkspace::new(workspace, grant, stop), folder }
     }
@@ -228,7 +228,7 @@ fn files_of_the_kernel_are_not_read_even_if_a_root_holds_them() {
     let place = Place::new(&[]);
     let policy = PermissionPolicy { roots, ..Default::default() };
     let tool = Tool::new(ToolName::parse("tool").unwrap(), Map::new(), Category::File, ToolSource::BuiltIn);
-    let grant = CallGrant::new(Arc::new(policy), Arc::new(tool), Vec::new());
+    let grant = CallPermissions::new(Arc::new(policy), Arc::new(tool), Vec::new());
     let granted = GrantedWorkspace::new(workspace, grant, place.granted.stop().clone());
     let refused = granted.find("/proc/version").and_then(|found| found.read(1000)).unwrap_err();
     assert!(matches!(refused, PathError::NotAFile { .. }), "{refused}");

@@ -33,7 +33,7 @@ use std::{
     },
     thread::{self, Scope},
 };
-use toolstead_domain::{AccessPath, CallGrant, FolderReadRules};
+use toolstead_domain::{AccessPath, CallPermissions, FolderReadRules};
 pub use unreadable_reason::UnreadableReason;
 
 /// Maximum number of threads. More threads wait for each other more than they help.
@@ -242,7 +242,7 @@ struct Walk<'a, V: Visitor> {
 }
 
 pub(super) fn walk<V: Visitor>(
-    grant: &CallGrant,
+    grant: &CallPermissions,
     stop: &StopCondition,
     start: &FileHandle,
     limits: WalkLimits,
@@ -259,7 +259,7 @@ pub(super) fn walk<V: Visitor>(
 /// Does the same as [`walk`] on at most `threads` threads, including the caller's.
 pub(super) fn walk_on<V: Visitor>(
     threads: usize,
-    grant: &CallGrant,
+    grant: &CallPermissions,
     stop: &StopCondition,
     start: &FileHandle,
     limits: WalkLimits,

@@ -30,12 +30,12 @@ pub(super) struct ReadyInit {
     /// Socket on which the init receives its run. It becomes readable only if the init is unusable: it failed to start,
     /// or it or its payload has ended.
     orders: OwnedFd,
-    origin: InitSourceStamp,
+    origin: ZygoteStateStamp,
 }
 
 /// State of the mounts, the root and the id maps of the zygote when an init was forked with a copy of them.
 #[derive(Debug)]
-struct InitSourceStamp {
+struct ZygoteStateStamp {
     /// Mount table, which has a priority event once anything is mounted or unmounted.
     mounts: File,
     /// Time of the last change to the entries of `/`.
@@ -47,7 +47,7 @@ struct InitSourceStamp {
 impl ReadyInit {
     /// Forks an init in namespaces of its own, with only the descriptors that every run needs.
     pub(super) fn fork(namespaced: NamespaceInitInputs<'_>, group: Option<ControlGroupHandle>) -> io::Result<Self> {
-        let origin = InitSourceStamp::now(namespaced.maps.len())?;
+        let origin = ZygoteStateStamp::now(namespaced.maps.len())?;
         let (orders, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         let namespaced = NamespaceInitInputs { group: group.as_ref(), ..namespaced };
         let (pid, process) = clone(&namespaced, theirs)?;
@@ -75,7 +75,7 @@ impl ReadyInit {
     }
 }
 
-impl InitSourceStamp {
+impl ZygoteStateStamp {
     fn now(maps: usize) -> io::Result<Self> {
         Ok(Self { mounts: File::open("/proc/self/mountinfo")?, top: top()?, maps })
     }

@@ -51,7 +51,7 @@ pub fn is_id(text: &str) -> bool {
 
 /// A message.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct GmailMessage {
+pub struct DecodedMailMessage {
     /// Its id.
     pub id: String,
     /// Id of its thread.
@@ -152,7 +152,7 @@ struct Part<'a> {
     children: Vec<usize>,
 }
 
-impl GmailMessage {
+impl DecodedMailMessage {
     /// Parses a message resource (`format=full` or `metadata`).
     pub fn of(resource: &Value) -> Self {
         let text = |name: &str| line(resource.get(name), NAME_CHARACTERS);

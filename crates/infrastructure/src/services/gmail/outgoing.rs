@@ -31,7 +31,7 @@ pub struct OutgoingMessage {
 
 /// The texts of a message, as the caller wrote them.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Draft<'a> {
+pub struct UncheckedMessage<'a> {
     /// Recipients: addresses, with or without a name.
     pub to: &'a [String],
     /// Recipients of copies.
@@ -97,7 +97,7 @@ impl OutgoingMessage {
     ///
     /// # Errors
     /// [`UnfitMail`].
-    pub fn new(draft: &Draft<'_>) -> Result<Self, UnfitMail> {
+    pub fn new(draft: &UncheckedMessage<'_>) -> Result<Self, UnfitMail> {
         let mail = Self {
             to: recipients("to", draft.to)?,
             cc: recipients("cc", draft.cc)?,

@@ -4,7 +4,7 @@ use super::{
     LinkedinSettings,
     job_id::JobId,
     pace::RateLimiter,
-    pages::{Job, JobCard, JobPageKind, PageParseRequest, ParsedPage},
+    pages::{Job, JobCard, PageParseRequest, ParsedPage, RequestedPageKind},
     query::JobQuery,
     reading::{PAGE_BYTES, read},
     search::{FoundJobs, SearchProgress},
@@ -86,7 +86,7 @@ impl GuestPageClient<'_> {
         if answer.status == StatusCode::BAD_REQUEST && start > 0 {
             return Ok(None);
         }
-        match self.read(answer, JobPageKind::Cards, url).await? {
+        match self.read(answer, RequestedPageKind::Cards, url).await? {
             ParsedPage::Cards(cards) if cards.iter().all(Option::is_none) => {
                 Err(strange(&format!("it has {} job cards without a title", cards.len())))
             }
@@ -109,13 +109,13 @@ impl GuestPageClient<'_> {
         }
         // Relative links refer to the page for people.
         let page = Url::parse(&id.page()).unwrap_or(url);
-        match self.read(answer, JobPageKind::Job, page).await? {
+        match self.read(answer, RequestedPageKind::Job, page).await? {
             ParsedPage::Job(job) => Ok(*job),
             other => Err(no_use(&other)),
         }
     }
 
-    async fn read(&self, answer: WebResponse, wanted: JobPageKind, url: Url) -> Result<ParsedPage, ToolFailure> {
+    async fn read(&self, answer: WebResponse, wanted: RequestedPageKind, url: Url) -> Result<ParsedPage, ToolFailure> {
         match answer.status {
             StatusCode::OK => read(self.helpers, &PageParseRequest { wanted, url }, answer.body, self.deadline).await,
             status if status.is_redirection() => Err(led_away(&answer)),

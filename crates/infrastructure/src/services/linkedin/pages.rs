@@ -76,7 +76,7 @@ pub struct JobAttribute {
 /// A kind of page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum JobPageKind {
+pub(super) enum RequestedPageKind {
     /// A list of jobs.
     Cards,
     /// A job.
@@ -86,7 +86,7 @@ pub(super) enum JobPageKind {
 /// The order for the child process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct PageParseRequest {
-    pub(super) wanted: JobPageKind,
+    pub(super) wanted: RequestedPageKind,
     /// Address of the page, to which its links are relative.
     pub(super) url: Url,
 }
@@ -126,8 +126,8 @@ pub(super) fn parse_page(html: &[u8], order: &PageParseRequest) -> ParsedPage {
     let tree = tree::parse_as_is(html, None);
     let page = PageDocument { tree: &tree, url: &order.url };
     let found = match order.wanted {
-        JobPageKind::Cards => page.cards(),
-        JobPageKind::Job => page.job().map(|job| ParsedPage::Job(Box::new(job))),
+        RequestedPageKind::Cards => page.cards(),
+        RequestedPageKind::Job => page.job().map(|job| ParsedPage::Job(Box::new(job))),
     };
     found.unwrap_or_else(|| page.kind())
 }

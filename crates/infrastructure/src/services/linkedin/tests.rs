@@ -1,7 +1,7 @@
 //! Guest pages as LinkedIn has them, and obstacles to reading them.
 
 use super::{
-    pages::{JobPageKind, PageParseRequest, ParsedPage, parse_page},
+    pages::{PageParseRequest, ParsedPage, RequestedPageKind, parse_page},
     *,
 };
 use crate::{
@@ -43,7 +43,7 @@ const JOB: &str = r##"<section class="top-card-layout">
 <div class="description__text description__text--rich"><section class="show-more-less-html"><div class="show-more-less-html__markup"><p>We build…</p><ul><li>Rust</li><li>More at <a href="https://acme.example/jobs">Acme</a></li></ul></div><button>Show more</button></section></div>
 <ul class="description__job-criteria-list"><li class="description__job-criteria-item"><h3 class="description__job-criteria-subheader">Seniority level</h3><span class="description__job-criteria-text description__job-criteria-text--criteria">Mid-Senior level</span></li><li class="description__job-criteria-item"><h3 class="description__job-criteria-subheader">Employment type</h3><span class="description__job-criteria-text description__job-criteria-text--criteria">Full-time</span></li></ul>"##;
 
-fn read(wanted: JobPageKind, html: &str) -> ParsedPage {
+fn read(wanted: RequestedPageKind, html: &str) -> ParsedPage {
     parse_page(
         html.as_bytes(),
         &PageParseRequest { wanted, url: Url::parse("https://www.linkedin.com/jobs-guest/x").unwrap() },
@@ -70,7 +70,7 @@ fn whole_card() -> JobCard {
 
 #[track_caller]
 fn check_card(html: &str, expected: JobCard) {
-    let ParsedPage::Cards(cards) = read(JobPageKind::Cards, html) else { panic!("no cards in {html}") };
+    let ParsedPage::Cards(cards) = read(RequestedPageKind::Cards, html) else { panic!("no cards in {html}") };
     assert_eq!(cards, [Some(expected)], "{html}");
 }
 
@@ -97,7 +97,7 @@ fn a_card_that_lacks_something_is_a_job_if_it_has_a_title() {
     let list = format!(
         "{CARD}<li><div class='base-card'><h3 class='base-search-card__title'> </h3></div></li><li>x</li>{CARD}"
     );
-    let ParsedPage::Cards(cards) = read(JobPageKind::Cards, &list) else { panic!("no cards") };
+    let ParsedPage::Cards(cards) = read(RequestedPageKind::Cards, &list) else { panic!("no cards") };
     assert_eq!(cards, [Some(whole_card()), None, Some(whole_card())]);
 }
 
@@ -128,7 +128,7 @@ fn a_job_is_read_in_full_wherever_its_page_has_it() {
             "" => JOB.to_owned(),
             from => JOB.replace(from, to),
         };
-        let ParsedPage::Job(job) = read(JobPageKind::Job, &html) else { panic!("no job without {from}") };
+        let ParsedPage::Job(job) = read(RequestedPageKind::Job, &html) else { panic!("no job without {from}") };
         let words: Vec<&str> = job.description.split_whitespace().collect();
         let text = words.join(" ");
         assert!(text.starts_with("We build… - Rust - More at Acme (https://acme.example/jobs)"), "{text}");
@@ -136,7 +136,7 @@ fn a_job_is_read_in_full_wherever_its_page_has_it() {
         assert_eq!(Job { description: String::new(), ..*job }, whole, "{from}");
     }
     let company = JOB.replace("topcard__org-name-link", "top-card-layout__company-name");
-    let ParsedPage::Job(job) = read(JobPageKind::Job, &company) else { panic!("no job") };
+    let ParsedPage::Job(job) = read(RequestedPageKind::Job, &company) else { panic!("no job") };
     assert_eq!((job.company, job.company_url), (some("Acme"), None));
 }
 
@@ -159,26 +159,27 @@ fn a_page_that_holds_nothing_of_it_is_told_apart_from_one_without_jobs() {
         ("<ul><li>one</li><li>two</li></ul>", ParsedPage::Other),
         ("{\"jobs\": []}", ParsedPage::Other),
     ] {
-        for wanted in [JobPageKind::Cards, JobPageKind::Job] {
+        for wanted in [RequestedPageKind::Cards, RequestedPageKind::Job] {
             assert_eq!(read(wanted, html), expected, "{wanted:?} in {html}");
         }
     }
-    assert_eq!(read(JobPageKind::Job, CARD), ParsedPage::Other, "a list is no job");
+    assert_eq!(read(RequestedPageKind::Job, CARD), ParsedPage::Other, "a list is no job");
 }
 
 #[test]
 fn no_page_costs_more_than_its_bounds() {
     let many = CARD.repeat(3_000);
-    let ParsedPage::Cards(cards) = read(JobPageKind::Cards, &many) else { panic!("no cards") };
+    let ParsedPage::Cards(cards) = read(RequestedPageKind::Cards, &many) else { panic!("no cards") };
     assert_eq!(cards.len(), 100);
     let long = "x".repeat(200_000);
-    let ParsedPage::Job(job) = read(JobPageKind::Job, &JOB.replace("Rust Engineer", &long).replace("We build…", &long))
+    let ParsedPage::Job(job) =
+        read(RequestedPageKind::Job, &JOB.replace("Rust Engineer", &long).replace("We build…", &long))
     else {
         panic!("no job")
     };
     assert!(job.title.unwrap().len() <= 300 && job.description.len() <= 100_000);
     for nested in ["<li><div class='base-card'>", "<div>", "<ul><li>", "<table><tr><td>"] {
-        let _ = read(JobPageKind::Cards, &nested.repeat(50_000));
+        let _ = read(RequestedPageKind::Cards, &nested.repeat(50_000));
     }
 }
 

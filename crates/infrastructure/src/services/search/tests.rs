@@ -40,7 +40,7 @@ async fn asked(
     let server = TestServer::plain(reply).await;
     let service = service(provider, server.url("/gate/way"), Some(KEY));
     assert_eq!(service.host(), Some("127.0.0.1"));
-    let bounds = WebSearchConstraints { deadline: Instant::now() + Duration::from_secs(120), may_reach: &|_| Ok(()) };
+    let bounds = WebSearchContext { deadline: Instant::now() + Duration::from_secs(120), may_reach: &|_| Ok(()) };
     let found = service.search(query, bounds).await;
     let seen = server.requests();
     assert!(seen.iter().all(|seen| !seen.target.contains(KEY)), "the key stands in an address: {seen:?}");
@@ -307,8 +307,7 @@ async fn a_page_that_there_is_not_is_told_and_not_asked_for() {
     let server = TestServer::plain(|_| Reply::new(500, "")).await;
     for (provider, page) in [(SearchProvider::Brave, 10), (SearchProvider::Tavily, 4), (SearchProvider::Exa, 20)] {
         let far = WebQuery { page, ..query("rust") };
-        let bounds =
-            WebSearchConstraints { deadline: Instant::now() + Duration::from_secs(120), may_reach: &|_| Ok(()) };
+        let bounds = WebSearchContext { deadline: Instant::now() + Duration::from_secs(120), may_reach: &|_| Ok(()) };
         let error = service(provider, server.url(""), None).search(&far, bounds).await.unwrap_err();
         assert!(matches!(error, WebSearchError::QueryRefused(_)), "{provider:?}: {error:?}");
     }
@@ -323,13 +322,12 @@ async fn nothing_is_sent_past_a_rule_and_no_key_along_a_redirect() {
     let service = service(SearchProvider::Exa, server.url(""), Some(KEY));
     let deadline = Instant::now() + Duration::from_secs(120);
     let refuses = |host: &str| Err(ToolFailure::new(ErrorKind::PermissionDenied, format!("not {host}")));
-    let error =
-        service.search(&query("rust"), WebSearchConstraints { deadline, may_reach: &refuses }).await.unwrap_err();
+    let error = service.search(&query("rust"), WebSearchContext { deadline, may_reach: &refuses }).await.unwrap_err();
     let failure = error.into_failure();
     assert_eq!((failure.kind, failure.text().as_str()), (ErrorKind::PermissionDenied, "not 127.0.0.1"));
     assert!(server.requests().is_empty());
     let error =
-        service.search(&query("rust"), WebSearchConstraints { deadline, may_reach: &|_| Ok(()) }).await.unwrap_err();
+        service.search(&query("rust"), WebSearchContext { deadline, may_reach: &|_| Ok(()) }).await.unwrap_err();
     assert!(matches!(error, WebSearchError::Failed(_)), "{error:?}");
     assert_eq!((server.requests().len(), other.requests().len()), (1, 0));
 }
@@ -337,7 +335,7 @@ async fn nothing_is_sent_past_a_rule_and_no_key_along_a_redirect() {
 #[tokio::test]
 async fn a_service_without_a_key_gets_none() {
     let server = TestServer::plain(|_| Reply::json(&json!({"results": []}))).await;
-    let bounds = WebSearchConstraints { deadline: Instant::now() + Duration::from_secs(120), may_reach: &|_| Ok(()) };
+    let bounds = WebSearchContext { deadline: Instant::now() + Duration::from_secs(120), may_reach: &|_| Ok(()) };
     let found = service(SearchProvider::Searxng, server.url(""), None).search(&query("rust"), bounds).await;
     assert_eq!(found.unwrap(), []);
     assert!(!server.requests()[0].headers.contains_key("authorization"));

@@ -12,7 +12,7 @@ pub struct ProgramFacts {
     /// Effects of subcommands, if the program has any.
     pub(crate) subcommands: Option<&'static Subcommands>,
     /// Exceptions from running the commands in the input; `None` if the program does not run its input.
-    pub(crate) input: Option<InputRunExceptions>,
+    pub(crate) input: Option<StdinScriptSuppressors>,
     runs_texts: bool,
     installs: bool,
     runs_packages: bool,
@@ -24,7 +24,7 @@ pub enum ProgramClass {
     /// A shell, which runs the text after `-c` or the commands that it reads.
     Shell,
     /// A program that starts the program named among its arguments.
-    Wrapper(Wrapper),
+    Wrapper(WrapperSyntax),
     /// A program that runs texts in another language.
     Interpreter(InterpreterSyntax),
     /// A program whose arguments only choose what is read and printed.
@@ -37,7 +37,7 @@ pub enum ProgramClass {
 
 /// Way in which a program starts the program named among its arguments.
 #[derive(Debug, Clone, Copy)]
-pub struct Wrapper {
+pub struct WrapperSyntax {
     /// `true` if the program passes a whole argument to a shell.
     pub(crate) hands_texts_on: bool,
     /// `true` if the first operand that is not a number is the program.
@@ -67,7 +67,7 @@ pub enum ReadOnlyArguments {
 
 /// Arguments that prevent a program from running the commands in its input.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct InputRunExceptions {
+pub(crate) struct StdinScriptSuppressors {
     /// Options of which one is enough.
     pub(crate) unless: &'static [&'static str],
     /// `true` if any operand is enough.
@@ -99,12 +99,12 @@ impl ProgramFacts {
 
     /// Marks programs that run the commands in their input unless one of these options is given.
     pub(super) const fn running_its_input(self, unless: &'static [&'static str]) -> Self {
-        Self { input: Some(InputRunExceptions { unless, or_operands: false }), ..self }
+        Self { input: Some(StdinScriptSuppressors { unless, or_operands: false }), ..self }
     }
 
     /// Marks programs that run the commands in their input unless one of these options or an operand is given.
     pub(super) const fn running_its_input_without_operands(self, unless: &'static [&'static str]) -> Self {
-        Self { input: Some(InputRunExceptions { unless, or_operands: true }), ..self }
+        Self { input: Some(StdinScriptSuppressors { unless, or_operands: true }), ..self }
     }
 
     /// Marks programs that run a text in a language of their own, such as a script or rules.
@@ -133,7 +133,7 @@ impl ProgramFacts {
     }
 
     /// Returns the way in which the program starts the program among its arguments, if it does.
-    pub fn wrapper(&self) -> Option<Wrapper> {
+    pub fn wrapper(&self) -> Option<WrapperSyntax> {
         match self.class {
             ProgramClass::Wrapper(wrapper) => Some(wrapper),
             _ => None,
@@ -182,7 +182,7 @@ impl ProgramFacts {
     }
 }
 
-impl Wrapper {
+impl WrapperSyntax {
     pub(super) const PLAIN: Self = Self { hands_texts_on: false, starts_its_first_operand: false, shell_unless: None };
 
     pub(super) const fn handing_texts_on(self) -> Self {

@@ -1,6 +1,6 @@
 //! Shells, programs that start other programs, and programs that start none.
 
-use super::program::{NoShellCondition, ProgramClass, ProgramFacts, ReadOnlyArguments, Wrapper};
+use super::program::{NoShellCondition, ProgramClass, ProgramFacts, ReadOnlyArguments, WrapperSyntax};
 
 pub(super) const PROGRAMS: &[ProgramFacts] = &[
     ProgramFacts::of(
@@ -32,7 +32,7 @@ pub(super) const PROGRAMS: &[ProgramFacts] = &[
     ),
     // Programs that start the program named among their arguments.
     ProgramFacts::of(
-        ProgramClass::Wrapper(Wrapper::PLAIN),
+        ProgramClass::Wrapper(WrapperSyntax::PLAIN),
         &[
             "bubblewrap",
             "bundle",
@@ -110,39 +110,45 @@ pub(super) const PROGRAMS: &[ProgramFacts] = &[
             "zargs",
         ],
     ),
-    ProgramFacts::of(ProgramClass::Wrapper(Wrapper::PLAIN), &["bunx", "npx", "pipx", "uvx"]).running_packages(),
+    ProgramFacts::of(ProgramClass::Wrapper(WrapperSyntax::PLAIN), &["bunx", "npx", "pipx", "uvx"]).running_packages(),
     ProgramFacts::of(
-        ProgramClass::Wrapper(Wrapper::PLAIN.with_shell_unless(NoShellCondition::Operands(1))),
+        ProgramClass::Wrapper(WrapperSyntax::PLAIN.with_shell_unless(NoShellCondition::Operands(1))),
         &["chroot", "setarch"],
     ),
     ProgramFacts::of(
-        ProgramClass::Wrapper(Wrapper::PLAIN.starting_its_first_operand()),
+        ProgramClass::Wrapper(WrapperSyntax::PLAIN.starting_its_first_operand()),
         &["doas", "ionice", "nice", "nohup", "setsid", "stdbuf", "sudo", "time", "timeout"],
     ),
     ProgramFacts::of(
-        ProgramClass::Wrapper(Wrapper::PLAIN.handing_texts_on()),
+        ProgramClass::Wrapper(WrapperSyntax::PLAIN.handing_texts_on()),
         &["entr", "flock", "hyperfine", "parallel", "pee", "sem", "ssh", "watch", "xargs"],
     ),
-    ProgramFacts::of(ProgramClass::Wrapper(Wrapper::PLAIN.handing_texts_on().starting_its_first_operand()), &["env"]),
-    ProgramFacts::of(ProgramClass::Wrapper(Wrapper::PLAIN), &["expect"])
+    ProgramFacts::of(
+        ProgramClass::Wrapper(WrapperSyntax::PLAIN.handing_texts_on().starting_its_first_operand()),
+        &["env"],
+    ),
+    ProgramFacts::of(ProgramClass::Wrapper(WrapperSyntax::PLAIN), &["expect"])
         .running_its_input_without_operands(&["-c", "-f"]),
     ProgramFacts::of(
-        ProgramClass::Wrapper(Wrapper::PLAIN.with_shell_unless(NoShellCondition::Operands(0))),
+        ProgramClass::Wrapper(WrapperSyntax::PLAIN.with_shell_unless(NoShellCondition::Operands(0))),
         &["fakeroot", "firejail", "linux32", "linux64", "proot", "unshare"],
     ),
-    ProgramFacts::of(ProgramClass::Wrapper(Wrapper::PLAIN), &["gdb"]).running_its_input(&["-batch", "--batch"]),
-    ProgramFacts::of(ProgramClass::Wrapper(Wrapper::PLAIN), &["lldb"]).running_its_input(&["-b", "--batch"]),
-    ProgramFacts::of(ProgramClass::Wrapper(Wrapper::PLAIN.with_shell_unless(NoShellCondition::Command)), &["newgrp"]),
+    ProgramFacts::of(ProgramClass::Wrapper(WrapperSyntax::PLAIN), &["gdb"]).running_its_input(&["-batch", "--batch"]),
+    ProgramFacts::of(ProgramClass::Wrapper(WrapperSyntax::PLAIN), &["lldb"]).running_its_input(&["-b", "--batch"]),
     ProgramFacts::of(
-        ProgramClass::Wrapper(Wrapper::PLAIN.handing_texts_on().with_shell_unless(NoShellCondition::Command)),
+        ProgramClass::Wrapper(WrapperSyntax::PLAIN.with_shell_unless(NoShellCondition::Command)),
+        &["newgrp"],
+    ),
+    ProgramFacts::of(
+        ProgramClass::Wrapper(WrapperSyntax::PLAIN.handing_texts_on().with_shell_unless(NoShellCondition::Command)),
         &["nix-shell", "script", "su"],
     ),
     ProgramFacts::of(
-        ProgramClass::Wrapper(Wrapper::PLAIN.handing_texts_on().with_shell_unless(NoShellCondition::Operands(0))),
+        ProgramClass::Wrapper(WrapperSyntax::PLAIN.handing_texts_on().with_shell_unless(NoShellCondition::Operands(0))),
         &["nsenter", "runuser"],
     ),
     ProgramFacts::of(
-        ProgramClass::Wrapper(Wrapper::PLAIN.handing_texts_on().with_shell_unless(NoShellCondition::Operands(1))),
+        ProgramClass::Wrapper(WrapperSyntax::PLAIN.handing_texts_on().with_shell_unless(NoShellCondition::Operands(1))),
         &["sg"],
     ),
     // Programs whose arguments choose what is read and printed.

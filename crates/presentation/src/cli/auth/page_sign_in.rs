@@ -15,7 +15,7 @@ use toolstead_infrastructure::{
         credentials::{GrantStatus, PendingSignIn, SignInRedirectCode},
         sign_in_error::SignInError,
     },
-    sandbox::browser::UserBrowserProgram,
+    sandbox::browser::UserBrowserOpener,
     upstream_auth::{
         sign_in::{UpstreamCode, UpstreamSignInAttempt},
         stored_grants::UpstreamGrantSummary,
@@ -33,7 +33,7 @@ const MAX_LINE: u64 = 16 << 10;
 /// Way to open the sign-in page and return from it.
 pub(super) enum SignInBrowser {
     /// The browser of this machine, if there is one.
-    Browser(Option<UserBrowserProgram>),
+    Browser(Option<UserBrowserOpener>),
     /// A browser on any machine; the user pastes the address of the last page.
     Pasting,
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use toolstead_domain::Principal;
 use toolstead_infrastructure::{
     accounts::credentials::TokenRevocationReport,
-    upstream_auth::{stored_grants::UpstreamGrantSummary, upstream_accounts::UpstreamServerAccounts},
+    upstream_auth::{stored_grants::UpstreamGrantSummary, upstream_accounts::UpstreamServerCredentials},
 };
 
 /// Prefix that distinguishes a server from a service.
@@ -20,7 +20,7 @@ const SERVER: &str = "server:";
 /// MCP server that principals can sign in to.
 pub(super) struct SignInServer {
     name: String,
-    accounts: UpstreamServerAccounts,
+    accounts: UpstreamServerCredentials,
 }
 
 /// Returns the servers that `target` names; all servers over HTTP without an `Authorization` header if it is absent,

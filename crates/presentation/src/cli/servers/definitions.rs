@@ -28,7 +28,7 @@ use toolstead_domain::{
 const BY: &str = "toolstead servers approve";
 
 #[derive(Debug, Clone, Subcommand)]
-pub(super) enum DefinitionsCommand {
+pub(super) enum PinnedDefinitionsCommand {
     /// Shows how the definitions that a server offers differ from the approved ones
     Diff {
         /// Name of the server
@@ -55,7 +55,7 @@ pub(super) struct ApproveCommand {
     digest: Option<String>,
 }
 
-impl DefinitionsCommand {
+impl PinnedDefinitionsCommand {
     pub(super) async fn run(self, global: &GlobalFlags, output: &mut StdoutWriter) -> CommandResult {
         let (name, started) = match &self {
             Self::Diff { name } => (name, Started::Only(name.clone())),

@@ -10,7 +10,7 @@ use crate::{
     config::{
         Config,
         servers::foreign_servers::import::{
-            ImportRequest, ServerImportOutcome, ServerImportPlan, ServerImportPlanEntry,
+            ImportRequest, ServerImportDecision, ServerImportPlan, ServerImportPlanEntry,
         },
     },
 };
@@ -60,11 +60,13 @@ pub(in crate::cli) fn importable(config: &Config) -> usize {
 pub(super) fn importable_lines(config: &Config) -> Vec<String> {
     let Ok(plan) = ServerImportPlan::of(config, &ImportRequest::default()) else { return Vec::new() };
     let line = |server: &ServerImportPlanEntry| match &server.outcome {
-        ServerImportOutcome::Added(added) => Some(format!(
+        ServerImportDecision::Added(added) => Some(format!(
             "`{}` ({}) of {} in {}: not imported; to import it, run `toolstead servers import`",
             server.foreign_name, added.what, server.owner, server.origin
         )),
-        ServerImportOutcome::Present(_) | ServerImportOutcome::Repeated(_) | ServerImportOutcome::Rejected(_) => None,
+        ServerImportDecision::Present(_) | ServerImportDecision::Repeated(_) | ServerImportDecision::Rejected(_) => {
+            None
+        }
     };
     plan.servers.iter().filter_map(line).collect()
 }
@@ -72,10 +74,10 @@ pub(super) fn importable_lines(config: &Config) -> Vec<String> {
 /// Returns a server of another program for `--json`.
 pub(super) fn to_json(server: &ServerImportPlanEntry) -> Value {
     let (state, name, reason, notes) = match &server.outcome {
-        ServerImportOutcome::Added(added) => ("new", Some(added.name.as_str()), None, added.notes.as_slice()),
-        ServerImportOutcome::Present(name) => ("configured", Some(name.as_str()), None, [].as_slice()),
-        ServerImportOutcome::Repeated(name) => ("repeated", Some(name.as_str()), None, [].as_slice()),
-        ServerImportOutcome::Rejected(reason) => ("rejected", None, Some(reason), [].as_slice()),
+        ServerImportDecision::Added(added) => ("new", Some(added.name.as_str()), None, added.notes.as_slice()),
+        ServerImportDecision::Present(name) => ("configured", Some(name.as_str()), None, [].as_slice()),
+        ServerImportDecision::Repeated(name) => ("repeated", Some(name.as_str()), None, [].as_slice()),
+        ServerImportDecision::Rejected(reason) => ("rejected", None, Some(reason), [].as_slice()),
     };
     json!({
         "program": server.owner,
@@ -91,17 +93,17 @@ pub(super) fn to_json(server: &ServerImportPlanEntry) -> Value {
 
 fn what(server: &ServerImportPlanEntry) -> &str {
     match &server.outcome {
-        ServerImportOutcome::Added(added) => &added.what,
-        ServerImportOutcome::Present(_) | ServerImportOutcome::Repeated(_) | ServerImportOutcome::Rejected(_) => "",
+        ServerImportDecision::Added(added) => &added.what,
+        ServerImportDecision::Present(_) | ServerImportDecision::Repeated(_) | ServerImportDecision::Rejected(_) => "",
     }
 }
 
 fn state(server: &ServerImportPlanEntry) -> String {
     match &server.outcome {
-        ServerImportOutcome::Added(added) if *added.name.as_str() == *server.foreign_name => "new".into(),
-        ServerImportOutcome::Added(added) => format!("new, as `{}`", added.name),
-        ServerImportOutcome::Present(name) => format!("configured as `{name}`"),
-        ServerImportOutcome::Repeated(name) => format!("the same as `{name}`"),
-        ServerImportOutcome::Rejected(reason) => format!("cannot be imported: {reason}"),
+        ServerImportDecision::Added(added) if *added.name.as_str() == *server.foreign_name => "new".into(),
+        ServerImportDecision::Added(added) => format!("new, as `{}`", added.name),
+        ServerImportDecision::Present(name) => format!("configured as `{name}`"),
+        ServerImportDecision::Repeated(name) => format!("the same as `{name}`"),
+        ServerImportDecision::Rejected(reason) => format!("cannot be imported: {reason}"),
     }
 }

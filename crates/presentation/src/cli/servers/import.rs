@@ -11,7 +11,7 @@ use crate::{
         terminal::Terminal,
     },
     config::servers::foreign_servers::import::{
-        ImportError, ImportRequest, LiteralSecrets, ServerImportOutcome, ServerImportPlan,
+        ImportError, ImportRequest, LiteralSecrets, ServerImportDecision, ServerImportPlan,
     },
 };
 use clap::Args;
@@ -55,7 +55,7 @@ impl ImportCommand {
         let servers: Vec<Value> = plan.servers.iter().map(foreign_servers::to_json).collect();
         let problems: Vec<String> = plan.problems.iter().map(ToString::to_string).collect();
         let count = plan.added().count();
-        let is_rejected = |outcome: &ServerImportOutcome| matches!(outcome, ServerImportOutcome::Rejected(_));
+        let is_rejected = |outcome: &ServerImportDecision| matches!(outcome, ServerImportDecision::Rejected(_));
         let exit = match count == 0 && plan.servers.iter().any(|server| is_rejected(&server.outcome)) {
             true => Exit::Problems,
             false => Exit::Done,
@@ -96,18 +96,18 @@ fn show(plan: &ServerImportPlan) {
     for server in &plan.servers {
         let place = format!("`{}` of {} ({})", server.foreign_name, server.owner, server.origin);
         match &server.outcome {
-            ServerImportOutcome::Added(added) => {
+            ServerImportDecision::Added(added) => {
                 note(&on_one_line(&format!("{place}:")));
                 note(&quoted(&added.shown));
                 added.notes.iter().for_each(|text| note(&on_one_line(&format!("  note: {text}"))));
             }
-            ServerImportOutcome::Present(name) => {
+            ServerImportDecision::Present(name) => {
                 note(&on_one_line(&format!("{place} is configured as `{name}`")));
             }
-            ServerImportOutcome::Repeated(name) => {
+            ServerImportDecision::Repeated(name) => {
                 note(&on_one_line(&format!("{place} is the same server as `{name}`")));
             }
-            ServerImportOutcome::Rejected(reason) => {
+            ServerImportDecision::Rejected(reason) => {
                 note(&on_one_line(&format!("{place} is not imported: {reason}")));
             }
         }

@@ -18,7 +18,7 @@ async fn ask(method: &str, params: Value, typed: &[&[u8]]) -> (Result<Value, Not
 }
 
 async fn told_with(
-    browser: Option<UserBrowserProgram>,
+    browser: Option<UserBrowserOpener>,
     method: &str,
     params: Value,
     typed: &[&[u8]],
@@ -153,7 +153,7 @@ async fn a_page_of_a_tool_of_ours_is_opened_after_a_yes_and_that_of_a_server_nev
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
         let environment = [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into();
         let named = |name: &str| (name == "BROWSER").then(|| program.to_str().unwrap().to_owned());
-        let browser = UserBrowserProgram::find(environment, named);
+        let browser = UserBrowserOpener::find(environment, named);
         assert!(browser.is_some());
         let (answer, seen) = told_with(browser, "elicitation/create", page.clone(), keys).await;
         assert_eq!(answer.as_ref(), Ok(expected), "{seen}");

@@ -95,7 +95,7 @@ pub(in crate::config) fn models(
 ) -> ConfiguredModels {
     let mut models = ConfiguredModels::default();
     for (name, keys) in resolved.named("models") {
-        let table = SingleModelTable { name: &name, keys: &keys, resolved };
+        let table = NamedModelTable { name: &name, keys: &keys, resolved };
         match table.settings(surroundings, problems) {
             Ok(settings) => {
                 notes.extend(table.plaintext_key_problem(&settings));
@@ -186,13 +186,13 @@ impl ConfiguredModels {
 }
 
 /// A table `[models.NAME]` with the settings of all layers.
-struct SingleModelTable<'a> {
+struct NamedModelTable<'a> {
     name: &'a str,
     keys: &'a BTreeMap<&'a str, &'a EffectiveSetting>,
     resolved: &'a ResolvedSettings,
 }
 
-impl SingleModelTable<'_> {
+impl NamedModelTable<'_> {
     fn value(&self, key: &str) -> Option<&ConfigValue> {
         self.keys.get(key)?.value.as_ref()
     }

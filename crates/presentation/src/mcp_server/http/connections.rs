@@ -32,7 +32,7 @@ pub(super) struct Connections {
 
 /// Open connection. Dropping it frees its place.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(super) struct ConnectionRegistration {
     connections: Arc<Connections>,
     address: IpAddr,
     peer: IpAddr,
@@ -93,7 +93,7 @@ impl Connections {
     }
 
     /// Registers a new connection. If there are too many without a token, one of them is closed.
-    pub(super) fn take_in(self: &Arc<Self>, from: IpAddr) -> Arc<Connection> {
+    pub(super) fn take_in(self: &Arc<Self>, from: IpAddr) -> Arc<ConnectionRegistration> {
         let (peer, signal) = (peer(from), Arc::<EndSignal>::default());
         let mut register = self.lock();
         let number = register.add(peer, &signal);
@@ -101,7 +101,7 @@ impl Connections {
             register.end_one();
         }
         drop(register);
-        Arc::new(Connection {
+        Arc::new(ConnectionRegistration {
             connections: self.clone(),
             address: from.to_canonical(),
             peer,
@@ -126,7 +126,7 @@ impl Connections {
     }
 }
 
-impl Connection {
+impl ConnectionRegistration {
     /// Admits a connection that presented a token. Waits for a permit; until then the connection counts as one without
     /// a token.
     pub(super) async fn admitted(&self) {
@@ -154,7 +154,7 @@ impl Connection {
     }
 }
 
-impl Drop for Connection {
+impl Drop for ConnectionRegistration {
     fn drop(&mut self) {
         let mut register = self.connections.lock();
         register.open.remove(&self.number);
@@ -218,16 +218,16 @@ mod tests {
         Connections::new(limit)
     }
 
-    fn from(connections: &Arc<Connections>, address: &str) -> Arc<Connection> {
+    fn from(connections: &Arc<Connections>, address: &str) -> Arc<ConnectionRegistration> {
         connections.take_in(address.parse().unwrap())
     }
 
-    fn is_over(connection: &Connection) -> bool {
+    fn is_over(connection: &ConnectionRegistration) -> bool {
         connection.signal.get() == CloseTiming::AtOnce
     }
 
     #[track_caller]
-    fn check_over(connections: &[Arc<Connection>], expected: &[usize]) {
+    fn check_over(connections: &[Arc<ConnectionRegistration>], expected: &[usize]) {
         let over: Vec<usize> = (0..connections.len()).filter(|at| is_over(&connections[*at])).collect();
         assert_eq!(over, expected);
     }

@@ -6,7 +6,7 @@ mod modern;
 use super::{
     authenticator::AuthenticatedClient,
     call_response::RunningCall,
-    connections::Connection,
+    connections::ConnectionRegistration,
     cross_origin,
     event_feed::event_feed,
     gate::RequestGate,
@@ -71,9 +71,9 @@ pub(super) struct EndpointState {
 
 /// Handle of the endpoint per connection. A request clones only this handle, so connections share no reference count.
 #[derive(Debug)]
-pub(super) struct ConnectionEndpoint(Arc<EndpointState>);
+pub(super) struct EndpointHandle(Arc<EndpointState>);
 
-impl Deref for ConnectionEndpoint {
+impl Deref for EndpointHandle {
     type Target = EndpointState;
 
     fn deref(&self) -> &EndpointState {
@@ -82,7 +82,7 @@ impl Deref for ConnectionEndpoint {
 }
 
 /// Permit to run a request. Dropping it admits another one.
-struct RequestPermit(Arc<ConnectionEndpoint>);
+struct RequestPermit(Arc<EndpointHandle>);
 
 impl Deref for RequestPermit {
     type Target = EndpointState;
@@ -215,7 +215,7 @@ impl EndpointState {
     }
 
     /// Serves `/events`, `/healthz` and `/readyz`; answers 404 for any other path.
-    async fn serve_other_path(&self, head: &Parts, connection: &Connection) -> Response<Body> {
+    async fn serve_other_path(&self, head: &Parts, connection: &ConnectionRegistration) -> Response<Body> {
         match head.uri.path() {
             "/events" => self.events(head, connection).await,
             "/healthz" => text(StatusCode::OK, "alive\n"),
@@ -237,7 +237,7 @@ impl EndpointState {
     }
 
     /// Streams future events of the requesting principal.
-    async fn events(&self, head: &Parts, connection: &Connection) -> Response<Body> {
+    async fn events(&self, head: &Parts, connection: &ConnectionRegistration) -> Response<Body> {
         let holder = match self.admit(head, Some(connection)).await {
             Ok(holder) => holder,
             Err(refusal) => return refusal,
@@ -256,7 +256,7 @@ impl EndpointState {
     async fn admit(
         &self,
         head: &Parts,
-        connection: Option<&Connection>,
+        connection: Option<&ConnectionRegistration>,
     ) -> Result<AuthenticatedClient, Response<Body>> {
         let admitted = self.gate.admit(head).await;
         if let Some(connection) = connection {
@@ -303,7 +303,7 @@ impl EndpointState {
     }
 }
 
-impl ConnectionEndpoint {
+impl EndpointHandle {
     pub(super) fn new(endpoint: Arc<EndpointState>) -> Self {
         Self(endpoint)
     }
@@ -313,7 +313,7 @@ impl ConnectionEndpoint {
     pub(super) async fn answer(
         self: Arc<Self>,
         request: Request<impl RequestBody>,
-        connection: Option<Arc<Connection>>,
+        connection: Option<Arc<ConnectionRegistration>>,
     ) -> Response<Body> {
         let (head, body) = request.into_parts();
         match self.gate.page(&head) {
@@ -328,7 +328,7 @@ impl ConnectionEndpoint {
         origin: HeaderValue,
         head: Parts,
         body: impl RequestBody,
-        connection: Option<Arc<Connection>>,
+        connection: Option<Arc<ConnectionRegistration>>,
     ) -> Response<Body> {
         let mut response = match cross_origin::is_preflight(&head) {
             true => cross_origin::preflight(&head.headers),
@@ -344,7 +344,7 @@ impl ConnectionEndpoint {
         self: Arc<Self>,
         head: Parts,
         body: impl RequestBody,
-        connection: Option<Arc<Connection>>,
+        connection: Option<Arc<ConnectionRegistration>>,
     ) -> Response<Body> {
         let mut view_name = None;
         if let Some(connection) = connection.as_deref().filter(|_| head.uri.path() != "/mcp") {

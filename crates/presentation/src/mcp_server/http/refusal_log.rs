@@ -15,11 +15,11 @@ const WINDOW: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Default)]
 pub(super) struct RefusalLog {
-    window: Mutex<LogInterval>,
+    window: Mutex<RefusalLogPeriod>,
 }
 
 #[derive(Debug, Default)]
-struct LogInterval {
+struct RefusalLogPeriod {
     began: Option<Instant>,
     lines: u32,
     left_out: u64,
@@ -48,7 +48,7 @@ impl RefusalLog {
         log_left_out(left_out);
     }
 
-    fn lock(&self) -> MutexGuard<'_, LogInterval> {
+    fn lock(&self) -> MutexGuard<'_, RefusalLogPeriod> {
         // No code panics while the lock is held.
         self.window.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -60,7 +60,7 @@ fn log_left_out(refused: u64) {
     }
 }
 
-impl LogInterval {
+impl RefusalLogPeriod {
     /// Returns `true` if the line is to be logged, and the number of omitted lines of the period before.
     fn admit(&mut self, now: Instant) -> (bool, u64) {
         let left_out = self.close_if_over(now);
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_flood_of_refusals_is_counted_and_not_listed() {
-        let (mut window, start) = (LogInterval::default(), Instant::now());
+        let (mut window, start) = (RefusalLogPeriod::default(), Instant::now());
         let logged = (0..1_000).filter(|_| window.admit(start).0).count();
         assert_eq!(logged, LINES as usize);
         assert_eq!(window.close_if_over(start + WINDOW / 2), 0, "the window is open");

@@ -4,7 +4,7 @@ pub use super::request_body::RequestBody;
 
 use super::{
     FIRST_LIST_WAITS,
-    endpoint::{ConnectionEndpoint, EndpointState},
+    endpoint::{EndpointHandle, EndpointState},
     settings::HttpSettings,
 };
 use crate::{app::App, mcp_server::McpServer};
@@ -30,7 +30,7 @@ pub type McpBody = UnsyncBoxBody<Bytes, Box<dyn Error + Send + Sync>>;
 /// manages sessions, and limits the size and number of requests.
 #[derive(Debug, Clone)]
 pub struct McpService {
-    endpoint: Arc<ConnectionEndpoint>,
+    endpoint: Arc<EndpointHandle>,
 }
 
 impl App {
@@ -54,7 +54,7 @@ impl App {
         let server = McpServer::new(self.clone(), settings.identity.clone(), FIRST_LIST_WAITS);
         let endpoint = Arc::new(EndpointState::new(server, settings, None));
         tokio::spawn(look_after(endpoint.clone()));
-        McpService { endpoint: Arc::new(ConnectionEndpoint::new(endpoint)) }
+        McpService { endpoint: Arc::new(EndpointHandle::new(endpoint)) }
     }
 }
 

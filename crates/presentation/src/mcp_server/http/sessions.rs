@@ -5,7 +5,7 @@ use super::{
     settings::HttpSettings,
 };
 use crate::mcp_server::{
-    call_tool::Client, in_flight::InFlightRequests, log_threshold::LogThreshold, notification_feed::Interests,
+    call_tool::ClientContext, in_flight::InFlightRequests, log_threshold::LogThreshold, notification_feed::Interests,
     questions::PendingQuestions, watches::Watches,
 };
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -220,14 +220,14 @@ impl HttpSession {
     }
 
     /// Returns the client of a request in this session.
-    pub(super) fn client(&self) -> Client {
+    pub(super) fn client(&self) -> ClientContext {
         let profile = self.lock().profile.clone();
         let scope = Scope::of(self.principal.clone(), self.id.clone());
         let scope = match &self.view {
             Some(view) => scope.through(view.clone()),
             None => scope,
         };
-        Client { scope, profile }
+        ClientContext { scope, profile }
     }
 
     /// Waits until the request may run; `None` if it is cancelled before.

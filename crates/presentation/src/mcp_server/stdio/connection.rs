@@ -8,7 +8,7 @@ use super::{
 use crate::mcp_server::{
     answer::SerializedResponse,
     call_request::ClientRequest,
-    call_tool::Client,
+    call_tool::ClientContext,
     client_caller::{ClientCaller, NotificationTarget},
     in_flight::{InFlightRequests, RunningRequest},
     log_threshold::LogThreshold,
@@ -122,8 +122,8 @@ impl Connection {
     }
 
     /// Returns the client of a session.
-    fn client(&self) -> Client {
-        Client { scope: self.scope(), profile: self.profile.clone() }
+    fn client(&self) -> ClientContext {
+        ClientContext { scope: self.scope(), profile: self.profile.clone() }
     }
 
     /// Returns the guidance of upstream servers, if the application is already running.
@@ -325,7 +325,7 @@ impl Connection {
                 self.list(id, method, params, Arc::new(profile), bytes)
             }
             "subscriptions/listen" => {
-                let client = Client { scope: self.scope(), profile: Arc::new(profile) };
+                let client = ClientContext { scope: self.scope(), profile: Arc::new(profile) };
                 self.listen(id, &params, client)
             }
             _ => {
@@ -344,11 +344,11 @@ impl Connection {
         bytes: usize,
     ) -> Result<Option<SerializedResponse>, RpcError> {
         let (served, turns) = (self.server_handle.clone(), self.turns.clone());
-        let (own_id, method, client) = (id.clone(), method.to_owned(), Client { scope: self.scope(), profile });
+        let (own_id, method, client) = (id.clone(), method.to_owned(), ClientContext { scope: self.scope(), profile });
         self.answer_in_background(id, bytes, async move {
             let _turn = turns.acquire().await;
             let server = served.server().await?;
-            let client = Client { scope: server.in_view(client.scope), ..client };
+            let client = ClientContext { scope: server.in_view(client.scope), ..client };
             Some(server.list(&own_id, &method, &params, client).await)
         })
     }
@@ -399,7 +399,7 @@ impl Connection {
             Some(ProtocolGeneration::Legacy) => caller.with_questions(self.questions.clone(), profile.clone()),
             Some(ProtocolGeneration::Modern) | None => caller.with_retry_answers(),
         });
-        let client = Client { scope: self.scope(), profile };
+        let client = ClientContext { scope: self.scope(), profile };
         let (served, lines, turns) = (self.server_handle.clone(), self.lines.clone(), self.turns.clone());
         let cancel = pending.running.cancel.clone();
         self.tasks.spawn(async move {
@@ -448,7 +448,7 @@ impl Connection {
         &self,
         id: &RequestId,
         params: &Map<String, Value>,
-        client: Client,
+        client: ClientContext,
     ) -> Result<Option<SerializedResponse>, RpcError> {
         let mut subscription = ChangeSubscription::parse(id.clone(), params)?;
         let place = self.subscriptions.clone().try_acquire_owned();

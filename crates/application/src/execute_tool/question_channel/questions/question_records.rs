@@ -8,7 +8,7 @@ use crate::execute_tool::{
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
 use toolstead_domain::{
-    CallId, CancelReason, Clock, ExecutionLog, ExecutionOutcome, InputRequest, InputResponse, Labels, NotAnswered,
+    CallId, CallLabels, CancelReason, Clock, ExecutionLog, ExecutionOutcome, InputRequest, InputResponse, NotAnswered,
     RequestKind, ToolCall, ToolExecution, error_kind::ErrorKind,
 };
 use uuid::Uuid;
@@ -82,7 +82,7 @@ pub(super) fn question_record(
         result_bytes: 0,
         result_digest: None,
         metadata: Value::Null,
-        labels: Labels::default(),
+        labels: CallLabels::default(),
     }
 }
 

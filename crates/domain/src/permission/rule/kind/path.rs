@@ -4,7 +4,7 @@ use super::{RuleKind, RuleKindResult};
 use crate::{
     access::{Access, AccessPath},
     permission::{
-        path_pattern::{PathPattern, PatternAnchoring, PatternContext},
+        path_pattern::{PathPattern, PatternContext, PatternDepth},
         rule::{Effect, RuleSubject},
     },
     workspace_roots::WorkspaceRoots,
@@ -16,8 +16,8 @@ struct PathRule(PathPattern);
 
 pub(super) fn parse(text: &str, effect: Effect, base: &PatternContext) -> RuleKindResult {
     let reach = match effect {
-        Effect::Allow => PatternAnchoring::Anchored,
-        Effect::Ask | Effect::Deny => PatternAnchoring::AnyDepth,
+        Effect::Allow => PatternDepth::Anchored,
+        Effect::Ask | Effect::Deny => PatternDepth::AnyDepth,
     };
     match PathPattern::parse(text, base, reach) {
         Ok(pattern) => Ok(Arc::new(PathRule(pattern))),

@@ -8,7 +8,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
-use toolstead_domain::{Access, AccessPath, CallGrant, ToolFailure, error_kind::ErrorKind};
+use toolstead_domain::{Access, AccessPath, CallPermissions, ToolFailure, error_kind::ErrorKind};
 
 /// Maximum number of hidden paths. Each is a mount of the same cover: this number takes about 0.2 s.
 pub(super) const MAX_HIDDEN: usize = 20_000;
@@ -23,7 +23,7 @@ const NAMED_FOLDERS: usize = 5;
 ///
 /// # Errors
 /// If that is not possible for all paths that the rules match.
-pub(super) fn within_bounds(mut closed: ClosedPaths, grant: &CallGrant) -> Result<ClosedPaths, ToolFailure> {
+pub(super) fn within_bounds(mut closed: ClosedPaths, grant: &CallPermissions) -> Result<ClosedPaths, ToolFailure> {
     if closed.hidden.len() > MAX_HIDDEN {
         return Err(too_many(MAX_HIDDEN, &closed, grant));
     }
@@ -49,20 +49,20 @@ pub(super) fn within_bounds(mut closed: ClosedPaths, grant: &CallGrant) -> Resul
 }
 
 /// Returns the folders around a path that must stay in place for it.
-fn around<'a>(path: &'a Path, grant: &CallGrant) -> impl Iterator<Item = &'a Path> {
+fn around<'a>(path: &'a Path, grant: &CallPermissions) -> impl Iterator<Item = &'a Path> {
     let depth = depth(path, grant);
     path.ancestors().skip(1).take(depth.saturating_sub(1))
 }
 
 /// Returns the depth of a path in its root.
-fn depth(path: &Path, grant: &CallGrant) -> usize {
+fn depth(path: &Path, grant: &CallPermissions) -> usize {
     let below = grant.roots().containing(path).and_then(|(root, _)| path.strip_prefix(root).ok());
     below.map_or(0, |below| below.components().count())
 }
 
 /// Replaces paths that ask rules seal by fewer folders that contain them, as deep as possible; `None` if even those do
 /// not fit. Where something in a folder was approved, the paths beside it are sealed.
-fn folded<'a>(paths: &[&'a Path], fits: impl Fn(&[&Path]) -> bool, grant: &CallGrant) -> Option<Vec<&'a Path>> {
+fn folded<'a>(paths: &[&'a Path], fits: impl Fn(&[&Path]) -> bool, grant: &CallPermissions) -> Option<Vec<&'a Path>> {
     let paths: Vec<(usize, &Path)> = paths.iter().map(|path| (depth(path, grant), *path)).collect();
     let deepest = paths.iter().map(|(depth, _)| *depth).max().unwrap_or_default();
     let at = |level: usize| -> Vec<&Path> {
@@ -86,7 +86,7 @@ fn folded<'a>(paths: &[&'a Path], fits: impl Fn(&[&Path]) -> bool, grant: &CallG
 }
 
 /// Returns a sentence that names the read-only folders and the rule that causes them.
-fn describe_widening(folders: &[PathBuf], asked: &[PathBuf], grant: &CallGrant) -> String {
+fn describe_widening(folders: &[PathBuf], asked: &[PathBuf], grant: &CallPermissions) -> String {
     let change = |path: &PathBuf| Access::WritePath(AccessPath::plain(path));
     let rule = foremost(asked.iter().filter_map(|path| rule_named(&change(path), grant)));
     let rule = rule.map_or(String::from("rules"), |(rule, _)| rule);
@@ -104,7 +104,7 @@ fn describe_widening(folders: &[PathBuf], asked: &[PathBuf], grant: &CallGrant) 
 }
 
 /// Returns a failure that names the rule that closes most paths, and the folder with most of them.
-fn too_many(most: usize, closed: &ClosedPaths, grant: &CallGrant) -> ToolFailure {
+fn too_many(most: usize, closed: &ClosedPaths, grant: &CallPermissions) -> ToolFailure {
     let read = closed.hidden.iter().map(|path| Access::ReadPath(AccessPath::plain(path)));
     let changed =
         closed.read_only.iter().chain(&closed.needs_approval).map(|path| Access::WritePath(AccessPath::plain(path)));
@@ -122,7 +122,7 @@ fn too_many(most: usize, closed: &ClosedPaths, grant: &CallGrant) -> ToolFailure
     ToolFailure::new(ErrorKind::BudgetExhausted, message).next(format!("{next}{folder}"))
 }
 
-fn rule_named(access: &Access, grant: &CallGrant) -> Option<String> {
+fn rule_named(access: &Access, grant: &CallPermissions) -> Option<String> {
     Some(grant.rule_against(access)?.to_string())
 }
 
@@ -145,7 +145,7 @@ mod tests {
     fn the_lowest_folders_that_fit_are_found_without_a_look_at_each_level() {
         let roots = WorkspaceRoots { write: vec!["/r".into()], ..Default::default() };
         let policy = PermissionPolicy { roots, ..Default::default() };
-        let grant = CallGrant::new(Arc::new(policy), Arc::new(samples::tool("tool")), Vec::new());
+        let grant = CallPermissions::new(Arc::new(policy), Arc::new(samples::tool("tool")), Vec::new());
         // In each of these folders is a file and the next folder.
         let mut folder = PathBuf::from("/r");
         let paths: Vec<PathBuf> = (0..1000)

@@ -110,13 +110,13 @@ fn twice(field: &str) -> ErrorExit {
 }
 
 /// Finds a field, and returns its name in the schema and its types.
-fn known<'a>(field: &str, schema: &'a Value) -> Result<(String, FieldTypes<'a>), ErrorExit> {
+fn known<'a>(field: &str, schema: &'a Value) -> Result<(String, FieldTypeUnion<'a>), ErrorExit> {
     let properties = schema.get("properties").and_then(Value::as_object);
     let names = || properties.into_iter().flatten().map(|(name, _)| name.as_str());
     let folded = field.replace('-', "_");
     let is_meant = |name: &&str| *name == field || *name == folded;
     if let Some(name) = names().find(is_meant) {
-        return Ok((name.into(), FieldTypes::of(&schema["properties"][name], schema)));
+        return Ok((name.into(), FieldTypeUnion::of(&schema["properties"][name], schema)));
     }
     if schema.get("additionalProperties") == Some(&Value::Bool(false)) {
         let known: Vec<String> = names().map(|name| format!("--{name}")).collect();
@@ -126,17 +126,17 @@ fn known<'a>(field: &str, schema: &'a Value) -> Result<(String, FieldTypes<'a>),
             known.join(", ")
         )));
     }
-    Ok((field.into(), FieldTypes { names: Vec::new(), items: None, root: schema }))
+    Ok((field.into(), FieldTypeUnion { names: Vec::new(), items: None, root: schema }))
 }
 
 /// Types that a field may have; none if its schema does not specify any.
-struct FieldTypes<'a> {
+struct FieldTypeUnion<'a> {
     names: Vec<&'a str>,
     items: Option<&'a Value>,
     root: &'a Value,
 }
 
-impl<'a> FieldTypes<'a> {
+impl<'a> FieldTypeUnion<'a> {
     fn of(schema: &'a Value, root: &'a Value) -> Self {
         let mut kinds = Self { names: Vec::new(), items: None, root };
         kinds.add(schema, MAX_REFERENCES);
@@ -171,8 +171,8 @@ impl<'a> FieldTypes<'a> {
         self.names.contains(&kind)
     }
 
-    fn items(&self) -> FieldTypes<'a> {
-        FieldTypes::of(self.items.unwrap_or(&Value::Null), self.root)
+    fn items(&self) -> FieldTypeUnion<'a> {
+        FieldTypeUnion::of(self.items.unwrap_or(&Value::Null), self.root)
     }
 
     fn items_have(&self, kind: &str) -> bool {
@@ -192,7 +192,7 @@ fn kind_of(value: &Value) -> &'static str {
 }
 
 /// Parses a text as a value of these types. It remains a text wherever a text is allowed.
-fn value(field: &str, text: &str, kinds: &FieldTypes<'_>) -> Result<Value, ErrorExit> {
+fn value(field: &str, text: &str, kinds: &FieldTypeUnion<'_>) -> Result<Value, ErrorExit> {
     let parsed = serde_json::from_str::<Value>(text).ok().filter(|value| {
         let kind = kind_of(value);
         let fits = kinds.has(kind) || (kind == "number" && kinds.has("integer"));

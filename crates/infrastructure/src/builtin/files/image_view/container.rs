@@ -4,7 +4,7 @@ use image::ImageFormat;
 
 /// Classification of an image file by its outer structure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ImageStructureCheckResult {
+pub(super) enum ImageExtraContentCheck {
     /// One picture and what is needed to show it, nothing else.
     Plain,
     /// Metadata, more pictures, data after the end, or an unknown part.
@@ -17,7 +17,7 @@ pub(super) enum ImageStructureCheckResult {
 const PNG_CHUNKS: &[&[u8; 4]] =
     &[b"IHDR", b"PLTE", b"IDAT", b"IEND", b"tRNS", b"gAMA", b"cHRM", b"sRGB", b"iCCP", b"sBIT", b"bKGD", b"pHYs"];
 
-impl ImageStructureCheckResult {
+impl ImageExtraContentCheck {
     pub(super) fn of(file: &[u8], format: ImageFormat) -> Self {
         match format {
             ImageFormat::Png => png(file),
@@ -29,39 +29,39 @@ impl ImageStructureCheckResult {
     }
 }
 
-fn png(file: &[u8]) -> ImageStructureCheckResult {
+fn png(file: &[u8]) -> ImageExtraContentCheck {
     let (mut rest, mut is_plain) = (file.get(8..).unwrap_or_default(), true);
     loop {
-        let Some((head, behind)) = rest.split_first_chunk::<8>() else { return ImageStructureCheckResult::Truncated };
+        let Some((head, behind)) = rest.split_first_chunk::<8>() else { return ImageExtraContentCheck::Truncated };
         let (length, name) = head.split_at(4);
         let length = u32::from_be_bytes([length[0], length[1], length[2], length[3]]) as usize;
-        let Some(next) = behind.get(length.saturating_add(4)..) else { return ImageStructureCheckResult::Truncated };
+        let Some(next) = behind.get(length.saturating_add(4)..) else { return ImageExtraContentCheck::Truncated };
         is_plain &= PNG_CHUNKS.iter().any(|known| known[..] == *name);
         if name == b"IEND" {
             return if is_plain && next.is_empty() {
-                ImageStructureCheckResult::Plain
+                ImageExtraContentCheck::Plain
             } else {
-                ImageStructureCheckResult::Other
+                ImageExtraContentCheck::Other
             };
         }
         rest = next;
     }
 }
 
-fn jpeg(file: &[u8]) -> ImageStructureCheckResult {
+fn jpeg(file: &[u8]) -> ImageExtraContentCheck {
     let (mut at, mut is_plain) = (2, true);
     loop {
         let marker = match file.get(at..at + 2) {
             Some([0xff, marker]) => marker,
-            Some(_) => return ImageStructureCheckResult::Other,
-            None => return ImageStructureCheckResult::Truncated,
+            Some(_) => return ImageExtraContentCheck::Other,
+            None => return ImageExtraContentCheck::Truncated,
         };
         let length = match file.get(at + 2..at + 4) {
             _ if *marker == 0xd9 => {
                 return if is_plain && file.len() == at + 2 {
-                    ImageStructureCheckResult::Plain
+                    ImageExtraContentCheck::Plain
                 } else {
-                    ImageStructureCheckResult::Other
+                    ImageExtraContentCheck::Other
                 };
             }
             // Any number of fill bytes may precede a marker.
@@ -70,7 +70,7 @@ fn jpeg(file: &[u8]) -> ImageStructureCheckResult {
                 continue;
             }
             Some(bytes) => usize::from(u16::from_be_bytes([bytes[0], bytes[1]])),
-            None => return ImageStructureCheckResult::Truncated,
+            None => return ImageExtraContentCheck::Truncated,
         };
         let body = file.get(at + 4..at + 2 + length.max(2)).unwrap_or_default();
         is_plain &= match marker {
@@ -86,22 +86,22 @@ fn jpeg(file: &[u8]) -> ImageStructureCheckResult {
             let own = |pair: &[u8]| pair[0] != 0xff || matches!(pair[1], 0 | 0xd0..=0xd7 | 0xff);
             match file.get(at..).and_then(|data| data.windows(2).position(|pair| !own(pair))) {
                 Some(passed) => at += passed,
-                None => return ImageStructureCheckResult::Truncated,
+                None => return ImageExtraContentCheck::Truncated,
             }
         }
     }
 }
 
-fn webp(file: &[u8]) -> ImageStructureCheckResult {
-    let Some(header) = file.get(4..16) else { return ImageStructureCheckResult::Truncated };
+fn webp(file: &[u8]) -> ImageExtraContentCheck {
+    let Some(header) = file.get(4..16) else { return ImageExtraContentCheck::Truncated };
     let length = u32::from_le_bytes([header[0], header[1], header[2], header[3]]) as usize;
     match file.len().cmp(&length.saturating_add(8)) {
-        std::cmp::Ordering::Less => ImageStructureCheckResult::Truncated,
+        std::cmp::Ordering::Less => ImageExtraContentCheck::Truncated,
         // The simple forms have one chunk, which is the picture.
         std::cmp::Ordering::Equal if [&b"VP8 "[..], b"VP8L"].contains(&&header[8..12]) && is_one_chunk(file) => {
-            ImageStructureCheckResult::Plain
+            ImageExtraContentCheck::Plain
         }
-        _ => ImageStructureCheckResult::Other,
+        _ => ImageExtraContentCheck::Other,
     }
 }
 

@@ -105,21 +105,21 @@ fn every_container_is_told_apart() {
     let with_text = [&png[..33], text_chunk, &png[33..]].concat();
     let comment = [&jpeg[..2], b"\xff\xfe\0\x04hi", &jpeg[2..]].concat();
     for (bytes, format, expected) in [
-        (&png[..], ImageFormat::Png, ImageStructureCheckResult::Plain),
-        (&with_text, ImageFormat::Png, ImageStructureCheckResult::Other),
-        (&[&png[..], b"more"].concat(), ImageFormat::Png, ImageStructureCheckResult::Other),
-        (&png[..png.len() - 1], ImageFormat::Png, ImageStructureCheckResult::Truncated),
-        (&png[..9], ImageFormat::Png, ImageStructureCheckResult::Truncated),
-        (&jpeg, ImageFormat::Jpeg, ImageStructureCheckResult::Plain),
-        (&comment, ImageFormat::Jpeg, ImageStructureCheckResult::Other),
-        (&turned(noise(4, 4), 1), ImageFormat::Jpeg, ImageStructureCheckResult::Other),
-        (&[&jpeg[..], b"more"].concat(), ImageFormat::Jpeg, ImageStructureCheckResult::Other),
-        (&jpeg[..jpeg.len() - 2], ImageFormat::Jpeg, ImageStructureCheckResult::Truncated),
-        (&jpeg[..3], ImageFormat::Jpeg, ImageStructureCheckResult::Truncated),
-        (&file(noise(4, 4), ImageFormat::Gif), ImageFormat::Gif, ImageStructureCheckResult::Other),
-        (&file(noise(4, 4), ImageFormat::WebP)[..20], ImageFormat::WebP, ImageStructureCheckResult::Truncated),
+        (&png[..], ImageFormat::Png, ImageExtraContentCheck::Plain),
+        (&with_text, ImageFormat::Png, ImageExtraContentCheck::Other),
+        (&[&png[..], b"more"].concat(), ImageFormat::Png, ImageExtraContentCheck::Other),
+        (&png[..png.len() - 1], ImageFormat::Png, ImageExtraContentCheck::Truncated),
+        (&png[..9], ImageFormat::Png, ImageExtraContentCheck::Truncated),
+        (&jpeg, ImageFormat::Jpeg, ImageExtraContentCheck::Plain),
+        (&comment, ImageFormat::Jpeg, ImageExtraContentCheck::Other),
+        (&turned(noise(4, 4), 1), ImageFormat::Jpeg, ImageExtraContentCheck::Other),
+        (&[&jpeg[..], b"more"].concat(), ImageFormat::Jpeg, ImageExtraContentCheck::Other),
+        (&jpeg[..jpeg.len() - 2], ImageFormat::Jpeg, ImageExtraContentCheck::Truncated),
+        (&jpeg[..3], ImageFormat::Jpeg, ImageExtraContentCheck::Truncated),
+        (&file(noise(4, 4), ImageFormat::Gif), ImageFormat::Gif, ImageExtraContentCheck::Other),
+        (&file(noise(4, 4), ImageFormat::WebP)[..20], ImageFormat::WebP, ImageExtraContentCheck::Truncated),
     ] {
-        assert_eq!(ImageStructureCheckResult::of(bytes, format), expected, "{format:?}, {} bytes", bytes.len());
+        assert_eq!(ImageExtraContentCheck::of(bytes, format), expected, "{format:?}, {} bytes", bytes.len());
     }
 }
 
@@ -194,7 +194,7 @@ proptest::proptest! {
         let place = (at * bytes.len() as f64) as usize;
         bytes[place] = byte;
         bytes.truncate(place.max((end * bytes.len() as f64) as usize));
-        ImageStructureCheckResult::of(&bytes, format);
+        ImageExtraContentCheck::of(&bytes, format);
         let _ = view(&bytes, format, &FileLimits::default(), None, "f");
     }
 }

@@ -12,9 +12,9 @@ const REMEMBERED: usize = 1000;
 /// Entry on which the decision about each call was based. The call reverts this entry and no other, even if the journal
 /// has changed before the approval.
 #[derive(Debug, Default)]
-pub(crate) struct RevertEntryByCall(Mutex<VecDeque<(CallId, CallId)>>);
+pub(crate) struct RevertEntriesByCall(Mutex<VecDeque<(CallId, CallId)>>);
 
-impl RevertEntryByCall {
+impl RevertEntriesByCall {
     /// Stores the entry for a call.
     pub(super) fn insert(&self, call: CallId, entry: CallId) {
         let mut calls = self.calls();
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn a_call_takes_what_it_was_judged_by_last_and_once() {
-        let judged = RevertEntryByCall::default();
+        let judged = RevertEntriesByCall::default();
         judged.insert(call_id(1), call_id(7));
         judged.insert(call_id(1), call_id(8));
         assert_eq!(

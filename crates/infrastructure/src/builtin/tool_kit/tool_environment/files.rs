@@ -1,7 +1,7 @@
 //! The part of the environment that file tools use.
 
 use crate::builtin::{
-    files::{file_limits::FileLimits, read_state::InMemoryReadState, reverting::planned_reverts::RevertEntryByCall},
+    files::{file_limits::FileLimits, read_state::InMemoryReadState, reverting::planned_reverts::RevertEntriesByCall},
     text::line_index::LineIndexes,
 };
 use std::{fmt, sync::Arc};
@@ -17,7 +17,7 @@ pub struct FileEnvironment {
     pub(super) limits: FileLimits,
     pub(super) journal: Arc<dyn ChangeJournal>,
     pub(super) read_state: Arc<dyn ReadState>,
-    pub(super) planned_reverts: Arc<RevertEntryByCall>,
+    pub(super) planned_reverts: Arc<RevertEntriesByCall>,
     pub(super) lines: Arc<LineIndexes>,
     pub(super) decoding: Arc<Semaphore>,
 }
@@ -50,7 +50,7 @@ impl FileEnvironment {
     }
 
     /// Returns the journal entries on which the decisions about undo and redo calls were based.
-    pub(in crate::builtin) fn planned_reverts(&self) -> &RevertEntryByCall {
+    pub(in crate::builtin) fn planned_reverts(&self) -> &RevertEntriesByCall {
         &self.planned_reverts
     }
 

@@ -8,13 +8,13 @@ use std::{fmt, sync::Arc};
 
 /// Environment of commands and helper processes.
 #[derive(Clone, Default)]
-pub struct ProcessEnvironment {
+pub struct ProcessServices {
     pub(super) helpers: Arc<HelperLauncher>,
     pub(super) programs: Arc<ProgramLauncher>,
     pub(super) tasks: Arc<Tasks>,
 }
 
-impl ProcessEnvironment {
+impl ProcessServices {
     /// Returns the helper processes that read documents.
     pub(in crate::builtin) fn helpers(&self) -> &HelperLauncher {
         &self.helpers
@@ -29,8 +29,8 @@ impl ProcessEnvironment {
     }
 }
 
-impl fmt::Debug for ProcessEnvironment {
+impl fmt::Debug for ProcessServices {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ProcessEnvironment").finish_non_exhaustive()
+        f.debug_struct("ProcessServices").finish_non_exhaustive()
     }
 }

@@ -34,7 +34,7 @@ const RADIUS: usize = 2;
 
 /// Workspace and limits that apply to a patch.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct PatchWorkspace<'a> {
+pub(super) struct PatchApplier<'a> {
     pub(super) files: &'a GrantedWorkspace,
     pub(super) limits: &'a FileLimits,
 }
@@ -69,7 +69,7 @@ struct PatchProblem {
     text: String,
 }
 
-impl PatchWorkspace<'_> {
+impl PatchApplier<'_> {
     /// Applies the whole patch or nothing. Returns the result for each file, and `true` if any file changed.
     ///
     /// # Errors

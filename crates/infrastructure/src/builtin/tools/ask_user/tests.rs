@@ -6,7 +6,7 @@ use crate::builtin::{
 use serde_json::{Value, json};
 use std::sync::Arc;
 use toolstead_domain::{
-    ClientProfile, InputResponse, NotAnswered, Principal, ProtocolVersion, QuestionId, QuestionStore,
+    ClientProfile, InputResponse, NotAnswered, Principal, ProtocolVersion, QuestionGroupId, QuestionStore,
     error_kind::ErrorKind,
     question::waited_for,
     testing::{
@@ -170,7 +170,7 @@ async fn questions_wait_until_somebody_answers_them_and_are_their_principals_alo
     assert_eq!(run.call("ask_user", resume.clone()).await.unwrap_err().kind, ErrorKind::NotFound);
 
     let me = Principal::local();
-    store.answer(&me, QuestionId(1), vec!["SQLite".into()]).await.unwrap();
+    store.answer(&me, QuestionGroupId(1), vec!["SQLite".into()]).await.unwrap();
     let run = run.in_session(me, "test");
     let answered = run.call("ask_user", resume).await.unwrap();
     let expected = json!({"outcome": "answered", "answers": {"Which database?": "SQLite"}});

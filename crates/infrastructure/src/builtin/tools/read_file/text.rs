@@ -10,7 +10,7 @@ use crate::{
         text::{
             line_ending::LineEnding,
             line_index::LineIndex,
-            line_unit::CodeUnit,
+            line_unit::CodeUnitLayout,
             text_encoding::TextEncoding,
             text_window::{LineRangeContent, LineRangeReader, TextWindowPosition},
         },
@@ -56,7 +56,7 @@ impl FileReader {
         let digest = sampled.digest;
         let (window, is_decoded) = match &in_returns {
             Some(text) => {
-                let mut text = in_memory(text.as_bytes(), 0, CodeUnit::Byte, files.stop());
+                let mut text = in_memory(text.as_bytes(), 0, CodeUnitLayout::Byte, files.stop());
                 (text.window(select_lines(input), input.limit).map_err(unreadable)?, true)
             }
             None => (self.window(content, sampled, encoding, files.stop(), input)?, encoding.line_unit().is_none()),
@@ -130,7 +130,7 @@ impl FileReader {
             // A text that cannot be split into lines before it is decoded is read as a whole and converted to UTF-8.
             let bytes = content.read_whole(self.limits.text_bytes, &format!("a text in {}", encoding.name()))?;
             let text = encoding.decode(bytes.get(start..).unwrap_or_default()).0.into_owned();
-            let mut text = in_memory(text.as_bytes(), 0, CodeUnit::Byte, stop);
+            let mut text = in_memory(text.as_bytes(), 0, CodeUnitLayout::Byte, stop);
             return text.window(wanted, input.limit).map_err(unreadable);
         };
         if sampled.is_whole {
@@ -154,7 +154,7 @@ struct InMemoryText<'a> {
     stop: &'a StopCondition,
 }
 
-fn in_memory<'a>(bytes: &'a [u8], start: u64, unit: CodeUnit, stop: &'a StopCondition) -> InMemoryText<'a> {
+fn in_memory<'a>(bytes: &'a [u8], start: u64, unit: CodeUnitLayout, stop: &'a StopCondition) -> InMemoryText<'a> {
     InMemoryText { bytes, index: LineIndex::new(start, unit), stop }
 }
 

@@ -22,7 +22,7 @@ const INSTRUCTIONS: usize = 16 << 10;
 pub(in crate::mcp::client) struct ContextState {
     offered: ArcSwap<ServerContextOffers>,
     /// Offers of each connection.
-    parts: Mutex<OffersByConnection>,
+    parts: Mutex<OffersByConnectionKind>,
     /// Incremented with every change of `offered` or `instructions`, and when the first listing has ended.
     version: watch::Sender<u64>,
     /// Version returned most recently by `read_offers`.
@@ -47,7 +47,7 @@ pub(in crate::mcp::client) enum OfferConnectionKind {
 }
 
 #[derive(Debug, Default)]
-struct OffersByConnection {
+struct OffersByConnectionKind {
     listed: ServerContextOffers,
     plain: ServerContextOffers,
 }

@@ -80,7 +80,7 @@ struct Entry {
 struct Slot {
     key: ConnectionKey,
     /// Locked while the connection is being opened.
-    connection: AsyncMutex<Option<Arc<PooledConnection>>>,
+    connection: AsyncMutex<Option<Arc<SlotConnection>>>,
     turn: Arc<AsyncMutex<()>>,
 }
 
@@ -98,7 +98,7 @@ pub(in crate::mcp::client) struct ConnectionKey {
 }
 
 #[derive(Debug)]
-struct PooledConnection {
+struct SlotConnection {
     connection: Arc<Connection>,
     _listening: Option<AbortOnDropHandle<()>>,
     _keeping: AbortOnDropHandle<()>,
@@ -109,7 +109,7 @@ struct PooledConnection {
 pub(in crate::mcp::client) struct Lease {
     pool: Arc<ConnectionPool>,
     slot: Arc<Slot>,
-    pooled: Option<Arc<PooledConnection>>,
+    pooled: Option<Arc<SlotConnection>>,
     /// `true` once the call has its response. Otherwise messages for it may still arrive.
     answered: AtomicBool,
     _turn: Option<OwnedMutexGuard<()>>,
@@ -220,7 +220,7 @@ impl ConnectionPool {
                 if self.slots().is_closed {
                     return Err(closed());
                 }
-                place.insert(Arc::new(PooledConnection::new(connection, &slot.key, self.company.clone()))).clone()
+                place.insert(Arc::new(SlotConnection::new(connection, &slot.key, self.company.clone()))).clone()
             }
         };
         drop(place);
@@ -397,7 +397,7 @@ impl ConnectionPool {
     }
 }
 
-impl PooledConnection {
+impl SlotConnection {
     fn new(connection: Connection, key: &ConnectionKey, company: Arc<PooledWorkDeps>) -> Self {
         let connection = Arc::new(connection);
         // A legacy server may send questions and change notifications on the stream that belongs to no call.

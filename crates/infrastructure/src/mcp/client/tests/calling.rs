@@ -9,8 +9,8 @@ use crate::{
 use serde_json::{Map, Value, json};
 use std::{sync::Mutex, time::Instant};
 use toolstead_domain::{
-    CallGrant, CallId, Caller, Category, ClientProfile, InputRequest, InputResponse, LogLevel, LogMessage, NotAnswered,
-    Principal, Progress, ToolName,
+    CallId, CallPermissions, Caller, Category, ClientProfile, InputRequest, InputResponse, LogLevel, LogMessage,
+    NotAnswered, Principal, Progress, ToolName,
 };
 use uuid::Uuid;
 
@@ -130,7 +130,7 @@ impl Client {
         server: &Upstream,
         tool: &str,
         arguments: Value,
-    ) -> (ToolCall, CallGrant, ClientProfile) {
+    ) -> (ToolCall, CallPermissions, ClientProfile) {
         let name = ServerName::parse(server.name()).unwrap();
         let source = ToolSource::McpServer { server: name.clone(), tool: tool.into() };
         let definition = Tool::new(ToolName::for_upstream(&name, tool), Map::new(), Category::Mcp, source);
@@ -149,7 +149,7 @@ impl Client {
             capabilities: self.capabilities.as_object().unwrap().clone(),
             ..ClientProfile::without_protocol("test")
         };
-        (call, CallGrant::new(Arc::default(), definition, vec![]), profile)
+        (call, CallPermissions::new(Arc::default(), definition, vec![]), profile)
     }
 }
 

@@ -15,7 +15,7 @@ use tokio::{
     time::timeout,
 };
 use toolstead_domain::{
-    CallContext, CallGrant, CallId, CallOutcome, Category, ClientProfile, CompletionReference, CompletionRequest,
+    CallContext, CallId, CallOutcome, CallPermissions, Category, ClientProfile, CompletionReference, CompletionRequest,
     ContextCatalogue, ContextNotice, ContextProvider, ContextRequest, ForwardedMembers, InputAnswers, LogLevel,
     Principal, Tool, ToolCall, ToolFailure, ToolName, ToolSource,
 };
@@ -189,7 +189,7 @@ impl Rich {
             meta: json!({"trace": "t"}).as_object().unwrap().clone(),
         };
         let (grant, client, caller) = (
-            CallGrant::new(Arc::default(), tool, vec![]),
+            CallPermissions::new(Arc::default(), tool, vec![]),
             ClientProfile::without_protocol("test"),
             Listener::default(),
         );

@@ -65,7 +65,7 @@ pub(in crate::mcp::client) struct HttpTransport {
     /// Headers of 2026-07-28 requests, set with the first one.
     modern_headers: OnceLock<HeaderMap>,
     limit: usize,
-    session: ArcSwapOption<LegacySession>,
+    session: ArcSwapOption<StreamableHttpSession>,
     /// Locked while a session that the server has ended is replaced.
     renewing: Mutex<()>,
     /// Negotiated protocol version.
@@ -74,7 +74,7 @@ pub(in crate::mcp::client) struct HttpTransport {
 
 /// Session of a server up to 2025-11-25.
 #[derive(Debug)]
-struct LegacySession {
+struct StreamableHttpSession {
     id: HeaderValue,
     /// Headers of every request in the session.
     headers: HeaderMap,
@@ -182,7 +182,7 @@ impl HttpTransport {
         waiting: &Arc<PendingRequest>,
         text: Bytes,
         mirrored: &MirroredParts<'_>,
-        ended: Option<Arc<LegacySession>>,
+        ended: Option<Arc<StreamableHttpSession>>,
     ) -> Result<RawResponse, RequestError> {
         self.renew(writer, ended).await?;
         let headers = self.headers_of(writer, mirrored)?;
@@ -197,7 +197,7 @@ impl HttpTransport {
     async fn renew(
         &self,
         writer: &ConnectionRequestSerializer,
-        ended: Option<Arc<LegacySession>>,
+        ended: Option<Arc<StreamableHttpSession>>,
     ) -> Result<(), RequestError> {
         let _renewing = self.renewing.lock().await;
         let current = self.session.load_full();

@@ -4,7 +4,7 @@ use super::{
     super::view::RootBuilder,
     RootUndoContext, WritablePaths,
     folder::{FolderHandle, WorkBudget, shown},
-    inner::{self, RepositoryListEntry, RepositoryListFolder},
+    inner::{self, NestedGitDirEntry, RepositoryListFolder},
     known_entries::KnownEntries,
     texts::{GitControlSnapshot, GitRepositoryRole},
 };
@@ -58,9 +58,9 @@ impl RepositorySnapshot {
         let mut held = 0;
         let looked = inner::each(&self.folder, part, work, &mut |found, work| {
             let (folder, kind) = match found {
-                RepositoryListEntry::Repository(folder) => (folder, GitRepositoryRole::Module),
-                RepositoryListEntry::Worktree(folder) => (folder, GitRepositoryRole::Worktree),
-                RepositoryListEntry::Link(folder, name) | RepositoryListEntry::Other(folder, name) => {
+                NestedGitDirEntry::Repository(folder) => (folder, GitRepositoryRole::Module),
+                NestedGitDirEntry::Worktree(folder) => (folder, GitRepositoryRole::Worktree),
+                NestedGitDirEntry::Link(folder, name) | NestedGitDirEntry::Other(folder, name) => {
                     return Err(io::Error::new(
                         io::ErrorKind::InvalidInput,
                         format!("`{}` is a symbolic link, or not a folder", shown(&folder.path.join(name))),
@@ -115,13 +115,13 @@ fn restore_all(
     for part in RepositoryListFolder::ALL {
         let looked = inner::each(folder, part, &mut work, &mut |found, work| {
             let (folder, kind) = match found {
-                RepositoryListEntry::Repository(folder) => (folder, GitRepositoryRole::Module),
-                RepositoryListEntry::Worktree(folder) => (folder, GitRepositoryRole::Worktree),
-                RepositoryListEntry::Link(list, name) => {
+                NestedGitDirEntry::Repository(folder) => (folder, GitRepositoryRole::Module),
+                NestedGitDirEntry::Worktree(folder) => (folder, GitRepositoryRole::Worktree),
+                NestedGitDirEntry::Link(list, name) => {
                     list.remove_link(name, account.report);
                     return Ok(());
                 }
-                RepositoryListEntry::Other(folder, name) => {
+                NestedGitDirEntry::Other(folder, name) => {
                     folder.set_aside(name, account.report);
                     return Ok(());
                 }

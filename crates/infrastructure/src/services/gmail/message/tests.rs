@@ -21,12 +21,12 @@ fn many(mime: &str, parts: Vec<Value>) -> Value {
     json!({"mimeType": mime, "filename": "", "headers": [], "body": {"size": 0}, "parts": parts})
 }
 
-fn of(payload: Value) -> GmailMessage {
-    GmailMessage::of(&json!({"id": "m1", "threadId": "t1", "payload": payload}))
+fn of(payload: Value) -> DecodedMailMessage {
+    DecodedMailMessage::of(&json!({"id": "m1", "threadId": "t1", "payload": payload}))
 }
 
 /// The pieces, as `text:…`, `html:…` and `forwarded:subject`.
-fn lines_of(message: &GmailMessage) -> Vec<String> {
+fn lines_of(message: &DecodedMailMessage) -> Vec<String> {
     let text = |content: &PartContentSource| match content {
         PartContentSource::Here { bytes, .. } => content.text(bytes),
         PartContentSource::Elsewhere { id, .. } => format!("at {id}"),
@@ -138,7 +138,7 @@ fn headings_are_decoded_and_in_one_line() {
     let headers = json!([
         {"name": "From", "value": "=?UTF-8?Q?boss=40good=2Eexample_=3Cboss=40good=2Eexample=3E?= <eve@example.com>"},
         {"name": "Subject", "value": "=?UTF-8?Q?Hi=0D=0AFrom:_boss=40good=2Eexample?="}]);
-    let message = GmailMessage::of(&json!({"internalDate": "1767261600000", "payload": {"headers": headers}}));
+    let message = DecodedMailMessage::of(&json!({"internalDate": "1767261600000", "payload": {"headers": headers}}));
     assert_eq!(message.heading.from, "\"boss@good.example <boss@good.example>\" <eve@example.com>");
     assert_eq!(message.heading.subject, "Hi From: boss@good.example");
     assert_eq!(message.heading.date, "2026-01-01T10:00:00Z");
@@ -183,7 +183,7 @@ fn hostile_structures_are_bounded() {
     let mut resource = Map::new();
     resource.insert("payload".into(), deep);
     let resource = Value::Object(resource);
-    assert_eq!(GmailMessage::of(&resource).body, []);
+    assert_eq!(DecodedMailMessage::of(&resource).body, []);
     // Dropping a value of this depth would need as many stack frames.
     std::mem::forget(resource);
     // With as many levels as fit into the bytes, under names that the parser treats alike, the levels are not dropped
@@ -202,7 +202,7 @@ proptest! {
         let resource = json!({"id": value, "threadId": value, "labelIds": [value], "payload":
             {"mimeType": value, "headers": headers, "parts": [{"mimeType": value, "filename": value,
                 "body": {"attachmentId": "A", "size": 1}}]}});
-        let GmailMessage { id, thread_id, labels, heading, attachments, .. } = GmailMessage::of(&resource);
+        let DecodedMailMessage { id, thread_id, labels, heading, attachments, .. } = DecodedMailMessage::of(&resource);
         let mut lines = vec![id, thread_id, heading.from, heading.date, heading.subject];
         lines.extend(labels.into_iter().chain(heading.to).chain(heading.cc));
         lines.extend(attachments.into_iter().flat_map(|one| [one.name, one.mime]));

@@ -7,10 +7,15 @@ fn now() -> DateTime<Utc> {
 }
 
 fn to(address: &str) -> Result<OutgoingMessage, UnfitMail> {
-    OutgoingMessage::new(&Draft { to: &[address.to_owned()], subject: "Hi", body: "Hello", ..Draft::default() })
+    OutgoingMessage::new(&UncheckedMessage {
+        to: &[address.to_owned()],
+        subject: "Hi",
+        body: "Hello",
+        ..UncheckedMessage::default()
+    })
 }
 
-fn raw(draft: &Draft<'_>, original: Option<&OriginalMessage>) -> String {
+fn raw(draft: &UncheckedMessage<'_>, original: Option<&OriginalMessage>) -> String {
     String::from_utf8(OutgoingMessage::new(draft).unwrap().raw(original, now())).unwrap()
 }
 
@@ -68,7 +73,10 @@ fn what_is_no_address_is_refused() {
     }
     assert!(matches!(to(&format!("{}@example.com", "a".repeat(65))), Err(UnfitMail::Address { .. })));
     assert!(matches!(to(&format!("a@{}example.com", "abcdefg.".repeat(40))), Err(UnfitMail::Address { .. })));
-    assert_eq!(OutgoingMessage::new(&Draft { subject: "x", ..Draft::default() }), Err(UnfitMail::Nobody));
+    assert_eq!(
+        OutgoingMessage::new(&UncheckedMessage { subject: "x", ..UncheckedMessage::default() }),
+        Err(UnfitMail::Nobody)
+    );
 }
 
 #[test]
@@ -80,18 +88,18 @@ fn a_line_break_in_a_header_is_refused() {
         let behind = one(&format!("ann@example.com{bad}"));
         let subject = format!("Hi{bad}");
         for (draft, field) in [
-            (Draft { to: &address, ..Draft::default() }, "to"),
-            (Draft { to: &behind, ..Draft::default() }, "to"),
-            (Draft { to: &good, cc: &address, ..Draft::default() }, "cc"),
-            (Draft { to: &good, bcc: &behind, ..Draft::default() }, "bcc"),
-            (Draft { to: &good, subject: &subject, ..Draft::default() }, "subject"),
+            (UncheckedMessage { to: &address, ..UncheckedMessage::default() }, "to"),
+            (UncheckedMessage { to: &behind, ..UncheckedMessage::default() }, "to"),
+            (UncheckedMessage { to: &good, cc: &address, ..UncheckedMessage::default() }, "cc"),
+            (UncheckedMessage { to: &good, bcc: &behind, ..UncheckedMessage::default() }, "bcc"),
+            (UncheckedMessage { to: &good, subject: &subject, ..UncheckedMessage::default() }, "subject"),
         ] {
             assert_eq!(OutgoingMessage::new(&draft), Err(UnfitMail::Control(field)), "{bad:?}");
         }
     }
-    let draft = Draft { to: &good, body: "a\0b", ..Draft::default() };
+    let draft = UncheckedMessage { to: &good, body: "a\0b", ..UncheckedMessage::default() };
     assert_eq!(OutgoingMessage::new(&draft), Err(UnfitMail::ControlInText("body")));
-    let draft = Draft { to: &good, html: Some("\u{1b}"), ..Draft::default() };
+    let draft = UncheckedMessage { to: &good, html: Some("\u{1b}"), ..UncheckedMessage::default() };
     assert_eq!(OutgoingMessage::new(&draft), Err(UnfitMail::ControlInText("html")));
 }
 
@@ -99,7 +107,7 @@ fn a_line_break_in_a_header_is_refused() {
 fn a_message_says_what_it_is_made_of() {
     let (ann, bob, eve) =
         (["Ann <ann@example.com>".to_owned()], ["bob@example.com".to_owned()], ["eve@example.com".into()]);
-    let draft = Draft {
+    let draft = UncheckedMessage {
         to: &ann,
         cc: &bob,
         bcc: &eve,
@@ -125,7 +133,7 @@ fn a_message_says_what_it_is_made_of() {
 #[test]
 fn a_reply_goes_into_its_thread_by_ids_that_are_some() {
     let to = ["ann@example.com".to_owned()];
-    let draft = Draft { to: &to, subject: "Re: Plan", body: "Yes", ..Draft::default() };
+    let draft = UncheckedMessage { to: &to, subject: "Re: Plan", body: "Yes", ..UncheckedMessage::default() };
     for (message_id, references, expected_to, expected_references) in [
         (
             "<m2@example.com>",
@@ -157,10 +165,13 @@ fn a_reply_goes_into_its_thread_by_ids_that_are_some() {
 fn nothing_is_sent_to_more_than_a_person_is_shown() {
     let many: Vec<String> =
         (0..50).map(|number| format!("somebody.with.a.long.name.{number}@mail.example.com")).collect();
-    let draft = Draft { to: &many, subject: "Hi", ..Draft::default() };
+    let draft = UncheckedMessage { to: &many, subject: "Hi", ..UncheckedMessage::default() };
     assert!(matches!(OutgoingMessage::new(&draft), Err(UnfitMail::TooMuch(_))));
     let subject = "x".repeat(SHOWN_CHARACTERS);
-    assert!(matches!(OutgoingMessage::new(&Draft { subject: &subject, ..draft }), Err(UnfitMail::TooMuch(_))));
+    assert!(matches!(
+        OutgoingMessage::new(&UncheckedMessage { subject: &subject, ..draft }),
+        Err(UnfitMail::TooMuch(_))
+    ));
 }
 
 proptest! {
@@ -169,7 +180,7 @@ proptest! {
         name in any::<String>(), subject in any::<String>(), body in any::<String>(), html in any::<Option<String>>()
     ) {
         let to = [format!("{name} <ann@example.com>")];
-        let draft = Draft { to: &to, subject: &subject, body: &body, html: html.as_deref(), ..Draft::default() };
+        let draft = UncheckedMessage { to: &to, subject: &subject, body: &body, html: html.as_deref(), ..UncheckedMessage::default() };
         if let Ok(mail) = OutgoingMessage::new(&draft) {
             prop_assert!(mail.to_string().starts_with("ann@example.com; subject: "));
             let raw = String::from_utf8(mail.raw(None, now())).unwrap();

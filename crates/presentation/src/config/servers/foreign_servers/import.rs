@@ -69,12 +69,12 @@ pub(crate) struct ServerImportPlanEntry {
     /// File and line that describe the server.
     pub(crate) origin: Origin,
     /// Result of the plan for this server.
-    pub(crate) outcome: ServerImportOutcome,
+    pub(crate) outcome: ServerImportDecision,
 }
 
 /// Result of the plan for one server.
 #[derive(Debug)]
-pub(crate) enum ServerImportOutcome {
+pub(crate) enum ServerImportDecision {
     /// It would be added.
     Added(Box<ServerAddition>),
     /// The configuration file has the same server under this name.
@@ -180,10 +180,10 @@ impl ServerImportPlan {
     /// Returns the servers to add.
     pub(crate) fn added(&self) -> impl Iterator<Item = &ServerAddition> {
         self.servers.iter().filter_map(|server| match &server.outcome {
-            ServerImportOutcome::Added(added) => Some(&**added),
-            ServerImportOutcome::Present(_) | ServerImportOutcome::Repeated(_) | ServerImportOutcome::Rejected(_) => {
-                None
-            }
+            ServerImportDecision::Added(added) => Some(&**added),
+            ServerImportDecision::Present(_)
+            | ServerImportDecision::Repeated(_)
+            | ServerImportDecision::Rejected(_) => None,
         })
     }
 
@@ -202,10 +202,10 @@ impl ServerImportPlan {
     pub(crate) fn apply(self) -> Result<WrittenConfigFile, ImportError> {
         let target = self.target?;
         let added = self.servers.into_iter().filter_map(|server| match server.outcome {
-            ServerImportOutcome::Added(added) => Some(*added),
-            ServerImportOutcome::Present(_) | ServerImportOutcome::Repeated(_) | ServerImportOutcome::Rejected(_) => {
-                None
-            }
+            ServerImportDecision::Added(added) => Some(*added),
+            ServerImportDecision::Present(_)
+            | ServerImportDecision::Repeated(_)
+            | ServerImportDecision::Rejected(_) => None,
         });
         let added: Vec<ServerAddition> = added.collect();
         let blocks: Vec<&ImportedServerTable> = added.iter().map(|one| &one.block).collect();

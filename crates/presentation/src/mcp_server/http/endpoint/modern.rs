@@ -4,7 +4,7 @@ use super::{EndpointState, ReplySource, RequestPermit, RpcMethodParams, RpcReque
 use crate::mcp_server::{
     answer::{HttpStatusClass, SerializedResponse},
     call_request::ClientRequest,
-    call_tool::{Client, ToolCallRequest},
+    call_tool::{ClientContext, ToolCallRequest},
     client_caller::ClientCaller,
     http::{
         call_response::{AnswerFuture, DisconnectBehavior, RunningCall, answered},
@@ -43,7 +43,7 @@ impl RequestPermit {
             "server/discover" => self.server.discover(&id, &context.stateless_scope()),
             "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list" => {
                 return ReplySource::Later(Box::pin(async move {
-                    let client = Client { scope: context.stateless_scope(), profile: Arc::new(profile) };
+                    let client = ClientContext { scope: context.stateless_scope(), profile: Arc::new(profile) };
                     let answer = self.server.list(&id, &method, &params, client).await;
                     answered(Some(answer), Vec::new(), context, status)
                 }));
@@ -78,7 +78,7 @@ impl RequestPermit {
         let caller = ClientCaller::new(meta.progress_token, threshold, cancel.clone(), outlet(context.accept));
         let caller = Arc::new(caller.with_retry_answers());
         let scope = context.scope(session.id.clone());
-        let client = Client { scope, profile: Arc::new(profile) };
+        let client = ClientContext { scope, profile: Arc::new(profile) };
         let said = caller.clone();
         let work = async move {
             let _session = session;
@@ -125,7 +125,7 @@ impl EndpointState {
             return text(StatusCode::NOT_ACCEPTABLE, "a subscription is answered by `text/event-stream`");
         }
         let app = &self.server.app;
-        let client = Client { scope: context.stateless_scope(), profile: Arc::new(profile) };
+        let client = ClientContext { scope: context.stateless_scope(), profile: Arc::new(profile) };
         let interests = subscription.agree(app, client).await;
         let (news, last) = (NotificationFeed::new(app, &interests), subscription.result(&self.server.identity));
         let stream = NotificationStreamBuilder::new(news, self.settings.keep_alive).of_subscription(subscription, last);

@@ -1,6 +1,6 @@
 //! Response to a posted request: one JSON object, an event stream, or an error.
 
-use super::{HttpTransport, LegacySession};
+use super::{HttpTransport, StreamableHttpSession};
 use crate::{
     http::{pause::wanted_pause, response::Response},
     mcp::{
@@ -89,7 +89,7 @@ impl HttpTransport {
             id.set_sensitive(true);
             let mut headers = self.headers.clone();
             headers.insert(headers::SESSION_ID, id.clone());
-            Arc::new(LegacySession { id, headers })
+            Arc::new(StreamableHttpSession { id, headers })
         }));
         Ok(())
     }

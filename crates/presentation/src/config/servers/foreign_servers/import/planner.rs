@@ -1,7 +1,7 @@
 //! Plans the import of servers, one after the other.
 
 use super::{
-    ImportRequest, LiteralSecrets, ServerAddition, ServerImportOutcome, ServerImportPlanEntry,
+    ImportRequest, LiteralSecrets, ServerAddition, ServerImportDecision, ServerImportPlanEntry,
     block::ImportedServerTable,
     secret_removal::{secret_places, without_secrets},
     target::ImportTarget,
@@ -106,10 +106,10 @@ impl<'a> ImportPlanner<'a> {
                         }
                         self.outcome(translated, &foreign_name, owner, owner_name, notes)
                     }
-                    Err(reason) => ServerImportOutcome::Rejected(reason),
+                    Err(reason) => ServerImportDecision::Rejected(reason),
                 }
             } else {
-                ServerImportOutcome::Rejected("the file describes another server of this name above".into())
+                ServerImportDecision::Rejected("the file describes another server of this name above".into())
             };
             planned.push(ServerImportPlanEntry { owner, foreign_name, origin, outcome });
         }
@@ -183,9 +183,9 @@ impl<'a> ImportPlanner<'a> {
         owner: &'static str,
         owner_name: &str,
         mut notes: Vec<String>,
-    ) -> ServerImportOutcome {
+    ) -> ServerImportDecision {
         if self.considered >= MAX_SERVERS {
-            return ServerImportOutcome::Rejected(format!("an import has at most {MAX_SERVERS} servers"));
+            return ServerImportDecision::Rejected(format!("an import has at most {MAX_SERVERS} servers"));
         }
         self.considered += 1;
         let mapped = server.name.clone();
@@ -197,10 +197,10 @@ impl<'a> ImportPlanner<'a> {
             if let Ok(target) = &self.target
                 && target.has(&name, &block)
             {
-                return ServerImportOutcome::Present(name);
+                return ServerImportDecision::Present(name);
             }
             if self.planned.iter().any(|(planned, other)| *planned == name && other.is_same_server(&block)) {
-                return ServerImportOutcome::Repeated(name);
+                return ServerImportDecision::Repeated(name);
             }
             if !self.taken.insert(server_names::folded(name.as_str())) {
                 continue;
@@ -215,9 +215,9 @@ impl<'a> ImportPlanner<'a> {
             notes.extend(more);
             self.planned.push((name.clone(), block.clone()));
             let (what, shown) = (block.what(), block.shown());
-            return ServerImportOutcome::Added(Box::new(ServerAddition { name, what, shown, notes, block, env_file }));
+            return ServerImportDecision::Added(Box::new(ServerAddition { name, what, shown, notes, block, env_file }));
         }
-        ServerImportOutcome::Rejected("no name is free for it".into())
+        ServerImportDecision::Rejected("no name is free for it".into())
     }
 
     /// Returns the name of another server, configured or planned, that uses this variable.

@@ -98,13 +98,13 @@ impl Machine {
     fn described(&self, plan: &ServerImportPlan) -> Vec<String> {
         let one = |server: &ServerImportPlanEntry| {
             let text = match &server.outcome {
-                ServerImportOutcome::Added(added) => {
+                ServerImportDecision::Added(added) => {
                     let notes: String = added.notes.iter().map(|text| format!("# {text}\n")).collect();
                     format!("{}{notes}", added.shown)
                 }
-                ServerImportOutcome::Present(name) => format!("present as {name}\n"),
-                ServerImportOutcome::Repeated(name) => format!("repeats {name}\n"),
-                ServerImportOutcome::Rejected(reason) => format!("rejected: {reason}\n"),
+                ServerImportDecision::Present(name) => format!("present as {name}\n"),
+                ServerImportDecision::Repeated(name) => format!("repeats {name}\n"),
+                ServerImportDecision::Rejected(reason) => format!("rejected: {reason}\n"),
             };
             self.plain(&format!("{} of {}: {text}", server.foreign_name, server.owner))
         };
@@ -161,7 +161,8 @@ fn check_reason(server: &str, expected: &str) {
     let machine = Machine::new();
     machine.write(".cursor/mcp.json", format!(r#"{{"mcpServers": {{"a": {server}}}}}"#));
     let plan = machine.plan(&ImportRequest::default());
-    let [ServerImportPlanEntry { outcome: ServerImportOutcome::Rejected(reason), .. }] = plan.servers.as_slice() else {
+    let [ServerImportPlanEntry { outcome: ServerImportDecision::Rejected(reason), .. }] = plan.servers.as_slice()
+    else {
         panic!("{server}: {plan:?}");
     };
     assert!(reason.contains(expected), "{server}: {reason}");
@@ -210,10 +211,10 @@ fn names_are_mapped_and_never_look_alike() {
         .servers
         .iter()
         .map(|server| match &server.outcome {
-            ServerImportOutcome::Added(added) => format!("{} -> {}", server.foreign_name, added.name),
-            ServerImportOutcome::Repeated(name) => format!("{} = {name}", server.foreign_name),
-            ServerImportOutcome::Present(name) => format!("{} is {name}", server.foreign_name),
-            ServerImportOutcome::Rejected(reason) => format!("{}: {reason}", server.foreign_name),
+            ServerImportDecision::Added(added) => format!("{} -> {}", server.foreign_name, added.name),
+            ServerImportDecision::Repeated(name) => format!("{} = {name}", server.foreign_name),
+            ServerImportDecision::Present(name) => format!("{} is {name}", server.foreign_name),
+            ServerImportDecision::Rejected(reason) => format!("{}: {reason}", server.foreign_name),
         })
         .collect();
     assert_eq!(
@@ -306,7 +307,8 @@ fn number_added(name: impl Fn(usize) -> String) -> usize {
     machine.write(".cursor/mcp.json", serde_json::json!({"mcpServers": servers}).to_string());
     let plan = machine.plan(&ImportRequest::default());
     assert_eq!(plan.servers.len(), 300);
-    let Some(ServerImportPlanEntry { outcome: ServerImportOutcome::Rejected(reason), .. }) = plan.servers.last() else {
+    let Some(ServerImportPlanEntry { outcome: ServerImportDecision::Rejected(reason), .. }) = plan.servers.last()
+    else {
         panic!("{plan:?}");
     };
     assert_eq!(reason, "an import has at most 256 servers");
