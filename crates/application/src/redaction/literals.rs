@@ -5,11 +5,11 @@ use std::ops::{BitOr, BitOrAssign};
 
 /// A set of literals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct PrefilterLiterals(u16);
+pub(super) struct PrefilterLiterals(u32);
 
 impl PrefilterLiterals {
     const NONE: Self = Self(0);
-    const ALL: Self = Self(u16::MAX);
+    const ALL: Self = Self(u32::MAX);
     /// The end of the first line of a private key in PEM.
     pub(super) const PRIVATE_KEY: Self = Self(1);
     /// `://`, and `@` after it.
@@ -19,7 +19,7 @@ impl PrefilterLiterals {
     pub(super) const AUTHORIZATION: Self = Self(1 << 3);
     pub(super) const COOKIE: Self = Self(1 << 4);
     /// A part of each name of a secret.
-    pub(super) const SECRET_NAME: Self = Self(1 << 5);
+    const SECRET_NAME: Self = Self(1 << 5);
     pub(super) const BEARER: Self = Self(1 << 6);
     pub(super) const BASIC: Self = Self(1 << 7);
     pub(super) const SSHPASS: Self = Self(1 << 8);
@@ -32,18 +32,30 @@ impl PrefilterLiterals {
     pub(super) const SHAPE: Self = Self(1 << 12);
     const SCHEME: Self = Self(1 << 13);
     const PARAMETERS: Self = Self(1 << 14);
+    /// A name with a hyphen that may be that of a secret, and `:` after it.
+    pub(super) const SECRET_HEADER: Self = Self(1 << 15);
+    /// A name that may be that of a secret, and a quote or a backslash after it.
+    pub(super) const SECRET_MEMBER: Self = Self(1 << 16);
+    /// A name that may be that of a secret, and `=` or `:=` after it.
+    pub(super) const SECRET_ASSIGNMENT: Self = Self(1 << 17);
+    /// A name that may be that of a secret, and `:` with a space or a tab after it.
+    pub(super) const SECRET_LINE: Self = Self(1 << 18);
+    /// A name that may be that of a secret, and white space or a quote after it.
+    pub(super) const SECRET_OPTION: Self = Self(1 << 19);
 
     /// Returns the literals in a text. ASCII case is ignored except in [`SHAPE`](Self::SHAPE).
     pub(super) fn of(text: &str) -> Self {
         let bytes = text.as_bytes();
         let mut found = Self::NONE;
+        // End of the name that was examined last: another part of the same name adds nothing.
+        let mut end_of_name = 0;
         for (at, byte) in bytes.iter().enumerate() {
             let rest = &bytes[at..];
             let begins = |word: &[u8]| rest.get(..word.len()).is_some_and(|part| part.eq_ignore_ascii_case(word));
             let begins_exactly = |words: &[&[u8]]| words.iter().any(|word| rest.starts_with(word));
             let shape_if = |is_shape: bool| if is_shape { Self::SHAPE } else { Self::NONE };
             let when = |word: &[u8], literals: Self| if begins(word) { literals } else { Self::NONE };
-            found |= match byte {
+            let literals = match byte {
                 b':' => when(b"://", Self::SCHEME),
                 b'@' if found.has(Self::SCHEME) => Self::USER_OF_URL,
                 b'?' | b'&' => Self::PARAMETERS,
@@ -89,14 +101,51 @@ impl PrefilterLiterals {
                 0xe2 if rest.starts_with("\u{212a}".as_bytes()) => return Self::ALL,
                 _ => Self::NONE,
             };
+            found |= literals;
+            if literals.has(Self::SECRET_NAME) && at >= end_of_name {
+                let (start, end) = name_around(bytes, at);
+                found |= Self::after_name(&bytes[start..end], &bytes[end..]);
+                end_of_name = end;
+            }
         }
         found
+    }
+
+    /// Returns the literals of the patterns that may match this name with the bytes that follow it.
+    fn after_name(name: &[u8], rest: &[u8]) -> Self {
+        const ANY: PrefilterLiterals = PrefilterLiterals(
+            PrefilterLiterals::SECRET_HEADER.0
+                | PrefilterLiterals::SECRET_MEMBER.0
+                | PrefilterLiterals::SECRET_ASSIGNMENT.0
+                | PrefilterLiterals::SECRET_LINE.0
+                | PrefilterLiterals::SECRET_OPTION.0,
+        );
+        let spaces = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t'..=b'\r')).count();
+        let option = if spaces == 0 { Self::NONE } else { Self::SECRET_OPTION };
+        let header = if name.contains(&b'-') { Self::SECRET_HEADER } else { Self::NONE };
+        match &rest[spaces..] {
+            // Beyond ASCII, there is more white space.
+            [128..=255, ..] => ANY,
+            [b'"' | b'\'' | b'\\', ..] if spaces == 0 => Self::SECRET_MEMBER | Self::SECRET_OPTION,
+            [b'=', ..] => option | Self::SECRET_ASSIGNMENT,
+            [b':', b'=', ..] => option | header | Self::SECRET_ASSIGNMENT,
+            [b':', b' ' | b'\t', ..] => option | header | Self::SECRET_LINE,
+            [b':', ..] => option | header,
+            _ => option,
+        }
     }
 
     /// Returns `true` if one of `these` is in the set.
     pub(super) fn has(self, these: Self) -> bool {
         self.0 & these.0 != 0
     }
+}
+
+/// Returns start and end of the name that contains this position.
+fn name_around(bytes: &[u8], at: usize) -> (usize, usize) {
+    let is_of_name = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
+    let before = bytes[..at].iter().rev().take_while(is_of_name).count();
+    (at - before, at + bytes[at..].iter().take_while(is_of_name).count())
 }
 
 /// Returns `true` for the beginning of a token of GitHub or GitLab.
