@@ -158,7 +158,7 @@ impl Pasting {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_person_pastes_the_address_and_is_signed_in_until_they_sign_out() {
+async fn a_user_signs_in_by_pasting_the_redirect_address_and_signs_out() {
     let google = GoogleServer::start().await;
     let place = Place::at(google.url());
     block_in_place(|| {
@@ -187,7 +187,7 @@ async fn a_person_pastes_the_address_and_is_signed_in_until_they_sign_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_of_two_pages_takes_the_line_that_is_pasted_for_it() {
+async fn signing_in_for_two_grants_reads_one_pasted_code_per_page() {
     let google = GoogleServer::start().await;
     let place = Place::at(google.url());
     block_in_place(|| {
@@ -205,7 +205,7 @@ async fn each_of_two_pages_takes_the_line_that_is_pasted_for_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn signing_out_forgets_also_where_the_issuer_does_not_revoke_and_ends_with_1() {
+async fn signing_out_deletes_the_tokens_and_exits_with_1_if_revocation_fails() {
     let google = GoogleServer::start().await;
     let place = Place::at(google.url());
     block_in_place(|| {
@@ -223,7 +223,7 @@ async fn signing_out_forgets_also_where_the_issuer_does_not_revoke_and_ends_with
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tokens_of_an_earlier_address_and_unreadable_ones_are_listed_and_signed_out_of() {
+async fn lists_and_revokes_tokens_of_an_earlier_address_and_lists_unreadable_ones() {
     let google = GoogleServer::start().await;
     let place = Place::at(google.url());
     block_in_place(|| {
@@ -250,7 +250,7 @@ async fn tokens_of_an_earlier_address_and_unreadable_ones_are_listed_and_signed_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_granted_in_part_is_told_and_nothing_is_kept() {
+async fn a_partial_grant_is_reported_and_revoked_and_no_token_is_kept() {
     let google = GoogleServer::start().await;
     let place = Place::at(google.url());
     block_in_place(|| {
@@ -274,7 +274,7 @@ fn browser(home: &Home) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_browser_that_the_environment_names_opens_the_page_and_leads_back() {
+async fn the_browser_from_the_environment_opens_the_page_and_completes_the_sign_in() {
     let google = GoogleServer::start().await;
     let place = Place::at(google.url());
     let login = |arguments: &[&str], code| {
@@ -294,7 +294,7 @@ async fn the_browser_that_the_environment_names_opens_the_page_and_leads_back() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sign_in_that_is_killed_leaves_nothing_half() {
+async fn a_killed_sign_in_leaves_no_partial_account() {
     let issuer = TestServer::plain(|seen| match seen.path() {
         "/token" => Reply::silence(),
         _ => Reply::new(404, ""),
@@ -320,7 +320,7 @@ async fn a_sign_in_that_is_killed_leaves_nothing_half() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_of_either_generation_sends_a_person_to_the_page_and_the_call_goes_on() {
+async fn a_client_of_either_generation_opens_the_sign_in_page_and_the_call_continues() {
     for mode in ["legacy", "2026-07-28"] {
         let google = GoogleServer::start().await;
         google.at_browser(Some("ada"));
@@ -353,7 +353,7 @@ async fn a_client_of_either_generation_sends_a_person_to_the_page_and_the_call_g
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_opens_no_pages_hears_the_command_that_signs_in() {
+async fn a_client_without_url_elicitation_receives_the_sign_in_command() {
     let google = GoogleServer::start().await;
     let place = Place::at(google.url());
     block_in_place(|| {
@@ -376,7 +376,7 @@ async fn a_client_that_opens_no_pages_hears_the_command_that_signs_in() {
 }
 
 #[test]
-fn without_a_client_id_nobody_signs_in_and_the_reason_is_told() {
+fn signing_in_without_a_client_id_fails_and_names_the_missing_variable() {
     let home = Home::new();
     let output = home.run(&["auth", "login", "google"]);
     assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
@@ -384,7 +384,7 @@ fn without_a_client_id_nobody_signs_in_and_the_reason_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tokens_of_another_program_are_taken_after_a_yes() {
+async fn tokens_of_another_program_are_imported_only_after_confirmation() {
     let google = GoogleServer::start().await;
     let place = Place::at(google.url());
     let folder = place.home.work().join(".gmail-tokens");
@@ -438,7 +438,7 @@ impl Drop for Issuer {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_real_issuer_signs_a_person_in_renews_and_revokes() {
+async fn sign_in_renewal_and_revocation_work_with_a_real_issuer() {
     let issuer = block_in_place(Issuer::start);
     let folder = tempfile::tempdir().unwrap();
     let service = Url::parse("https://gmail.googleapis.com").unwrap();

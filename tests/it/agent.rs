@@ -165,7 +165,7 @@ impl Person {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failing_test_is_mended_with_one_yes_and_undo_brings_the_folder_back() {
+async fn an_agent_fixes_a_failing_test_with_one_approval_and_undo_restores_the_folder() {
     let place = Place::with(
         [
             Says::text("I run the test.").and_call("bash", json!({"command": "sh test.sh"})),
@@ -227,7 +227,7 @@ async fn a_failing_test_is_mended_with_one_yes_and_undo_brings_the_folder_back()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_was_killed_goes_on_with_what_its_calls_did() {
+async fn a_killed_run_resumes_with_the_results_of_its_calls() {
     let server = ModelServer::with([
         Reply::from(Says::call("write_file", json!({"path": "a.txt", "content": "one"}))),
         Reply::Hangs(Vec::new()),
@@ -250,7 +250,7 @@ async fn a_run_that_was_killed_goes_on_with_what_its_calls_did() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ctrl_c_takes_a_run_back_and_its_conversation_goes_on() {
+async fn ctrl_c_cancels_a_run_and_its_conversation_can_be_continued() {
     let server = ModelServer::with([
         Reply::from(Says::call("echo", json!({"message": "one"}))),
         Reply::Hangs(Vec::new()),
@@ -286,7 +286,7 @@ pub(crate) fn events(output: &Output) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_budget_ends_a_run_by_name_with_an_exit_code_of_its_own() {
+async fn an_exhausted_budget_ends_a_run_with_its_name_and_a_separate_exit_code() {
     let server = ModelServer::answering(|seen| match offered(seen) {
         Some(_) => Says::call("echo", json!({"message": seen.body["messages"].to_string().len()})).into(),
         None => Says::text("So far.").into(),
@@ -312,7 +312,7 @@ async fn a_budget_ends_a_run_by_name_with_an_exit_code_of_its_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_nobody_may_answer_is_denied_and_the_failure_stands_open_with_its_remedy() {
+async fn a_call_without_an_approver_is_denied_and_stderr_suggests_a_rule() {
     let place =
         Place::with([Says::call("write_file", json!({"path": "a.txt", "content": "x"})), Says::text("I may not.")], "")
             .await;
@@ -330,7 +330,7 @@ async fn what_nobody_may_answer_is_denied_and_the_failure_stands_open_with_its_r
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_model_is_told_of_the_tools_that_were_chosen() {
+async fn the_model_receives_only_the_selected_tools() {
     let profile = "[profiles.reader]\ntools = \"read_file, grep\"\nprompt = \"You only read.\"\n";
     let place = Place::of(ModelServer::answering(|_| Says::text("Yes.").into()).await, profile);
     let check = |flags: &[&str], expected: Option<&[&str]>| {
@@ -369,7 +369,7 @@ async fn a_model_is_told_of_the_tools_that_were_chosen() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_agent_of_a_profile_works_in_the_view_that_the_profile_names() {
+async fn an_agent_uses_the_restricted_view_that_its_profile_names() {
     let more = "[views.small]\ntools = [\"echo\", \"grep\"]\n\
                 [views.small.overlay.echo]\nname = \"greet\"\nfixed = { message = \"hello\" }\n\
                 [profiles.all]\nview = \"small\"\n\
@@ -389,7 +389,7 @@ async fn the_agent_of_a_profile_works_in_the_view_that_the_profile_names() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_prompt_is_piped_in_and_no_prompt_is_wrong_usage() {
+async fn standard_input_is_appended_to_the_prompt_and_a_missing_prompt_is_a_usage_error() {
     let place = Place::with([Says::text("A function.")], "").await;
     let mut command = place.command(&["query", "What is this?"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -410,7 +410,7 @@ async fn a_prompt_is_piped_in_and_no_prompt_is_wrong_usage() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_person_talks_takes_a_turn_back_and_comes_back_later() {
+async fn a_user_chats_undoes_a_turn_and_resumes_the_conversation_later() {
     let place = Place::with(
         [
             Says::call("write_file", json!({"path": "a.txt", "content": "one"})),
@@ -472,7 +472,7 @@ async fn a_person_talks_takes_a_turn_back_and_comes_back_later() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_person_takes_a_turn_back_whatever_tools_the_profile_gives_the_model() {
+async fn a_user_can_undo_a_turn_even_if_the_profile_has_no_undo_tool() {
     let more = "[permissions]\nallow = [\"Edit\"]\n[profiles.writer]\ntools = \"write_file\"\n";
     let call = Says::call("write_file", json!({"path": "a.txt", "content": "one"}));
     let place = Place::with([call, Says::text("It is written.")], more).await;
@@ -511,7 +511,7 @@ async fn ctrl_c_ends_the_wait_for_a_required_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bound_of_costs_that_cannot_hold_is_told() {
+async fn reports_a_cost_limit_that_cannot_be_enforced_without_prices() {
     let place = Place::of(ModelServer::answering(|_| Says::text("Hello.").into()).await, "");
     let text_of = |arguments: &[&str]| stderr(&place.run(arguments));
     let about = "the prices of the model `main` are unknown";
@@ -544,7 +544,7 @@ fn desk() -> ToolGroup {
 }
 
 #[tokio::test]
-async fn a_program_asks_an_agent_with_a_server_and_rules_of_its_own() {
+async fn an_embedding_program_queries_an_agent_with_its_own_server_and_rules() {
     let folder = tempfile::tempdir().unwrap();
     let greeting = || ScriptedAnswer::call("call_1", "mcp__desk__greet", json!({}));
     let model = Arc::new(ScriptedModel::answering([
@@ -588,7 +588,7 @@ async fn a_program_asks_an_agent_with_a_server_and_rules_of_its_own() {
 }
 
 #[tokio::test]
-async fn what_a_program_asks_wrongly_is_told_before_anything_is_asked() {
+async fn an_invalid_query_of_a_program_is_rejected_before_the_model_is_called() {
     let folder = tempfile::tempdir().unwrap();
     let model = Arc::new(ScriptedModel::answering([]));
     let composition = program(folder.path(), &model).await;

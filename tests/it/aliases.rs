@@ -217,7 +217,7 @@ fn rows() -> Vec<Row> {
 }
 
 #[test]
-fn every_spelling_of_the_file_tools_works_with_its_own_parameters() {
+fn every_alias_of_the_file_tools_works_with_its_own_parameters() {
     let wrong: Vec<String> = rows().into_iter().filter_map(|row| fault(&row)).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }

@@ -168,7 +168,7 @@ fn check_refused(answer: &Value, kind: &str) {
 }
 
 #[tokio::test]
-async fn an_old_client_on_pipes_is_asked_in_the_middle_of_its_call() {
+async fn a_legacy_stdio_client_is_asked_for_approval_during_its_call() {
     let house = House::new(LONG).await;
     let mut client = house.asked_on_pipes().await;
     let question = client.ask(write(1)).await;
@@ -205,7 +205,7 @@ async fn an_old_client_on_pipes_is_asked_in_the_middle_of_its_call() {
 }
 
 #[tokio::test]
-async fn whatever_is_no_clear_yes_runs_nothing() {
+async fn a_call_does_not_run_without_an_unambiguous_approval() {
     let house = House::new(LONG).await;
     let mut client = house.asked_on_pipes().await;
     let hostile = [
@@ -240,7 +240,7 @@ async fn whatever_is_no_clear_yes_runs_nothing() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_taken_back_takes_its_question_along() {
+async fn cancelling_a_call_withdraws_its_question() {
     let house = House::new(LONG).await;
     let mut client = house.asked_on_pipes().await;
     let question = client.ask(write(1)).await;
@@ -256,7 +256,7 @@ async fn a_call_that_is_taken_back_takes_its_question_along() {
 }
 
 #[tokio::test]
-async fn a_question_that_nobody_answers_in_time_is_a_no() {
+async fn a_question_without_a_timely_answer_denies_the_call() {
     let house = House::new(Duration::from_millis(50)).await;
     let mut client = house.asked_on_pipes().await;
     let question = client.ask(write(1)).await;
@@ -270,7 +270,7 @@ async fn a_question_that_nobody_answers_in_time_is_a_no() {
 }
 
 #[tokio::test]
-async fn a_client_that_fills_in_no_forms_gets_a_refusal_that_teaches() {
+async fn a_client_without_form_support_receives_a_refusal_with_a_suggestion() {
     let house = House::new(LONG).await;
     let mut client = StdioClient::legacy(&house.app).await;
     let outcome = client.ask(write(1)).await;
@@ -285,7 +285,7 @@ async fn a_client_that_fills_in_no_forms_gets_a_refusal_that_teaches() {
 }
 
 #[tokio::test]
-async fn two_calls_at_once_are_asked_about_each_for_itself() {
+async fn concurrent_calls_have_separate_approval_questions() {
     let house = House::new(LONG).await;
     let mut client = house.asked_on_pipes().await;
     client.send(write(1)).await;
@@ -299,7 +299,7 @@ async fn two_calls_at_once_are_asked_about_each_for_itself() {
 }
 
 #[tokio::test]
-async fn a_tool_may_ask_its_caller_too_as_far_as_that_was_declared() {
+async fn a_tool_can_ask_its_client_only_within_the_declared_capabilities() {
     let house = House::new(LONG).await;
     let mut client = house.asked_on_pipes().await;
     let question = client.ask(legacy(1, "tools/call", call("curious", json!({})))).await;
@@ -327,7 +327,7 @@ async fn events(front: &HttpFront, session: &str, request: &Value) -> Events {
 }
 
 #[tokio::test]
-async fn an_old_client_over_http_is_asked_on_the_stream_of_its_call() {
+async fn a_legacy_http_client_receives_the_question_on_the_stream_of_its_call() {
     let house = House::new(LONG).await;
     let front = HttpFront::start(&house.app).await;
     let (session, stranger) = (open_session(&front).await, open_session(&front).await);
@@ -360,7 +360,7 @@ async fn an_old_client_over_http_is_asked_on_the_stream_of_its_call() {
 }
 
 #[tokio::test]
-async fn a_modern_client_over_http_is_asked_by_the_result_and_calls_again() {
+async fn a_modern_http_client_receives_the_question_in_the_result_and_retries() {
     let house = House::new(LONG).await;
     let front = HttpFront::start(&house.app).await;
     let request = modern_call(1, "write", json!({"n": 1}));
@@ -426,7 +426,7 @@ async fn questions_are_answered_while_the_server_drains() {
 }
 
 #[tokio::test]
-async fn a_call_that_waits_for_its_client_ends_with_the_drain() {
+async fn a_call_pending_on_its_client_is_cancelled_when_the_drain_ends() {
     let house = House::new(LONG).await;
     let mut front = HttpFront::start(&house.app).await;
     let (_, asked) = front.ask_modern(&modern_call(1, "write", json!({"n": 1}))).await;
@@ -436,7 +436,7 @@ async fn a_call_that_waits_for_its_client_ends_with_the_drain() {
 }
 
 #[tokio::test]
-async fn a_modern_client_over_http_is_not_asked_again_after_a_yes_for_the_session() {
+async fn a_session_approval_covers_later_calls_of_the_same_modern_http_client() {
     let house = House::new(LONG).await;
     let front = HttpFront::with(&house.app, |settings| {
         settings.tokens.push(BearerToken { name: "other".into(), secret: "the-token-of-somebody-else".into() });
@@ -461,7 +461,7 @@ async fn a_modern_client_over_http_is_not_asked_again_after_a_yes_for_the_sessio
 }
 
 #[tokio::test]
-async fn a_modern_client_on_pipes_answers_in_the_same_way() {
+async fn a_modern_stdio_client_receives_the_question_in_the_result_and_retries() {
     let house = House::new(LONG).await;
     let mut client = StdioClient::start(&house.app, StdioSettings::default());
     let call = |id: i64, tool: &str, text: &str| modern_call(id, tool, json!({"text": text}));
@@ -542,7 +542,7 @@ async fn the_official_sdks_answer_a_tool_in_several_rounds_in_both_generations()
 }
 
 #[tokio::test]
-async fn what_is_approved_for_good_is_kept_and_holds_at_once() {
+async fn a_permanent_approval_is_stored_and_applies_immediately() {
     let house = House::new(LONG).await;
     let mut client = house.asked_on_pipes().await;
     let question = client.ask(write(1)).await;
@@ -584,7 +584,7 @@ impl Mcp {
 }
 
 #[test]
-fn what_is_approved_for_the_project_or_always_holds_for_later_starts() {
+fn project_and_permanent_approvals_apply_after_a_restart() {
     let home = Home::new();
     let write =
         |id: i64, path: &str| legacy(id, "tools/call", call("write_file", json!({"path": path, "content": "x"})));
@@ -610,7 +610,7 @@ fn what_is_approved_for_the_project_or_always_holds_for_later_starts() {
 }
 
 #[test]
-fn the_official_sdks_ask_their_person_in_both_generations() {
+fn the_official_sdks_answer_approval_questions_in_both_generations() {
     let home = Home::new();
     let server = Server::start(&home, "");
     let clients = [
@@ -740,7 +740,7 @@ fn edited(arguments: &Value) -> (Option<String>, Value) {
 }
 
 #[test]
-fn who_is_asked_about_an_edit_sees_the_change_and_is_not_asked_about_one_that_cannot_work() {
+fn an_approver_sees_the_diff_of_an_edit_and_is_not_asked_about_a_failing_edit() {
     let (asked, answer) = edited(&json!({"path": "a", "old_text": "two", "new_text": "2"}));
     let asked = asked.expect("somebody is asked");
     assert!(

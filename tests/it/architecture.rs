@@ -86,7 +86,7 @@ fn dependencies() -> BTreeMap<String, Vec<String>> {
 }
 
 #[test]
-fn there_are_four_crates_and_each_knows_only_those_below_it() {
+fn the_four_crates_depend_only_on_the_crates_below_them() {
     let dependencies = dependencies();
     let ours = |name: &String| name.starts_with("toolstead-");
     let drawn: Vec<(&str, Vec<&str>)> = dependencies
@@ -137,7 +137,7 @@ fn every_dependency_has_a_licence_we_may_link_and_comes_from_the_registry() {
 }
 
 #[test]
-fn a_licence_expression_needs_one_allowed_part_of_each() {
+fn each_and_term_of_a_licence_expression_needs_an_allowed_alternative() {
     for (spdx, allowed) in [
         ("MIT OR Apache-2.0", true),
         ("MIT/Apache-2.0", true),
@@ -213,7 +213,7 @@ const WAYS_OUT: &[(&str, &[&str])] = &[
 ];
 
 #[test]
-fn all_that_leaves_the_machine_goes_through_one_connector() {
+fn all_outgoing_network_traffic_uses_one_connector() {
     let crates = ["domain", "application", "infrastructure", "presentation"].map(|name| format!("crates/{name}/src"));
     let files = production_files(&crates.each_ref().map(String::as_str));
     let code: Vec<(String, String)> =
@@ -304,7 +304,7 @@ fn the_adapter_of_the_official_sdk_is_not_on_by_default() {
 }
 
 #[test]
-fn no_layer_calls_past_the_path_of_a_call() {
+fn no_layer_bypasses_the_call_path() {
     let files = production_files(&["crates/application/src", "crates/presentation/src"]);
     let past = files
         .iter()
@@ -314,7 +314,7 @@ fn no_layer_calls_past_the_path_of_a_call() {
 }
 
 #[test]
-fn texts_are_found_in_code_and_nowhere_else() {
+fn string_literals_are_found_in_code_and_not_in_comments() {
     let code = r##"let a = "b\"c"; // "d"
         let quote = '"'; let e = r#"f"g"#; fn h<'i>() {} let b = b'"'; let j = '\'';"##;
     let parts = parts(code);

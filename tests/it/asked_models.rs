@@ -43,7 +43,7 @@ impl Place {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_model_is_asked_where_a_rule_allows_its_host_or_the_tool() {
+async fn ask_model_runs_only_if_a_rule_allows_its_host_or_the_tool() {
     let place = Place::with([Says::text("One."), Says::text("Two."), Says::text("Three.")]).await;
     let (code, answer) = place.call(&[], "ask_model", json!({"message": "a"}));
     assert!(code == Some(3) && place.server.seen().is_empty(), "{answer}");
@@ -64,7 +64,7 @@ async fn a_model_is_asked_where_a_rule_allows_its_host_or_the_tool() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_model_looks_at_an_image_of_the_workspace() {
+async fn image_recognition_sends_a_workspace_image_to_the_model() {
     let place = Place::with([Says::text("A dot.")]).await;
     std::fs::write(place.home.work().join("dot.png"), BASE64_STANDARD.decode(PNG).unwrap()).unwrap();
     let asked = json!({"image_path": "dot.png", "prompt": "What is it?"});

@@ -96,7 +96,7 @@ fn clients_of_both_generations_fill_in_the_form_and_their_answers_are_the_result
 }
 
 #[test]
-fn a_person_at_a_terminal_answers_by_number_or_in_own_words() {
+fn a_terminal_user_answers_by_number_or_with_free_text() {
     let place = Place::with("");
     let hands = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&hands).unwrap();
@@ -129,7 +129,7 @@ fn a_person_at_a_terminal_answers_by_number_or_in_own_words() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_nobody_is_there_questions_wait_and_are_answered_later() {
+async fn questions_without_a_user_stay_pending_and_can_be_answered_later() {
     let place = Place::with("");
     let said = place.printed(&["call", "ask_user", &questions().to_string()], 0);
     assert!(said.contains("the questions are pending as q1. Your user answers them later"), "{said}");
@@ -149,7 +149,7 @@ async fn where_nobody_is_there_questions_wait_and_are_answered_later() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_waits_for_an_answer_ends_with_a_code_of_its_own_and_goes_on_with_its_plan() {
+async fn a_run_with_a_pending_question_exits_with_a_separate_code_and_resumes_its_plan() {
     let plan = json!({"todos": [{"content": "choose a database", "status": "in_progress"}]});
     let server = ModelServer::with([
         Says::call("todo_write", plan),

@@ -104,7 +104,7 @@ async fn status(request: RequestBuilder) -> StatusCode {
 }
 
 #[tokio::test]
-async fn the_official_sdk_calls_in_both_generations_and_the_trail_names_the_person() {
+async fn the_official_sdk_calls_in_both_generations_and_the_audit_log_names_the_user() {
     let server = TeamServer::start().await;
     assert_eq!(soon(server.client.get(server.url("/hello")).send()).await.unwrap().text().await.unwrap(), "hello");
     let echo =
@@ -130,7 +130,7 @@ async fn the_official_sdk_calls_in_both_generations_and_the_trail_names_the_pers
 }
 
 #[tokio::test]
-async fn the_gate_stands_before_the_authenticator_and_behind_every_path() {
+async fn the_gate_checks_requests_before_the_authenticator_on_every_path() {
     let server = TeamServer::start().await;
     let hello = || server.post("key-of-ada", &initialize("2025-11-25"));
     assert_eq!(status(hello()).await, 200);
@@ -155,7 +155,7 @@ async fn the_gate_stands_before_the_authenticator_and_behind_every_path() {
 }
 
 #[tokio::test]
-async fn sessions_are_of_the_person_and_named_by_the_authenticator() {
+async fn sessions_belong_to_a_user_and_can_be_named_by_the_authenticator() {
     let server = TeamServer::start().await;
     let opened = soon(server.post("key-of-ada", &initialize("2025-11-25")).send()).await.unwrap();
     let session = opened.headers()["mcp-session-id"].clone();

@@ -5,7 +5,7 @@ use serde_json::json;
 use std::{fs, os::unix::fs::PermissionsExt};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn somebody_signs_in_and_orders_what_the_shop_then_has() {
+async fn a_browser_signs_in_and_submits_an_order_form() {
     let shop = Shop::where_allowed(&[MAY_ENTER]).await;
     let mut ann = shop.visitor();
     let page = ann.opens(&shop.url("/order"));
@@ -75,7 +75,7 @@ async fn somebody_signs_in_and_orders_what_the_shop_then_has() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn popups_dialogs_and_faults_of_a_page_are_told() {
+async fn popups_dialogs_and_page_errors_are_reported() {
     let shop = Shop::where_allowed(&[MAY_ENTER]).await;
     let mut ann = shop.visitor();
     ann.signs_in(&shop, "Ann");
@@ -114,7 +114,7 @@ async fn popups_dialogs_and_faults_of_a_page_are_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_go_to_the_shop_and_come_from_it_by_the_rules_and_are_taken_back() {
+async fn uploads_and_downloads_follow_the_rules_and_downloads_can_be_undone() {
     let shop = Shop::where_allowed(&[MAY_ENTER, "\"Write(got/**)\""]).await;
     let work = shop.home.work();
     fs::write(work.join("bill.txt"), "bill 4711").unwrap();
@@ -161,7 +161,7 @@ async fn files_go_to_the_shop_and_come_from_it_by_the_rules_and_are_taken_back()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_comes_late_or_stands_in_a_frame_or_a_shadow_tree_is_found_and_used() {
+async fn elements_that_load_late_or_are_in_frames_or_shadow_trees_can_be_used() {
     let shop = Shop::where_allowed(&[MAY_ENTER]).await;
     let mut ann = shop.visitor();
     ann.signs_in(&shop, "Ann");
@@ -184,7 +184,7 @@ async fn what_comes_late_or_stands_in_a_frame_or_a_shadow_tree_is_found_and_used
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fresh_user_is_asked_for_each_host_and_a_page_leads_to_no_other() {
+async fn each_host_requires_approval_and_a_page_cannot_navigate_to_another_host() {
     let shop = Shop::where_allowed(&[]).await;
     let terms = json!({"url": shop.url("/terms")});
     let mut nobody = shop.visitor();
@@ -217,7 +217,7 @@ async fn a_fresh_user_is_asked_for_each_host_and_a_page_leads_to_no_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn programs_read_pages_too_and_a_browser_lives_as_long_as_its_call_of_the_command_line() {
+async fn commands_can_use_browser_tools_and_a_browser_ends_with_its_command_line_call() {
     let shop = Shop::where_allowed(&[MAY_ENTER, "\"Bash(tool *)\"", "\"Bash(echo *)\"", "\"Tools(browser_*)\""]).await;
     let script = format!(
         "tool browser_navigate --url {} && tool browser_type --element-id 1 --text Ann >&2 && \
@@ -243,7 +243,7 @@ async fn programs_read_pages_too_and_a_browser_lives_as_long_as_its_call_of_the_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_no_browser_is_the_tools_the_doctor_and_the_call_say_what_is_missing() {
+async fn a_missing_browser_is_reported_by_the_doctor_the_tools_and_the_call() {
     let shop = Shop::where_allowed(&[MAY_ENTER]).await;
     let (_, message) = shop.toolstead(&["doctor"]);
     let line = message.lines().find(|line| line.contains(" browser ")).unwrap();
@@ -263,7 +263,7 @@ async fn where_no_browser_is_the_tools_the_doctor_and_the_call_say_what_is_missi
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_doctor_a_call_and_a_command_say_why_a_browser_does_not_start() {
+async fn a_browser_start_failure_is_reported_by_the_doctor_calls_and_commands() {
     let shop = Shop::where_allowed(&[MAY_ENTER, "\"Bash(tool *)\"", "\"Bash(echo *)\"", "\"Tools(browser_*)\""]).await;
     let folder = shop.home.data().join("broken");
     fs::create_dir(&folder).unwrap();

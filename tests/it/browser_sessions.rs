@@ -47,7 +47,7 @@ async fn two_sessions_have_each_their_own_browser_cookies_and_pages() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_is_forgotten_takes_its_browser_along() {
+async fn an_expired_session_closes_its_browser_and_removes_its_folder() {
     let shop = Shop::where_allowed(&[MAY_ENTER]).await;
     let server = Server::start(&shop.home, &format!("{}[server]\nsession_idle_seconds = 5\n", shop.settings));
     let mut ann = Visitor::over_http(&shop.home, &server.url(), "ann", "2026-07-28");
@@ -64,7 +64,7 @@ async fn a_session_that_is_forgotten_takes_its_browser_along() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_of_a_browser_outlives_its_server_however_that_ends() {
+async fn no_browser_process_or_folder_remains_after_its_server_ends() {
     for signal in [Signal::TERM, Signal::KILL] {
         let shop = Shop::where_allowed(&[MAY_ENTER]).await;
         let server = Server::start(&shop.home, &shop.settings);
@@ -77,7 +77,7 @@ async fn nothing_of_a_browser_outlives_its_server_however_that_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_of_a_browser_outlives_the_program_of_a_client_however_that_ends() {
+async fn no_browser_process_or_folder_remains_after_the_stdio_server_of_a_client_ends() {
     for signal in [None, Some(Signal::TERM), Some(Signal::KILL)] {
         let shop = Shop::where_allowed(&[MAY_ENTER]).await;
         let mut program = mcp(&shop);

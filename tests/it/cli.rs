@@ -23,7 +23,7 @@ fn json_of(home: &Home, arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn each_kind_of_end_has_its_exit_code() {
+fn each_kind_of_result_has_its_own_exit_code() {
     let home = Home::new();
     std::fs::write(home.work().join("a.txt"), "hello\n").unwrap();
     check(&home, &["call", "echo", r#"{"message":"hi"}"#], 0, &["Echo: hi"]);
@@ -65,7 +65,7 @@ fn each_kind_of_end_has_its_exit_code() {
 }
 
 #[test]
-fn no_word_of_the_command_line_steers_the_terminal_that_repeats_it() {
+fn terminal_control_characters_in_arguments_are_escaped_in_error_messages() {
     let home = Home::new();
     let word = "\u{1b}]0;x\u{7}\u{9b}2J\u{202e}";
     for arguments in [&["servers", word][..], &["tools", word], &["call", word], &["call", "echo", word], &[word]] {
@@ -83,7 +83,7 @@ fn no_word_of_the_command_line_steers_the_terminal_that_repeats_it() {
 }
 
 #[test]
-fn arguments_come_from_the_line_from_a_file_and_from_standard_input() {
+fn call_arguments_are_read_from_a_file_or_standard_input() {
     let home = Home::new();
     std::fs::write(home.work().join("arguments.json"), r#"{"message":"from a file"}"#).unwrap();
     check(&home, &["call", "echo", "@arguments.json"], 0, &["Echo: from a file"]);
@@ -95,7 +95,7 @@ fn arguments_come_from_the_line_from_a_file_and_from_standard_input() {
 }
 
 #[test]
-fn a_rule_of_the_run_allows_a_change_and_the_trail_says_so() {
+fn a_command_line_rule_allows_a_change_and_is_recorded_in_the_audit_log() {
     let home = Home::new();
     let write = r#"{"path":"b.txt","content":"text"}"#;
     check(&home, &["--allow", "Write(b.txt)", "call", "write_file", write], 0, &[]);
@@ -120,7 +120,7 @@ fn a_rule_of_the_run_allows_a_change_and_the_trail_says_so() {
 }
 
 #[test]
-fn the_choice_of_tools_hides_and_refuses() {
+fn unselected_tools_are_hidden_and_their_calls_are_refused() {
     let home = Home::new();
     let names = |arguments: &[&str]| -> Vec<String> {
         let list = json_of(&home, &[&["tools", "--json"], arguments].concat());
@@ -149,7 +149,7 @@ fn the_choice_of_tools_hides_and_refuses() {
 }
 
 #[test]
-fn the_names_of_a_server_are_its_own_as_soon_as_a_file_names_it() {
+fn the_tool_names_of_a_server_are_reserved_once_a_file_defines_the_server() {
     let home = Home::new();
     let file = home.work().join("toolstead.toml");
     check(&home, &["call", "system-info__disk_info", "{}"], 0, &[]);
@@ -188,7 +188,7 @@ fn a_tool_that_is_switched_off_is_hidden_and_refused_until_it_is_switched_on() {
 }
 
 #[test]
-fn one_tool_is_shown_with_everything_that_is_known_of_it() {
+fn a_single_tool_is_shown_with_all_its_details() {
     let home = Home::new();
     check(
         &home,
@@ -221,7 +221,7 @@ fn a_project_file_waits_for_trust_and_secrets_are_never_shown() {
 }
 
 #[test]
-fn a_bad_configuration_is_told_with_file_and_line() {
+fn configuration_errors_are_reported_with_file_and_line() {
     let home = Home::new();
     std::fs::write(
         home.work().join("toolstead.toml"),
@@ -242,7 +242,7 @@ fn a_bad_configuration_is_told_with_file_and_line() {
 }
 
 #[test]
-fn servers_and_doctor_say_how_things_are() {
+fn servers_and_doctor_report_the_states_of_servers_and_the_system() {
     let home = Home::new();
     let config = home.config(&format!(
         "[mcp_servers.good]\ncommand = {:?}\nargs = [{:?}, \"good\"]\n[mcp_servers.gone]\ncommand = \"no-such-program\"\n",
@@ -309,7 +309,7 @@ fn with_json_every_failure_is_an_object_with_its_kind() {
 }
 
 #[test]
-fn one_program_is_the_command_line_or_the_server_by_the_name_it_is_started_under() {
+fn the_executable_name_selects_the_command_line_or_the_server() {
     // Hard links must stay on the file system of the build.
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let version = |name: &str| {
@@ -331,7 +331,7 @@ fn one_program_is_the_command_line_or_the_server_by_the_name_it_is_started_under
 }
 
 #[test]
-fn what_a_failing_command_printed_is_a_result() {
+fn the_output_of_a_failing_command_is_returned_as_the_result() {
     let home = Home::new();
     let output = home.run(&["--allow", "Bash", "call", "bash", r#"{"command":"echo out; exit 3"}"#]);
     assert_eq!(output.status.code(), Some(1));
@@ -345,13 +345,13 @@ fn what_a_failing_command_printed_is_a_result() {
 }
 
 #[test]
-fn blank_lines_at_the_end_of_what_a_command_prints_stay() {
+fn trailing_blank_lines_of_command_output_are_kept() {
     let output = Home::new().run(&["--allow", "Bash", "-q", "call", "bash", r#"{"command": "echo a; echo; echo"}"#]);
     assert_eq!(stdout(&output), "a\n\n\n");
 }
 
 #[test]
-fn ctrl_c_prints_what_the_command_had_printed() {
+fn ctrl_c_prints_the_partial_output_of_the_command() {
     let home = Home::new();
     let command = format!("echo part; echo > {}; sleep 300", home.work().join("begun").display());
     let mut child = home
@@ -372,7 +372,7 @@ fn ctrl_c_prints_what_the_command_had_printed() {
 }
 
 #[test]
-fn config_trust_says_of_a_link_why_nobody_can_trust_it() {
+fn config_trust_reports_why_a_symbolic_link_cannot_be_trusted() {
     let home = Home::new();
     std::fs::write(home.work().join("real.toml"), "[permissions]\nmode = \"plan\"\n").unwrap();
     std::os::unix::fs::symlink("real.toml", home.work().join("toolstead.toml")).unwrap();
@@ -393,7 +393,7 @@ fn completions_are_made_for_each_shell() {
 }
 
 #[test]
-fn a_reader_that_had_enough_ends_it_quietly() {
+fn a_closed_output_pipe_ends_the_program_without_an_error() {
     let home = Home::new();
     let mut child = home.toolstead(&["tools", "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
@@ -402,7 +402,7 @@ fn a_reader_that_had_enough_ends_it_quietly() {
 }
 
 #[test]
-fn an_interrupted_call_is_recorded_and_ends_with_its_code() {
+fn an_interrupted_call_is_recorded_as_cancelled_and_exits_with_5() {
     let home = Home::new();
     let config = home.config(&format!(
         "[mcp_servers.hang]\ncommand = {:?}\nargs = [{:?}, \"hang\"]\nallow_tools = [\"*\"]\n",
@@ -434,7 +434,7 @@ fn an_interrupted_call_is_recorded_and_ends_with_its_code() {
 }
 
 #[test]
-fn the_stdio_server_ends_with_its_input_and_with_a_signal() {
+fn the_stdio_server_exits_at_the_end_of_input_and_on_a_signal() {
     let home = Home::new();
     let mut pipe = Pipe::start(home.toolstead(&["mcp"]));
     pipe.initialize();
@@ -486,7 +486,7 @@ fn readyz(address: &str) -> (u16, String) {
 }
 
 #[test]
-fn the_server_wants_its_token_and_ends_in_good_order() {
+fn the_server_requires_its_token_and_shuts_down_cleanly() {
     let home = Home::new();
     let server = Server::start(&home, "");
     let address = server.address.clone();
@@ -545,7 +545,7 @@ fn a_server_outlives_the_terminal_that_it_was_started_from() {
 }
 
 #[test]
-fn a_server_says_when_other_machines_reach_it() {
+fn a_server_warns_if_it_listens_on_a_network_address() {
     let home = Home::new();
     let (child, address) = server_telling(&home, &["--listen", "0.0.0.0:0"], "");
     let outcome = told_until_the_end(child);
@@ -559,7 +559,7 @@ fn a_server_says_when_other_machines_reach_it() {
 }
 
 #[test]
-fn a_server_that_is_started_in_the_root_of_the_machine_names_the_missing_root() {
+fn a_server_started_in_the_root_directory_reports_the_missing_root() {
     let home = Home::new();
     let mut command = home.command(env!("CARGO_BIN_EXE_toolstead-server"), &["--listen", "127.0.0.1:0"]);
     command.current_dir("/").env("TOOLSTEAD_SERVER_TOKEN", TOKEN);
@@ -576,7 +576,7 @@ fn a_server_that_is_started_in_the_root_of_the_machine_names_the_missing_root() 
 }
 
 #[test]
-fn the_trail_is_listed_shown_and_filtered_by_short_ids_clients_and_times() {
+fn the_audit_log_is_listed_shown_and_filtered_by_short_ids_clients_and_times() {
     let home = Home::new();
     std::fs::write(home.work().join("a.txt"), "text").unwrap();
     check(&home, &["call", "read_file", r#"{"path":"a.txt"}"#], 0, &[]);
@@ -612,7 +612,7 @@ fn the_trail_is_listed_shown_and_filtered_by_short_ids_clients_and_times() {
 }
 
 #[test]
-fn the_trail_is_read_where_the_disk_is_full_or_takes_no_writes() {
+fn the_audit_log_is_readable_on_a_full_or_read_only_disk() {
     let home = Home::new();
     check(&home, &["call", "echo", r#"{"message":"hi"}"#], 0, &[]);
     let data = home.data();

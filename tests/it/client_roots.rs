@@ -121,7 +121,7 @@ fn check_no_root(outcome: &str) {
 }
 
 #[test]
-fn a_folder_of_the_client_is_a_root_after_one_yes_which_is_kept() {
+fn a_client_folder_becomes_a_root_after_an_approval_that_is_remembered() {
     let home = Home::new();
     let (one, other) = (project(&home, "one"), project(&home, "other"));
     let mut client = Client::asking(&home);
@@ -153,7 +153,7 @@ fn a_folder_of_the_client_is_a_root_after_one_yes_which_is_kept() {
 }
 
 #[test]
-fn where_nobody_can_be_asked_and_where_the_person_says_no_the_tools_name_the_flag() {
+fn a_client_folder_without_an_approval_is_no_root_and_tools_report_it() {
     let home = Home::new();
     let one = project(&home, "one");
     let file = one.join("a.txt");
@@ -170,7 +170,7 @@ fn where_nobody_can_be_asked_and_where_the_person_says_no_the_tools_name_the_fla
 }
 
 #[test]
-fn what_holds_everything_is_no_root_whatever_the_client_names() {
+fn unsafe_or_missing_client_folders_never_become_roots() {
     let home = Home::new();
     let top = home.work().parent().unwrap().canonicalize().unwrap();
     let mut client = Client::asking(&home);
@@ -181,7 +181,7 @@ fn what_holds_everything_is_no_root_whatever_the_client_names() {
 }
 
 #[test]
-fn a_folder_that_the_client_leaves_is_a_root_no_more_and_a_new_one_is_asked_about() {
+fn a_folder_that_the_client_removes_is_no_longer_a_root_and_a_new_one_requires_approval() {
     let home = Home::new();
     let (one, other) = (project(&home, "one"), project(&home, "other"));
     let mut client = Client::asking(&home);
@@ -202,7 +202,7 @@ fn a_folder_that_the_client_leaves_is_a_root_no_more_and_a_new_one_is_asked_abou
 }
 
 #[test]
-fn a_client_is_not_asked_for_its_folders_where_something_else_gives_a_root() {
+fn client_folders_are_not_requested_if_a_flag_or_the_start_folder_gives_a_root() {
     let home = Home::new();
     let (one, other) = (project(&home, "one"), project(&home, "other"));
     let capabilities = json!({"roots": {}, "elicitation": {}});
@@ -216,7 +216,7 @@ fn a_client_is_not_asked_for_its_folders_where_something_else_gives_a_root() {
 }
 
 #[test]
-fn a_client_that_is_gone_before_it_answers_gets_its_answers() {
+fn requests_are_answered_even_if_the_client_closes_input_before_naming_roots() {
     let home = Home::new();
     let mut client = Client::asking(&home);
     client.pipe.send(r#"{"jsonrpc":"2.0","id":"list","method":"tools/list"}"#);
@@ -226,7 +226,7 @@ fn a_client_that_is_gone_before_it_answers_gets_its_answers() {
 }
 
 #[test]
-fn a_client_of_2026_07_28_names_its_folders_in_no_way_that_is_heard() {
+fn folders_of_a_2026_07_28_client_are_not_used_as_roots() {
     let home = Home::new();
     let one = project(&home, "one");
     let mut command = home.toolstead(&["mcp"]);

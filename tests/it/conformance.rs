@@ -118,7 +118,7 @@ fn against(address: &str, name: &str, revision: &str, more: &[&str]) -> Result<S
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn our_server_is_what_clients_expect() {
+async fn our_server_passes_the_conformance_suite() {
     let mut reports = Vec::new();
     for revision in REVISIONS {
         let context = Arc::new(ContextFixture::default());
@@ -228,27 +228,27 @@ fn check_rows(home: &Home, report: &str) {
 }
 
 #[test]
-fn nothing_is_lost_through_us_to_a_python_server_over_http() {
+fn the_gateway_preserves_conformance_of_a_python_server_over_http() {
     nothing_is_lost(PYTHON, Way::Http);
 }
 
 #[test]
-fn nothing_is_lost_through_us_to_a_python_server_over_stdio() {
+fn the_gateway_preserves_conformance_of_a_python_server_over_stdio() {
     nothing_is_lost(PYTHON, Way::Stdio);
 }
 
 #[test]
-fn nothing_is_lost_through_us_to_a_typescript_server_over_http() {
+fn the_gateway_preserves_conformance_of_a_typescript_server_over_http() {
     nothing_is_lost(TYPESCRIPT, Way::Http);
 }
 
 #[test]
-fn nothing_is_lost_through_us_to_a_typescript_server_over_stdio() {
+fn the_gateway_preserves_conformance_of_a_typescript_server_over_stdio() {
     nothing_is_lost(TYPESCRIPT, Way::Stdio);
 }
 
 #[test]
-fn our_client_does_what_servers_expect() {
+fn our_client_passes_the_conformance_suite() {
     all_passed(REVISIONS.iter().map(|revision| {
         let results = tempfile::tempdir().unwrap();
         let folder = results.path().join("results");
@@ -266,7 +266,7 @@ fn the_baselines_name_real_scenarios_and_do_not_grow() {
 }
 
 #[test]
-fn the_published_table_is_what_the_runs_give() {
+fn the_published_conformance_table_matches_the_test_results() {
     let output = Command::new("node").env("PATH", node_path()).arg(peer("page.mjs")).output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     let page = std::fs::read_to_string(peer("../../docs/internals/conformance.md")).unwrap();
@@ -274,7 +274,7 @@ fn the_published_table_is_what_the_runs_give() {
 }
 
 #[test]
-fn the_lock_of_the_peers_names_no_host() {
+fn the_package_lock_of_the_peers_contains_no_download_urls() {
     let lock = std::fs::read_to_string(peer("package-lock.json")).unwrap();
     assert!(!lock.contains("\"resolved\""));
 }

@@ -50,7 +50,7 @@ impl Way {
 }
 
 #[tokio::test]
-async fn a_provider_goes_with_all_that_it_offers() {
+async fn unregistering_a_provider_removes_its_tools_and_resources() {
     let app = TestApp::with([echo()]).await;
     let of_the_same = ScriptedContext::new("scripted").with_resource("team://a");
     app.app.context.register(Arc::new(of_the_same)).await.unwrap();
@@ -76,7 +76,7 @@ fn bare(mut result: Value) -> Value {
 }
 
 #[tokio::test]
-async fn every_client_lists_reads_gets_and_completes() {
+async fn every_client_can_use_resources_prompts_and_completions() {
     let app = app().await;
     for (is_modern, mut way) in Way::all(&app).await {
         for (method, params, expected) in [
@@ -122,7 +122,7 @@ async fn every_client_lists_reads_gets_and_completes() {
 }
 
 #[tokio::test]
-async fn what_there_is_not_and_what_is_malformed_has_the_code_of_its_generation() {
+async fn missing_items_and_malformed_requests_have_generation_specific_error_codes() {
     let app = app().await;
     for (is_modern, mut way) in Way::all(&app).await {
         let missing = if is_modern { -32602 } else { -32002 };
@@ -158,7 +158,7 @@ fn uri(home: &Home, name: &str) -> String {
 }
 
 #[test]
-fn the_configuration_is_told_without_its_secrets() {
+fn the_configuration_resource_contains_no_secrets() {
     let home = Home::new();
     let config = r#"
         [limits]
@@ -189,7 +189,7 @@ fn the_configuration_is_told_without_its_secrets() {
 }
 
 #[test]
-fn files_are_read_within_roots_and_rules_and_the_trail_tells_of_it() {
+fn file_resources_are_read_within_roots_and_rules_and_recorded_in_the_audit_log() {
     let home = Home::new();
     std::fs::write(home.work().join("a.txt"), "hello\n").unwrap();
     std::fs::create_dir(home.work().join("secret")).unwrap();
@@ -237,7 +237,7 @@ fn files_are_read_within_roots_and_rules_and_the_trail_tells_of_it() {
 }
 
 #[test]
-fn resources_and_prompts_of_real_servers_are_listed_read_and_completed_and_told_apart() {
+fn resources_and_prompts_of_two_real_servers_are_usable_and_distinguished() {
     let home = Home::new();
     let server = |name: &str| {
         let program = node_program("mcp-server-everything");

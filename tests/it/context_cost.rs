@@ -36,7 +36,7 @@ fn tokens<'a>(tools: impl IntoIterator<Item = &'a Value>) -> usize {
 }
 
 #[test]
-fn the_list_of_built_in_tools_costs_a_model_little() {
+fn the_list_of_built_in_tools_stays_within_its_token_budget() {
     let tools = listed("");
     let core: Vec<&Value> = tools.iter().filter(|tool| CORE.contains(&tool["name"].as_str().unwrap())).collect();
     assert_eq!(core.len(), CORE.len(), "{core:?}");
@@ -47,7 +47,7 @@ fn the_list_of_built_in_tools_costs_a_model_little() {
 }
 
 #[test]
-fn our_guidance_costs_a_model_little() {
+fn the_server_instructions_stay_within_their_token_budget() {
     let home = Home::new();
     let config = home.config("");
     let mut command = home.toolstead(&["mcp", "--config"]);
@@ -62,14 +62,14 @@ fn our_guidance_costs_a_model_little() {
 }
 
 #[test]
-fn schemas_of_results_are_listed_where_they_are_wanted() {
+fn output_schemas_are_listed_only_if_enabled() {
     let with_schema = |config| listed(config).iter().filter(|tool| tool.get("outputSchema").is_some()).count();
     assert_eq!(with_schema(""), 0);
     assert!(with_schema("[server]\noutput_schemas = true\n") > 20);
 }
 
 #[test]
-fn what_the_list_leaves_out_still_works_and_is_explained() {
+fn unlisted_parameters_still_work_and_are_documented_by_help() {
     let home = Home::new();
     std::fs::write(home.work().join("a"), "x\ny\n").unwrap();
     let read = &listed("").into_iter().find(|tool| tool["name"] == "read_file").unwrap()["inputSchema"];

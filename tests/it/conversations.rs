@@ -169,7 +169,7 @@ fn edit(path: &str, old: &str, new: &str) -> Value {
 }
 
 #[tokio::test]
-async fn undo_brings_the_folder_back_as_it_was_at_any_event_with_nested_calls() {
+async fn undo_restores_the_folder_to_any_event_including_nested_calls() {
     let talk = Talk::begin().await;
     talk.put("a.txt", "one\n");
     let mut known = vec![(0, talk.files())];
@@ -207,7 +207,7 @@ async fn undo_brings_the_folder_back_as_it_was_at_any_event_with_nested_calls() 
 }
 
 #[tokio::test]
-async fn a_file_that_somebody_changed_since_is_named_and_then_nothing_is_changed() {
+async fn undo_reports_a_file_that_changed_since_and_leaves_everything_unchanged() {
     let talk = Talk::begin().await;
     for name in ["a", "b", "c"] {
         talk.put(name, "one\n");
@@ -236,7 +236,7 @@ async fn a_file_that_somebody_changed_since_is_named_and_then_nothing_is_changed
 }
 
 #[tokio::test]
-async fn a_rule_that_denies_the_file_keeps_the_conversation_as_it_is() {
+async fn an_undo_that_a_rule_denies_leaves_files_and_conversation_unchanged() {
     let talk = Talk::begin().await;
     let start = talk.say("go").await;
     talk.call("write_file", json!({"path": "a", "content": "one\n"})).await;
@@ -256,7 +256,7 @@ async fn a_rule_that_denies_the_file_keeps_the_conversation_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_call_that_a_kill_cut_off_before_its_end_was_noted_is_taken_back_too() {
+async fn undo_includes_a_call_whose_end_was_not_recorded() {
     let talk = Talk::begin().await;
     let start = talk.say("go").await;
     talk.add(vec![answered(vec![Block::text("I write.")], StopReason::ToolUse)]).await;
@@ -267,7 +267,7 @@ async fn a_call_that_a_kill_cut_off_before_its_end_was_noted_is_taken_back_too()
 }
 
 #[tokio::test]
-async fn a_conversation_is_found_and_changed_by_its_principal_alone() {
+async fn only_its_principal_can_find_and_change_a_conversation() {
     let talk = Talk::on(Home::new(), Principal::token("ann"), ALLOWING).await;
     talk.say("hers").await;
     talk.call("write_file", json!({"path": "a", "content": "one\n"})).await;
@@ -307,7 +307,7 @@ fn lines(output: &std::process::Output) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn the_command_line_shows_copies_exports_and_takes_back() {
+async fn the_command_line_shows_forks_exports_and_undoes_conversations() {
     let talk = Talk::begin().await;
     talk.put("a.txt", "one\n");
     let start = talk.say("mend it").await;

@@ -30,12 +30,12 @@ const CANARY: &str = "CANARY-4711";
 const NOBODY: u32 = 65534;
 
 #[test]
-fn what_must_be_refused_is_what_must_be_held_is_and_ordinary_work_passes() {
+fn unsafe_calls_are_refused_or_contained_and_ordinary_calls_succeed() {
     check(None);
 }
 
 #[test]
-fn the_same_holds_for_an_ordinary_user() {
+fn the_corpus_has_the_same_results_for_an_unprivileged_user() {
     // Where the tests themselves run as one, the other test has shown it.
     if rustix::process::geteuid().is_root() {
         check(Some(NOBODY));

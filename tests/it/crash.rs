@@ -75,7 +75,7 @@ async fn until(what: &str, mut done: impl AsyncFnMut() -> bool) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_that_was_answered_is_lost_and_what_ran_is_marked() {
+async fn answered_calls_stay_recorded_after_a_kill_and_interrupted_calls_are_marked() {
     let home = Home::new();
     let first = Server::start(&home, &config());
     let file = database(&home.data());
@@ -128,7 +128,7 @@ async fn nothing_that_was_answered_is_lost_and_what_ran_is_marked() {
 }
 
 #[test]
-fn a_write_past_the_limit_for_the_size_of_files_fails_and_ends_no_process() {
+fn a_write_above_the_file_size_limit_fails_without_killing_the_process() {
     let home = Home::new();
     let file = home.work().join("arguments.json");
     std::fs::write(&file, json!({"path": "large", "content": "x".repeat(6 << 20)}).to_string()).unwrap();

@@ -152,7 +152,7 @@ fn table() -> String {
 }
 
 #[test]
-fn the_page_tells_what_each_dialect_costs_a_model() {
+fn the_documentation_lists_the_token_cost_of_each_dialect() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/dialects.md");
     let page = fs::read_to_string(&path).unwrap();
     let (before, rest) = page.split_once("<!-- tokens -->\n").unwrap();
@@ -183,7 +183,7 @@ fn is_about(outcome: &str, table: &str) -> bool {
 }
 
 #[test]
-fn a_number_that_is_off_by_more_than_a_tenth_is_noticed() {
+fn a_token_count_that_differs_by_more_than_ten_percent_is_detected() {
     let page = "| `a` | 100 | 3 |\n";
     for (table, expected) in [
         ("| `a` | 100 | 3 |\n", true),

@@ -191,7 +191,7 @@ impl Session {
 }
 
 #[test]
-fn a_dialect_shows_a_tool_by_its_faces_alone_and_what_has_none_as_it_is() {
+fn a_dialect_lists_adapted_tools_only_by_their_dialect_names() {
     let listed = Session::start(Some("tfo")).list();
     let is_listed = |name: &str| listed.iter().any(|tool| tool["name"] == name);
     assert!(is_listed("execute_command") && is_listed("edit_file") && !is_listed("bash") && !is_listed("glob"));
@@ -200,7 +200,7 @@ fn a_dialect_shows_a_tool_by_its_faces_alone_and_what_has_none_as_it_is() {
 }
 
 #[test]
-fn in_a_dialect_our_own_name_is_answered_in_its_face_and_without_one_as_ours() {
+fn a_native_tool_name_is_answered_in_the_selected_dialect() {
     for (dialect, expected) in
         [(Some("tfo"), "{\n  \"exit_code\": 0,\n  \"stdout\": \"hi\\n\",\n  \"stderr\": \"\"\n}"), (None, "hi\n")]
     {
@@ -211,7 +211,7 @@ fn in_a_dialect_our_own_name_is_answered_in_its_face_and_without_one_as_ours() {
 }
 
 #[test]
-fn rows_and_nested_calls_know_the_tools_themselves_in_every_dialect() {
+fn nested_calls_and_audit_records_resolve_dialect_names_to_native_tools() {
     let session = Session::start(Some("tfo"));
     let invocations = json!([{"tool_name": "execute_command", "parameters": {"command": "echo hi"}}]);
     let answer = session.call("batch", &json!({"invocations": invocations}));
@@ -226,7 +226,7 @@ fn rows_and_nested_calls_know_the_tools_themselves_in_every_dialect() {
 }
 
 #[test]
-fn a_rule_on_a_tool_holds_under_each_of_its_faces() {
+fn a_rule_on_a_tool_applies_under_each_of_its_dialect_names() {
     for rule in ["Bash", "bash", "execute_command"] {
         let session = Session::configured(Some("tfo"), &format!("deny = [\"{rule}\"]\n"), &[]);
         assert!(session.list().iter().all(|tool| tool["name"] != "execute_command"), "{rule}");

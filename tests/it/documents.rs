@@ -138,7 +138,7 @@ fn every_kind_of_document_is_read_over_the_command_line_and_over_mcp() {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_with_what_to_do_next() {
+fn an_unreadable_document_is_rejected_with_a_suggestion() {
     let home =
         home_with(&["encrypted.pdf", "encrypted.docx", "report.doc", "report.odt", "chromium.pdf", "report.docx"]);
     let whole = fs::read(fixtures().join("report.docx")).unwrap();
@@ -223,25 +223,25 @@ fn check_contained(limits: &str, name: &str, content: &[u8], text: &str) {
 }
 
 #[test]
-fn a_document_that_eats_memory_ends_its_reader_alone() {
+fn a_document_that_exhausts_memory_ends_only_its_reader() {
     let json = format!("{{\"nbformat\":4,\"cells\":[{}0]}}", "0,".repeat(15 << 20));
     let text = "the reader ran out of memory. Request fewer pages";
     check_contained("document_memory_bytes = 268435456", "memory.ipynb", json.as_bytes(), text);
 }
 
 #[test]
-fn a_document_that_eats_time_ends_its_reader_alone() {
+fn a_document_that_exhausts_processor_time_ends_only_its_reader() {
     let text = "the reader used more than 1 second of processor time. Request fewer pages";
     check_contained("document_seconds = 1", "time.docx", &long_docx(4 << 20), text);
 }
 
 #[test]
-fn a_document_that_overflows_the_stack_ends_its_reader_alone() {
+fn a_document_that_overflows_the_stack_ends_only_its_reader() {
     check_contained("", "stack.pdf", &endless_pdf(), "the reader crashed. The document may be damaged or malicious");
 }
 
 #[test]
-fn a_reader_that_is_killed_is_told_and_leaves_nothing_behind() {
+fn a_killed_reader_is_reported_and_leaves_no_process_behind() {
     let home = home_with(&["report.docx"]);
     fs::write(home.work().join("long.docx"), long_docx(4 << 20)).unwrap();
     let mut pipe = server(&home, "");
@@ -273,7 +273,7 @@ fn a_reader_that_is_killed_is_told_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn many_reads_at_once_share_a_few_readers() {
+fn concurrent_reads_use_a_limited_number_of_readers() {
     let home = Home::new();
     fs::write(home.work().join("long.docx"), long_docx(4 << 20)).unwrap();
     let mut pipe = server(&home, "");

@@ -81,7 +81,7 @@ async fn call(app: &App, tool: &str) -> Result<(), String> {
 }
 
 #[tokio::test]
-async fn what_a_tool_touches_decides_and_no_hint_and_no_claim_of_being_built_in() {
+async fn permission_depends_on_declared_accesses_and_not_on_hints_or_built_in_claims() {
     let folder = tempfile::tempdir().unwrap();
     for (allow, mode, may_destroy) in [
         (&[][..], "default", false),
@@ -109,7 +109,7 @@ async fn what_a_tool_touches_decides_and_no_hint_and_no_claim_of_being_built_in(
 }
 
 #[tokio::test]
-async fn a_search_of_the_program_stands_behind_the_tool_and_is_judged_by_its_host() {
+async fn a_custom_search_backend_serves_web_search_and_requires_a_rule_for_its_host() {
     let folder = tempfile::tempdir().unwrap();
     for (allow, searches) in [(&[][..], 0), (&["WebFetch(domain:search.corp.example)"], 1)] {
         let search = Arc::new(ScriptedSearch::at("search.corp.example"));
@@ -153,7 +153,7 @@ impl SuggestionFormatter for Wiki {
 }
 
 #[tokio::test]
-async fn a_rule_of_the_program_answers_and_a_label_finds_its_rows() {
+async fn an_approval_rule_of_the_program_decides_and_a_label_selects_audit_records() {
     let folder = tempfile::tempdir().unwrap();
     let composition = builder(folder.path(), &[], "default").approval_rule(Arc::new(Planned)).build().await.unwrap();
     for ticket in ["T-1", "T-2"] {
@@ -173,7 +173,7 @@ async fn a_rule_of_the_program_answers_and_a_label_finds_its_rows() {
 }
 
 #[tokio::test]
-async fn a_refusal_says_what_helps_in_this_program() {
+async fn a_refusal_uses_the_suggestion_formatter_of_the_embedding_program() {
     let folder = tempfile::tempdir().unwrap();
     let formatters: [(Arc<dyn SuggestionFormatter>, &str); 2] = [
         (Arc::new(DefaultSuggestions), "To allow it, allow `Bash(kubectl apply)`."),
@@ -204,7 +204,7 @@ async fn hooks_get_the_environment_that_the_configuration_was_loaded_with() {
 }
 
 #[tokio::test]
-async fn a_closed_application_runs_no_call_and_takes_no_tool() {
+async fn a_closed_application_rejects_calls_and_tool_changes() {
     let folder = tempfile::tempdir().unwrap();
     let composition = program(folder.path(), &["destroy"], "default").await;
     let (app, tools) = (composition.app.clone(), composition.tools.clone());
@@ -226,7 +226,7 @@ async fn a_closed_application_runs_no_call_and_takes_no_tool() {
 }
 
 #[tokio::test]
-async fn a_tool_that_does_not_declare_what_it_touches_is_refused_with_words_about_the_tool() {
+async fn a_tool_without_declared_accesses_is_refused_with_a_message_about_the_tool() {
     let folder = tempfile::tempdir().unwrap();
     let silent = tool_fn("silent", "Says nothing.", |_: Map<String, Value>, _| Box::pin(async { Ok(()) }));
     let composition = builder(folder.path(), &[], "default").tool(silent).build().await.unwrap();

@@ -43,7 +43,7 @@ fn example_files(folder: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn the_page_on_embedding_consists_of_the_examples() {
+fn the_code_on_the_embedding_page_matches_the_example_files() {
     let page = fs::read_to_string(repository().join("docs/extending/embedding.md")).unwrap();
     let mut shown = BTreeSet::new();
     for part in page.split("```rust\n").skip(1) {
@@ -68,7 +68,7 @@ fn the_page_on_embedding_consists_of_the_examples() {
 }
 
 #[test]
-fn a_typed_tool_takes_25_lines_a_server_15_and_an_agent_30() {
+fn the_embedding_examples_stay_within_their_line_limits() {
     for (file, most) in [("src/forecast.rs", 25), ("src/bin/server.rs", 15), ("src/bin/agent.rs", 30)] {
         let text = fs::read_to_string(repository().join("examples/embedding").join(file)).unwrap();
         assert!(text.lines().count() <= most, "{file} has {} lines", text.lines().count());
@@ -113,7 +113,7 @@ fn names(composition: &RunningApp) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_server_within_the_program_is_listed_like_a_server_and_rules_know_its_tools() {
+async fn an_embedded_server_is_listed_as_a_provider_and_permission_rules_match_its_tools() {
     let folder = tempfile::tempdir().unwrap();
     let silent = || tool_fn("silent", "Says nothing.", |_: Map<String, Value>, _| Box::pin(async { Ok(()) }));
     for (allow, runs) in [(&[][..], false), (&["mcp__desk__silent"], true), (&["mcp__desk"], true)] {
@@ -135,7 +135,7 @@ async fn a_server_within_the_program_is_listed_like_a_server_and_rules_know_its_
 }
 
 #[tokio::test]
-async fn an_agent_of_the_program_calls_a_tool_of_the_program() {
+async fn an_embedded_agent_calls_a_tool_of_the_embedding_program() {
     let folder = tempfile::tempdir().unwrap();
     let composition = program(folder.path(), &[], |app| app.model(Arc::new(OfflineModel::default()))).await;
     let query = composition.app.query("What is the weather in Bern?").server(desk());
@@ -147,7 +147,7 @@ async fn an_agent_of_the_program_calls_a_tool_of_the_program() {
 }
 
 #[tokio::test]
-async fn tools_and_servers_come_and_go_and_a_name_that_is_taken_changes_nothing() {
+async fn tools_and_servers_can_be_added_and_removed_and_a_name_conflict_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let composition = program(folder.path(), &[], |app| app.tool_group(desk())).await;
     let tools = composition.tools.clone();
@@ -181,7 +181,7 @@ async fn tools_and_servers_come_and_go_and_a_name_that_is_taken_changes_nothing(
 }
 
 #[tokio::test]
-async fn the_first_tool_of_a_program_takes_the_place_of_no_server_of_the_same_name() {
+async fn adding_a_tool_fails_while_a_server_uses_the_name_of_the_program() {
     let folder = tempfile::tempdir().unwrap();
     let add = |app: AppBuilder| app.program_name(ServerName::parse("desk").unwrap()).tool_group(desk());
     let composition = program(folder.path(), &[], add).await;
@@ -196,7 +196,7 @@ async fn the_first_tool_of_a_program_takes_the_place_of_no_server_of_the_same_na
 }
 
 #[tokio::test]
-async fn a_name_that_is_taken_at_the_start_is_an_error() {
+async fn duplicate_provider_and_tool_names_fail_the_build() {
     let folder = tempfile::tempdir().unwrap();
     let build = async |add: fn(AppBuilder) -> AppBuilder| {
         let path = folder.path().to_path_buf();
@@ -219,7 +219,7 @@ async fn a_name_that_is_taken_at_the_start_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_tool_of_a_program_writes_so_that_undo_knows_and_runs_only_what_is_allowed() {
+async fn writes_of_embedded_tools_can_be_undone_and_writes_and_commands_require_permission() {
     let folder = tempfile::tempdir().unwrap();
     let work = folder.path().join("work");
     let note = || {
@@ -259,7 +259,7 @@ fn serve(composition: &RunningApp) -> (DuplexStream, CancellationToken, JoinHand
 }
 
 #[tokio::test]
-async fn the_official_sdk_reads_the_promised_result_and_hears_of_a_new_tool_in_both_generations() {
+async fn the_official_sdk_receives_structured_results_and_new_tools_in_both_generations() {
     let folder = tempfile::tempdir().unwrap();
     let composition = program(folder.path(), &[], |app| app.tool_group(desk())).await;
     let bern = || {
@@ -290,7 +290,7 @@ async fn the_official_sdk_reads_the_promised_result_and_hears_of_a_new_tool_in_b
 }
 
 #[tokio::test]
-async fn a_client_of_the_older_generation_is_told_that_the_list_changed() {
+async fn a_legacy_client_is_notified_when_the_tool_list_changes() {
     let folder = tempfile::tempdir().unwrap();
     let composition = program(folder.path(), &[], |app| app).await;
     let (stream, ..) = serve(&composition);

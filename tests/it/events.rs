@@ -87,7 +87,7 @@ fn every_change_of_a_file_is_an_event_whatever_tool_makes_it() {
 }
 
 #[test]
-fn events_go_to_standard_output_only_where_no_protocol_is_spoken() {
+fn events_can_be_written_to_standard_output_except_by_the_mcp_server() {
     let home = Home::new();
     let output = home.run(&["--events", "-", "call", "write_file", r#"{"path":"a","content":""}"#]);
     assert_eq!(output.status.code(), Some(3));
@@ -114,7 +114,7 @@ fn events_go_to_standard_output_only_where_no_protocol_is_spoken() {
 }
 
 #[test]
-fn a_task_is_told_from_its_start_to_its_end_with_few_events_for_its_output() {
+fn task_events_report_start_and_end_and_batch_the_output() {
     let home = Home::new();
     let file = home.data().join("events");
     let config = home.config("[permissions]\nallow = [\"Read\", \"Bash\"]\n");
@@ -159,7 +159,7 @@ fn a_task_is_told_from_its_start_to_its_end_with_few_events_for_its_output() {
 }
 
 #[test]
-fn a_pipe_is_written_to_where_somebody_reads_it_and_waited_for_by_nobody() {
+fn an_event_pipe_is_written_if_it_has_a_reader_and_is_an_error_otherwise() {
     let home = Home::new();
     let path = home.data().join("pipe");
     rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
@@ -179,7 +179,7 @@ fn a_pipe_is_written_to_where_somebody_reads_it_and_waited_for_by_nobody() {
 }
 
 #[test]
-fn what_looks_like_a_secret_is_in_no_event() {
+fn events_do_not_contain_secret_arguments() {
     let home = Home::new();
     let arguments = json!({"message": "hi", "api_token": "hunter2"}).to_string();
     let output = home.run(&["--events", "-", "call", "echo", &arguments]);
@@ -197,7 +197,7 @@ async fn next_of_a_call(events: &mut Events) -> Option<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_server_tells_the_holder_of_a_token_what_is_its_own() {
+async fn the_events_endpoint_sends_each_token_only_its_own_events() {
     let app = TestApp::with([echo()]).await;
     let front = HttpFront::with(&app, |settings| {
         settings.tokens.push(BearerToken { name: "other".into(), secret: "another-token".into() });

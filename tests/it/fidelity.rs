@@ -329,28 +329,28 @@ async fn check_cell(way: Way, client: ProtocolGeneration, server: ProtocolVersio
 }
 
 #[tokio::test]
-async fn an_old_client_hears_an_old_server_as_it_speaks() {
+async fn a_legacy_client_receives_messages_of_a_legacy_server_unchanged() {
     for way in [Way::Lines, Way::Http] {
         check_cell(way, ProtocolGeneration::Legacy, ProtocolVersion::V20251125).await;
     }
 }
 
 #[tokio::test]
-async fn an_old_client_hears_a_new_server_as_it_speaks() {
+async fn a_legacy_client_receives_messages_of_a_modern_server_unchanged() {
     for way in [Way::Lines, Way::Http] {
         check_cell(way, ProtocolGeneration::Legacy, ProtocolVersion::V20260728).await;
     }
 }
 
 #[tokio::test]
-async fn a_new_client_hears_an_old_server_as_it_speaks() {
+async fn a_modern_client_receives_messages_of_a_legacy_server_unchanged() {
     for way in [Way::Lines, Way::Http] {
         check_cell(way, ProtocolGeneration::Modern, ProtocolVersion::V20251125).await;
     }
 }
 
 #[tokio::test]
-async fn a_new_client_hears_a_new_server_as_it_speaks() {
+async fn a_modern_client_receives_messages_of_a_modern_server_unchanged() {
     for way in [Way::Lines, Way::Http] {
         check_cell(way, ProtocolGeneration::Modern, ProtocolVersion::V20260728).await;
     }
@@ -369,7 +369,7 @@ async fn answered_with(output: OutputSizePolicy, said: Map<String, Value>) -> Va
 }
 
 #[tokio::test]
-async fn a_large_result_goes_on_whole_where_the_server_is_configured_so() {
+async fn a_large_result_is_forwarded_whole_only_if_the_server_is_configured_for_it() {
     let blocks: Vec<Value> = (0..300).map(|n| json!({"text": "x".repeat(1000), "type": "text", "n": n})).collect();
     let said =
         json!({"_meta": {"a": "y".repeat(40_000)}, "content": blocks, "structuredContent": {"z": "z".repeat(40_000)}});
@@ -380,7 +380,7 @@ async fn a_large_result_goes_on_whole_where_the_server_is_configured_so() {
 }
 
 #[tokio::test]
-async fn what_is_about_the_hop_to_a_server_is_no_fault_of_the_client() {
+async fn protocol_errors_of_a_server_are_reported_as_upstream_errors() {
     for (client, server) in [
         (ProtocolGeneration::Legacy, ProtocolVersion::V20251125),
         (ProtocolGeneration::Modern, ProtocolVersion::V20260728),

@@ -120,7 +120,7 @@ fn answered(pipe: &mut Pipe, question: &Value, scope: &str, id: i64) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn mail_is_found_and_read_page_by_page_by_a_token_that_is_renewed() {
+async fn searches_mail_by_page_and_reads_a_message_with_one_token_renewal() {
     let mail = Mail::signed_in(BOTH, false).await;
     mail.google.mailbox("me", |mailbox| {
         for number in 1..=3 {
@@ -178,7 +178,7 @@ async fn html_is_read_as_text_and_an_attachment_by_its_handle() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn literal_calls_of_micro_x_are_answered_in_its_words() {
+async fn micro_x_calls_return_results_in_the_micro_x_format() {
     let mail = Mail::signed_in(BOTH, true).await;
     mail.google.mailbox("me", |mailbox| mailbox.add_text("m1", "ann@example.com", "Plan", "Hi & co", &["INBOX"]));
     let micro_x = &["--dialect", "micro_x"][..];
@@ -222,7 +222,7 @@ async fn literal_calls_of_micro_x_are_answered_in_its_words() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sending_is_asked_about_each_time_with_recipients_and_subject() {
+async fn each_sent_message_requires_approval_that_shows_recipients_and_subject() {
     let mail = Mail::signed_in(BOTH, true).await;
     let mut pipe = mail.asked(&[]);
     block_in_place(|| {
@@ -254,7 +254,7 @@ async fn sending_is_asked_about_each_time_with_recipients_and_subject() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_header_is_made_of_adds_none_and_nothing_is_sent() {
+async fn rejects_control_characters_in_header_fields_and_sends_nothing() {
     let mail = Mail::signed_in(BOTH, true).await;
     for (name, value) in [
         ("subject", json!("Hi\r\nBcc: eve@example.com")),
@@ -273,7 +273,7 @@ async fn what_a_header_is_made_of_adds_none_and_nothing_is_sent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deny_rule_on_the_host_and_a_narrow_grant_are_told() {
+async fn a_missing_scope_suggests_signing_in_and_a_deny_rule_blocks_the_host() {
     let mail = Mail::signed_in(&[GMAIL_SEND], true).await;
     let output = mail.call(&[], "gmail_search", &json!({"query": "x"}));
     let said = format!("{}{}", stdout(&output), stderr(&output));
@@ -288,7 +288,7 @@ async fn a_deny_rule_on_the_host_and_a_narrow_grant_are_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn reading_waits_as_it_is_told_and_sending_is_made_once() {
+async fn reading_is_retried_after_a_rate_limit_and_sending_is_never_retried() {
     let mail = Mail::signed_in(BOTH, true).await;
     mail.google.mailbox("me", |mailbox| mailbox.add_text("m1", "ann@example.com", "Plan", "Hi", &["INBOX"]));
     let busy = || Reply::error(429, "rateLimitExceeded", "RESOURCE_EXHAUSTED", "Too many").with("retry-after", "0");
@@ -308,7 +308,7 @@ async fn reading_waits_as_it_is_told_and_sending_is_made_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn real_clients_are_asked_before_mail_goes_out() {
+async fn mail_is_sent_only_after_a_real_client_approves() {
     let mail = Mail::signed_in(BOTH, true).await;
     for (number, (client, mode)) in (0..).zip([("client1.mjs", ""), ("client2.mjs", "2026-07-28")]) {
         for (scope, sent) in [("deny", number), ("once", number + 1)] {

@@ -138,7 +138,7 @@ fn a_settings_file_of_claude_code_works_unchanged_once_it_is_trusted() {
 }
 
 #[test]
-fn a_gate_of_a_file_that_changed_stays_shut_until_the_file_is_trusted_again() {
+fn a_changed_gate_file_blocks_all_calls_until_it_is_trusted_again() {
     let home = Home::new();
     let settings = home.work().join(".claude/settings.json");
     let gate = r#"{"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [
@@ -172,7 +172,7 @@ fn a_gate_of_a_file_that_changed_stays_shut_until_the_file_is_trusted_again() {
 }
 
 #[test]
-fn each_answer_of_a_hook_has_its_effect() {
+fn exit_code_and_output_of_a_hook_decide_the_call() {
     let deny =
         says(json!({"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": "r"}));
     let ask = says(json!({"permissionDecision": "ask", "permissionDecisionReason": "sure?"}));
@@ -214,7 +214,7 @@ fn each_answer_of_a_hook_has_its_effect() {
 }
 
 #[test]
-fn a_gate_opens_only_when_it_says_so() {
+fn a_gate_blocks_the_call_unless_its_hook_allows_it() {
     let allow = says(json!({"permissionDecision": "allow"}));
     for (command, more, code, outcome) in [
         (allow.as_str(), "gate = true", 0, "a.txt"),
@@ -266,7 +266,7 @@ fn a_hook_that_could_not_run_is_an_error_of_the_configuration_with_its_place() {
 }
 
 #[test]
-fn an_import_that_held_a_gate_is_missed_when_it_is_gone() {
+fn a_deleted_import_that_contained_a_gate_blocks_all_calls() {
     let bench = Bench::new("[hooks]\nimport = [\"settings.json\"]\n", &[]);
     let settings = bench.config.with_file_name("settings.json");
     let echo = ["call", "echo", r#"{"message":"hi"}"#];
@@ -304,7 +304,7 @@ const NEVER_CHOSEN: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn a_matcher_that_hits_nothing_is_an_error_for_a_gate_and_told_of_any_hook() {
+fn a_matcher_that_matches_no_tool_is_an_error_for_a_gate_and_a_note_for_other_hooks() {
     let echo = ["call", "echo", r#"{"message":"hi"}"#];
     let with = |lines: &str, server: &str| {
         Bench::new(&format!("[hooks.h]\nevent = \"PreToolUse\"\ncommand = \"exit 2\"\n{lines}\n{server}"), &[])
@@ -345,7 +345,7 @@ fn a_matcher_that_hits_nothing_is_an_error_for_a_gate_and_told_of_any_hook() {
 }
 
 #[test]
-fn the_if_of_a_hook_is_checked_as_rules_are() {
+fn the_if_condition_of_a_hook_is_validated_like_a_permission_rule() {
     for (rule, message) in [
         ("Bsh(rm *)", "test.toml:6: the `if` of a hook: `Bsh(rm *)`: no tool is called `Bsh`; did you mean `Bash`?"),
         ("Grep(patern:x)", "`grep` has no parameter `patern`; did you mean `pattern`?"),
@@ -373,7 +373,7 @@ fn the_if_of_a_hook_is_checked_as_rules_are() {
 }
 
 #[test]
-fn hooks_of_claude_code_may_name_its_own_tools_but_no_gate_a_tool_that_nobody_has() {
+fn imported_hooks_may_name_claude_code_tools_but_a_gate_rejects_unknown_tools() {
     let settings = |matcher: &str, more: &str| {
         let bench = Bench::new("[hooks]\nimport = [\"settings.json\"]\n", &[]);
         let handler = format!("{{\"type\": \"command\", \"command\": \"exit 2\"{more}}}");
@@ -409,7 +409,7 @@ fn hooks_of_claude_code_may_name_its_own_tools_but_no_gate_a_tool_that_nobody_ha
 }
 
 #[test]
-fn the_strictest_of_several_hooks_wins_and_none_skips_a_rule() {
+fn the_strictest_hook_decision_applies_and_no_hook_overrides_a_rule() {
     let decides = |word: &str| says(json!({"permissionDecision": word, "permissionDecisionReason": word}));
     for (words, code, outcome) in [
         (["allow", "ask", "deny"], 3, "The hook `h2` refused the call: deny"),
@@ -432,7 +432,7 @@ fn the_strictest_of_several_hooks_wins_and_none_skips_a_rule() {
 }
 
 #[test]
-fn rewritten_arguments_are_validated_and_judged_again() {
+fn arguments_rewritten_by_a_hook_are_validated_and_authorized_again() {
     let rewrite = |input: Value| says(json!({"permissionDecision": "allow", "updatedInput": input}));
     let elsewhere = rewrite(json!({"file_path": "b.txt", "content": "other\n"}));
     let bench = Bench::new("", &[("h", &elsewhere)]);
@@ -453,7 +453,7 @@ fn rewritten_arguments_are_validated_and_judged_again() {
 }
 
 #[test]
-fn what_a_hook_says_after_a_call_reaches_the_model_and_the_trail_knows() {
+fn output_of_a_post_call_hook_reaches_the_model_and_the_audit_log() {
     let config = |event: &str, command: &str| format!("[hooks.h]\nevent = \"{event}\"\ncommand = '''{command}'''\n");
     let after = |command: &str| Bench::new(&config("PostToolUse", command), &[]);
     let echo = ["call", "echo", r#"{"message":"hi"}"#];
@@ -474,7 +474,7 @@ fn what_a_hook_says_after_a_call_reaches_the_model_and_the_trail_knows() {
 }
 
 #[test]
-fn hooks_hear_of_questions_of_refusals_and_of_sessions() {
+fn hooks_run_on_permission_requests_denials_and_session_start_and_end() {
     let hook =
         |event: &str, command: &str| format!("[hooks.{event}]\nevent = \"{event}\"\ncommand = '''{command}'''\n");
     let write = ["call", "write_file", r#"{"path":"a.txt","content":""}"#];
@@ -510,7 +510,7 @@ fn fifo(bench: &Bench, name: &str) -> PathBuf {
 }
 
 #[test]
-fn hooks_of_one_moment_run_side_by_side_up_to_their_bound() {
+fn hooks_of_one_event_run_concurrently_up_to_the_configured_limit() {
     // Neither of the two ends without the other.
     let hooks = [("a", "cat pipe > got"), ("b", "echo met > pipe")];
     let bench = Bench::new("[hooks]\ntimeout_seconds = 60\n", &hooks);
@@ -523,7 +523,7 @@ fn hooks_of_one_moment_run_side_by_side_up_to_their_bound() {
 }
 
 #[test]
-fn a_call_that_is_taken_back_ends_its_hooks() {
+fn cancelling_a_call_terminates_its_hooks() {
     let bench = Bench::new("", &[("h", "echo $$ > pipe; sleep 300")]);
     let pipe = fifo(&bench, "pipe");
     let config = bench.config.to_str().unwrap();
@@ -597,7 +597,7 @@ fn hooks_of_a_project_wait_until_it_is_trusted() {
 }
 
 #[test]
-fn a_gate_of_a_trusted_project_stays_shut_when_its_file_changes() {
+fn a_changed_gate_file_in_a_trusted_project_blocks_all_calls() {
     let home = Home::new();
     let file = home.work().join("toolstead.toml");
     let gate = "[hooks.h]\nevent = \"PreToolUse\"\ncommand = \"exit 2\"\ngate = true\n";
@@ -625,7 +625,7 @@ fn a_gate_of_a_trusted_project_stays_shut_when_its_file_changes() {
 }
 
 #[test]
-fn a_gate_of_a_trusted_project_stays_shut_when_its_file_is_gone() {
+fn a_deleted_gate_file_of_a_trusted_project_blocks_all_calls() {
     let home = Home::new();
     let file = home.work().join("toolstead.toml");
     let gate = "[hooks.h]\nevent = \"PreToolUse\"\ncommand = \"exit 2\"\ngate = true\n";
@@ -675,7 +675,7 @@ fn a_gate_of_a_trusted_project_stays_shut_when_its_file_is_gone() {
 }
 
 #[tokio::test]
-async fn a_filter_sees_every_path_that_a_call_names_wherever_it_stands() {
+async fn a_hook_filter_checks_every_path_that_the_arguments_of_a_call_name() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
     let roots = WorkspaceRoots { write: vec![root.clone()], ..Default::default() };

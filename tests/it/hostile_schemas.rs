@@ -75,7 +75,7 @@ fn deep(levels: usize) -> Value {
 }
 
 #[test]
-fn a_schema_without_a_bound_ends_its_own_call_and_nothing_else() {
+fn unbounded_schema_validation_fails_only_its_own_call() {
     let (_home, mut pipe) = server_with("allow_tools = [\"*\"]\n");
     let kind = |answer: &Value| answer["result"]["_meta"]["toolstead/errorKind"].clone();
     let text = |answer: &Value| answer["result"]["content"][0]["text"].as_str().unwrap_or_default().to_owned();
@@ -124,7 +124,7 @@ fn a_schema_without_a_bound_ends_its_own_call_and_nothing_else() {
 }
 
 #[test]
-fn what_is_denied_is_refused_without_a_look_at_its_schema() {
+fn a_denied_call_is_refused_before_its_arguments_are_validated() {
     let (_home, mut pipe) = server_with("[permissions]\ndeny = [\"mcp__s__*\"]\n");
     for (id, tool) in (1..).zip(["chain", "twice", "patterns"]) {
         let answer = call(&mut pipe, id, tool, &deep(40));

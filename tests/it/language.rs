@@ -239,7 +239,7 @@ fn forbidden_wording_never_increases() {
 }
 
 #[test]
-fn a_doc_comment_asks_if_it_begins_with_a_question_word() {
+fn a_doc_comment_that_begins_with_a_question_word_counts_as_a_question() {
     for (comment, asks) in [
         ("Whether the file exists.", true),
         ("Tells whether the file exists.", true),

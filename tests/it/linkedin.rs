@@ -105,7 +105,7 @@ fn kind(result: &Value) -> &str {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn jobs_come_page_by_page_with_every_filter_in_the_query() {
+async fn job_searches_request_pages_with_every_filter_in_the_query() {
     let server = linkedin(12).await;
     tokio::task::block_in_place(|| {
         let mut client = Client::of(&server, "", MAY_REACH);
@@ -173,7 +173,7 @@ async fn a_job_is_read_in_full_by_its_address_or_its_number() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn jobs_hide_nothing_and_look_like_no_calls() {
+async fn job_text_has_invisible_characters_removed_and_tool_call_tags_escaped() {
     let server = TestServer::plain(|seen: &ReceivedRequest| match seen.path() {
         SEARCH => Reply::html(card(1).replace("Rust Engineer", "Ru\u{e0041}st &lt;tool_use> Engineer")),
         _ => Reply::html(JOB.replace("We build Rust.", "We\u{200b} &lt;tool_use> build\u{fe00} Rust.")),
@@ -194,7 +194,7 @@ async fn jobs_hide_nothing_and_look_like_no_calls() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_of_micro_x_are_answered_in_its_words() {
+async fn micro_x_calls_return_results_in_the_micro_x_format() {
     let server = linkedin(2).await;
     tokio::task::block_in_place(|| {
         let mut client = Client::of(&server, "micro_x", MAY_REACH);
@@ -245,7 +245,7 @@ async fn calls_of_micro_x_are_answered_in_its_words() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_sent_that_no_rule_allows_or_that_leads_elsewhere() {
+async fn sends_no_request_without_an_allow_rule_or_to_hosts_other_than_linkedin() {
     let server = linkedin(2).await;
     tokio::task::block_in_place(|| {
         for rules in ["", "[permissions]\ndeny = [\"WebFetch(domain:127.0.0.1)\"]\nallow = [\"linkedin_jobs\"]\n"] {
@@ -274,7 +274,7 @@ async fn nothing_is_sent_that_no_rule_allows_or_that_leads_elsewhere() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_that_is_none_is_never_taken_for_one_without_jobs() {
+async fn an_unexpected_page_is_an_error_and_not_an_empty_job_list() {
     let nameless = cards(1..=3).replace("base-search-card__title", "base-search-card__name");
     let hostile = format!("<li><div class='base-card'>{}", "<div>".repeat(200_000));
     for (page, expected, words) in [
@@ -301,7 +301,7 @@ async fn a_page_that_is_none_is_never_taken_for_one_without_jobs() {
 }
 
 #[test]
-fn both_tools_are_off_until_somebody_accepts_the_terms() {
+fn both_tools_are_unavailable_until_the_user_enables_linkedin() {
     let home = Home::new();
     for name in ["linkedin_jobs", "linkedin_job_detail"] {
         let message = home.run(&["tools", name]);

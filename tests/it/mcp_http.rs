@@ -80,7 +80,7 @@ async fn recorded(app: &TestApp, calls: usize) -> Vec<ExecutionOutcome> {
 }
 
 #[tokio::test]
-async fn an_old_client_opens_a_session_lists_calls_and_ends_it() {
+async fn a_legacy_client_opens_a_session_lists_and_calls_tools_and_ends_the_session() {
     let app = TestApp::with([echo()]).await;
     let front = HttpFront::start(&app).await;
     let response = soon(front.post(&initialize("2025-06-18")).send()).await.unwrap();
@@ -112,7 +112,7 @@ async fn an_old_client_opens_a_session_lists_calls_and_ends_it() {
 }
 
 #[tokio::test]
-async fn a_session_is_needed_and_belongs_to_the_one_who_opened_it() {
+async fn a_legacy_request_requires_a_session_opened_with_the_same_token() {
     let app = TestApp::with([echo()]).await;
     let front = HttpFront::with(&app, |settings| {
         settings.tokens.push(BearerToken { name: "other".into(), secret: "another-token".into() });
@@ -142,7 +142,7 @@ async fn a_session_is_needed_and_belongs_to_the_one_who_opened_it() {
 }
 
 #[tokio::test]
-async fn a_new_client_needs_no_session_and_gets_none() {
+async fn a_modern_client_needs_no_session_and_receives_none() {
     let app = TestApp::with([echo()]).await;
     let front = HttpFront::start(&app).await;
     let request = modern(1, "server/discover", json!({}));
@@ -172,7 +172,7 @@ async fn a_new_client_needs_no_session_and_gets_none() {
 }
 
 #[tokio::test]
-async fn headers_and_body_of_a_new_request_must_agree() {
+async fn headers_and_body_of_a_modern_request_must_agree() {
     let mirrored = json!({"name": "mirrored", "inputSchema": {"type": "object", "properties": {
         "region": {"type": "string", "x-mcp-header": "Region"}, "n": {"type": "integer", "x-mcp-header": "N"}}}});
     let app = TestApp::with([tool(mirrored), ScriptedTool::named("naïve")]).await;
@@ -234,7 +234,7 @@ async fn headers_and_body_of_a_new_request_must_agree() {
 }
 
 #[tokio::test]
-async fn whoever_has_no_business_here_does_not_get_in() {
+async fn requests_without_a_valid_token_host_or_origin_are_rejected() {
     let app = TestApp::with([echo()]).await;
     let front = HttpFront::start(&app).await;
     let ping = legacy(1, "ping", json!({}));
@@ -333,7 +333,7 @@ async fn every_bad_request_gets_its_status_and_the_next_one_works() {
 }
 
 #[tokio::test]
-async fn an_answer_is_plain_unless_something_was_said_before_it() {
+async fn a_response_is_plain_json_unless_notifications_precede_it() {
     let app = TestApp::with([noisy()]).await;
     let front = HttpFront::start(&app).await;
     let session = front.open_session().await;
@@ -377,7 +377,7 @@ async fn an_answer_is_plain_unless_something_was_said_before_it() {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_silent_shows_that_it_is_alive() {
+async fn an_idle_stream_sends_keep_alive_comments() {
     let slow = ScriptedTool::named("slow").reports(Progress::at(1.0)).never_ends();
     let app = TestApp::with([slow]).await;
     let front = HttpFront::with(&app, |settings| settings.keep_alive = Duration::from_millis(20)).await;
@@ -396,7 +396,7 @@ async fn a_stream_that_is_silent_shows_that_it_is_alive() {
 }
 
 #[tokio::test]
-async fn an_old_client_that_listens_hears_of_changes_on_its_last_stream() {
+async fn a_legacy_client_receives_list_changes_on_its_latest_stream() {
     let app = TestApp::with([echo()]).await;
     let front = HttpFront::start(&app).await;
     let session = front.open_session().await;
@@ -419,7 +419,7 @@ async fn an_old_client_that_listens_hears_of_changes_on_its_last_stream() {
 }
 
 #[tokio::test]
-async fn a_new_client_that_listens_hears_of_changes_and_of_the_end() {
+async fn a_modern_subscription_receives_list_changes_and_a_final_response() {
     let app = TestApp::with([echo()]).await;
     let mut front = HttpFront::start(&app).await;
     let request =
@@ -445,7 +445,7 @@ async fn a_new_client_that_listens_hears_of_changes_and_of_the_end() {
 }
 
 #[tokio::test]
-async fn a_new_client_that_goes_away_takes_its_call_back() {
+async fn a_modern_client_that_disconnects_cancels_its_call() {
     let app = TestApp::with([endless()]).await;
     let front = HttpFront::start(&app).await;
     let request = front.post_modern(&modern(1, "tools/call", call("endless", json!({})))).send();
@@ -459,7 +459,7 @@ async fn a_new_client_that_goes_away_takes_its_call_back() {
 }
 
 #[tokio::test]
-async fn a_new_client_that_goes_away_in_mid_stream_takes_its_call_back() {
+async fn a_modern_client_that_disconnects_during_a_stream_cancels_its_call() {
     let slow = ScriptedTool::named("slow").reports(Progress::at(1.0)).never_ends();
     let app = TestApp::with([slow]).await;
     let front = HttpFront::start(&app).await;
@@ -533,7 +533,7 @@ async fn a_client_that_stops_reading_does_not_hold_up_the_end_of_its_call() {
 }
 
 #[tokio::test]
-async fn a_call_of_a_session_runs_on_without_its_client_until_it_is_taken_back() {
+async fn a_session_call_continues_after_its_client_disconnects_until_it_is_cancelled() {
     let app = TestApp::with([echo(), endless()]).await;
     let front = HttpFront::start(&app).await;
     let session = front.open_session().await;
@@ -555,7 +555,7 @@ async fn a_call_of_a_session_runs_on_without_its_client_until_it_is_taken_back()
 }
 
 #[tokio::test]
-async fn a_call_that_runs_on_without_its_client_holds_no_place_of_a_connection() {
+async fn a_call_whose_client_disconnected_occupies_no_connection_slot() {
     let app = TestApp::with([endless()]).await;
     let front = HttpFront::with(&app, |settings| settings.max_connections = 4).await;
     let session = front.open_session().await;
@@ -571,7 +571,7 @@ async fn a_call_that_runs_on_without_its_client_holds_no_place_of_a_connection()
 }
 
 #[tokio::test]
-async fn a_call_that_is_taken_back_gets_no_answer() {
+async fn a_cancelled_call_receives_no_response() {
     let app = TestApp::with([endless()]).await;
     let front = HttpFront::start(&app).await;
     let session = front.open_session().await;
@@ -588,7 +588,7 @@ async fn a_call_that_is_taken_back_gets_no_answer() {
 }
 
 #[tokio::test]
-async fn what_a_client_did_not_declare_is_not_asked_of_it() {
+async fn input_requests_fail_if_the_client_did_not_declare_the_capability() {
     let question = InputRequest { method: "sampling/createMessage".into(), params: json!({"maxTokens": 1}) };
     let questions = InputRequired { requests: [("q".to_owned(), question)].into(), state: None };
     let app = TestApp::with([
@@ -620,7 +620,7 @@ async fn what_a_client_did_not_declare_is_not_asked_of_it() {
 }
 
 #[tokio::test]
-async fn more_than_there_is_room_for_is_refused() {
+async fn requests_over_the_limit_are_refused_and_ending_a_session_frees_its_slot() {
     let app = TestApp::with([endless()]).await;
     let front = HttpFront::with(&app, |settings| {
         settings.max_in_flight = 1;
@@ -641,7 +641,7 @@ async fn more_than_there_is_room_for_is_refused() {
 }
 
 #[tokio::test]
-async fn sessions_that_clients_left_make_room_for_new_ones() {
+async fn idle_sessions_are_evicted_for_new_sessions_and_connected_sessions_remain() {
     let app = TestApp::with([endless()]).await;
     let front = HttpFront::with(&app, |settings| settings.max_sessions = 2).await;
     let ping = legacy(1, "ping", json!({}));
@@ -703,7 +703,7 @@ impl Wire {
 }
 
 #[tokio::test]
-async fn connections_without_a_token_lock_nobody_out() {
+async fn connections_without_a_token_do_not_block_authenticated_clients() {
     let app = TestApp::with([echo()]).await;
     let front = HttpFront::with(&app, |settings| settings.max_connections = 4).await;
     let mut client = Wire::open(&front).await;
@@ -730,7 +730,7 @@ async fn connections_without_a_token_lock_nobody_out() {
 }
 
 #[tokio::test]
-async fn a_client_for_which_there_is_no_place_waits() {
+async fn a_client_over_the_connection_limit_waits_for_a_free_connection() {
     let app = TestApp::with([echo()]).await;
     let front = HttpFront::with(&app, |settings| settings.max_connections = 1).await;
     let mut first = Wire::open(&front).await;
@@ -803,7 +803,7 @@ async fn a_page_of_an_allowed_origin_may_call_and_read_the_answers() {
 }
 
 #[tokio::test]
-async fn whoever_dawdles_is_cut_off() {
+async fn slow_request_headers_and_bodies_time_out() {
     let app = TestApp::with([]).await;
     let front = HttpFront::with(&app, |settings| {
         settings.head_timeout = Duration::from_millis(100);
@@ -825,7 +825,7 @@ async fn whoever_dawdles_is_cut_off() {
 }
 
 #[tokio::test]
-async fn it_is_not_ready_while_a_required_server_is_down_and_names_it_alone() {
+async fn readiness_fails_while_a_required_server_is_down_and_names_only_that_server() {
     let provider = Arc::new(ScriptedProvider::new("scripted").with(endless()));
     let app = TestApp::of(provider.clone()).await;
     let front = HttpFront::with(&app, |settings| settings.required_servers.push("scripted".into())).await;
@@ -841,7 +841,7 @@ async fn it_is_not_ready_while_a_required_server_is_down_and_names_it_alone() {
 }
 
 #[tokio::test]
-async fn it_is_ready_when_the_providers_are_and_not_any_more_when_it_ends() {
+async fn readiness_follows_the_providers_and_the_audit_log_and_ends_at_shutdown() {
     let starting = Arc::new(ScriptedProvider::new("scripted").with(endless()));
     starting.fail_list("still starting");
     starting.set_state(ProviderState::Connecting);
@@ -886,7 +886,7 @@ async fn it_is_ready_when_the_providers_are_and_not_any_more_when_it_ends() {
 }
 
 #[tokio::test]
-async fn a_list_waits_a_little_for_providers_of_which_nothing_is_known() {
+async fn a_tool_list_waits_briefly_for_providers_that_are_still_starting() {
     let starting = Arc::new(ScriptedProvider::new("scripted").with(echo()));
     starting.fail_list("still starting");
     starting.set_state(ProviderState::Connecting);

@@ -61,7 +61,7 @@ fn capabilities() -> Value {
 }
 
 #[tokio::test]
-async fn an_old_client_shakes_hands_lists_and_calls() {
+async fn a_legacy_client_initializes_and_lists_and_calls_tools() {
     let app = TestApp::with([echo()]).await;
     let identity = ServerIdentity { instructions: Some("Echo things.".into()), ..ServerIdentity::default() };
     let mut client = StdioClient::start(&app, StdioSettings { identity, ..StdioSettings::default() });
@@ -104,7 +104,7 @@ async fn the_first_list_waits_for_a_server_that_is_slow_to_start() {
 }
 
 #[tokio::test]
-async fn the_version_is_the_clients_where_it_has_a_handshake_else_the_newest_that_has_one() {
+async fn initialize_selects_the_requested_legacy_version_or_the_newest_legacy_version() {
     let app = TestApp::with([]).await;
     for (offered, agreed) in [
         ("2024-11-05", "2024-11-05"),
@@ -119,7 +119,7 @@ async fn the_version_is_the_clients_where_it_has_a_handshake_else_the_newest_tha
 }
 
 #[tokio::test]
-async fn a_new_client_discovers_lists_and_calls_without_a_handshake() {
+async fn a_modern_client_discovers_lists_and_calls_without_a_handshake() {
     let app = TestApp::with([echo()]).await;
     let mut client = StdioClient::start(&app, StdioSettings::default());
     let found = &client.ask(modern(1, "server/discover", json!({}))).await["result"];
@@ -145,7 +145,7 @@ async fn a_new_client_discovers_lists_and_calls_without_a_handshake() {
 }
 
 #[tokio::test]
-async fn a_new_clients_requests_must_say_who_sends_them() {
+async fn a_modern_request_must_declare_its_protocol_version_and_client_capabilities() {
     let app = TestApp::with([echo()]).await;
     let mut client = StdioClient::start(&app, StdioSettings::default());
     check_error(&client.ask(legacy(1, "server/discover", json!({}))).await, -32602, "invalid_input");
@@ -170,7 +170,7 @@ async fn a_new_clients_requests_must_say_who_sends_them() {
 }
 
 #[tokio::test]
-async fn a_connection_keeps_to_the_generation_that_it_was_opened_with() {
+async fn a_connection_rejects_requests_of_the_other_generation_once_it_has_one() {
     let app = TestApp::with([echo()]).await;
     let mut old = StdioClient::start(&app, StdioSettings::default());
     // These two leave it open.
@@ -276,7 +276,7 @@ async fn every_bad_message_gets_its_error_and_the_next_one_works() {
 }
 
 #[tokio::test]
-async fn what_wants_no_answer_gets_none() {
+async fn notifications_responses_and_blank_lines_receive_no_response() {
     let app = TestApp::with([]).await;
     let mut client = StdioClient::legacy(&app).await;
     for line in [
@@ -338,7 +338,7 @@ async fn requests_run_side_by_side_and_a_cancelled_one_is_stopped_and_not_answer
 }
 
 #[tokio::test]
-async fn a_call_that_is_taken_back_while_it_waits_never_runs() {
+async fn a_queued_call_that_is_cancelled_never_runs() {
     let app = TestApp::with([echo(), endless()]).await;
     let settings = StdioSettings { max_in_flight: 1, ..StdioSettings::default() };
     let mut client = StdioClient::start(&app, settings);
@@ -420,7 +420,7 @@ async fn a_client_that_does_not_read_does_not_make_the_server_work_without_end()
 }
 
 #[tokio::test]
-async fn progress_comes_in_order_before_the_answer_and_only_where_it_was_asked_for() {
+async fn progress_precedes_the_response_in_order_and_only_if_requested() {
     let noisy = ScriptedTool::named("noisy")
         .reports(progress(0.0))
         .logs(log(LogLevel::Info, "half"))
@@ -466,7 +466,7 @@ async fn progress_comes_in_order_before_the_answer_and_only_where_it_was_asked_f
 }
 
 #[tokio::test]
-async fn failures_of_every_kind_are_told() {
+async fn each_kind_of_failure_is_reported_with_its_error_kind() {
     let app = TestApp::with([
         echo(),
         ScriptedTool::named("panics").panics("ouch"),
@@ -497,7 +497,7 @@ async fn failures_of_every_kind_are_told() {
 }
 
 #[tokio::test]
-async fn a_client_hears_that_the_list_changed_and_a_storm_is_told_in_few_words() {
+async fn a_legacy_client_is_notified_of_list_changes_and_bursts_are_coalesced() {
     let app = TestApp::with([echo()]).await;
     let mut client = StdioClient::legacy(&app).await;
     // Notifications are handled in order, so with this answer the one before it is done.
@@ -519,7 +519,7 @@ async fn a_client_hears_that_the_list_changed_and_a_storm_is_told_in_few_words()
 }
 
 #[tokio::test]
-async fn a_new_client_hears_what_it_listens_to_and_nothing_else() {
+async fn a_modern_client_receives_only_the_notifications_that_it_subscribed_to() {
     let app = TestApp::with([echo()]).await;
     let mut client = StdioClient::start(&app, StdioSettings::default());
     let filter = json!({"notifications": {"toolsListChanged": true, "unknownChanged": true}});
@@ -552,7 +552,7 @@ async fn a_new_client_hears_what_it_listens_to_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_large_catalogue_comes_in_pages_and_a_cursor_of_a_forgotten_list_is_refused() {
+async fn a_large_tool_list_is_paginated_and_a_stale_cursor_is_rejected() {
     let large = |n: usize| {
         let definition = json!({"name": "x", "description": "d".repeat(300 << 10), "inputSchema": {"type": "object"}});
         ScriptedTool::of(Tool::new(
@@ -588,7 +588,7 @@ async fn a_large_catalogue_comes_in_pages_and_a_cursor_of_a_forgotten_list_is_re
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_of_input_lets_answers_out_and_ends_what_is_left() {
+async fn end_of_input_returns_finished_results_and_cancels_the_remaining_calls() {
     let app = TestApp::with([echo(), endless()]).await;
     let mut client = StdioClient::start(&app, StdioSettings::default());
     client.send(modern(1, "tools/call", call("endless", json!({})))).await;
@@ -655,7 +655,7 @@ async fn a_list_is_answered_after_the_end_of_input_however_long_the_application_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_cancels_and_answers_what_runs() {
+async fn stopping_the_server_cancels_a_running_call_and_returns_an_error() {
     let app = TestApp::with([endless()]).await;
     let mut client = StdioClient::legacy(&app).await;
     client.send(legacy(1, "tools/call", call("endless", json!({})))).await;
@@ -670,7 +670,7 @@ async fn a_stop_cancels_and_answers_what_runs() {
 }
 
 #[tokio::test]
-async fn a_client_that_is_gone_ends_its_calls() {
+async fn disconnecting_cancels_the_calls_of_a_client() {
     let app = TestApp::with([endless()]).await;
     let mut client = StdioClient::legacy(&app).await;
     client.send(legacy(1, "tools/call", call("endless", json!({})))).await;

@@ -92,7 +92,7 @@ fn required(schema: &Value, place: &str, found: &mut Vec<String>) {
 }
 
 #[test]
-fn every_built_in_tool_is_told_to_every_provider_in_words_that_it_takes() {
+fn schemas_of_built_in_tools_use_only_keywords_that_each_model_provider_accepts() {
     let home = Home::new();
     let all = tools(&home, &["--all", "--json"]);
     let all = all["tools"].as_array().unwrap();
@@ -114,7 +114,7 @@ fn every_built_in_tool_is_told_to_every_provider_in_words_that_it_takes() {
 }
 
 #[test]
-fn the_command_line_prints_what_a_request_holds() {
+fn the_tools_command_prints_definitions_as_sent_to_a_model_provider() {
     let home = Home::new();
     for kind in ProviderKind::ALL {
         let provider = ["--provider", kind.as_str()];

@@ -122,7 +122,7 @@ async fn check(
 }
 
 #[tokio::test]
-async fn a_turn_with_a_call_goes_there_and_back_over_chat_completions() {
+async fn a_turn_with_a_tool_call_round_trips_over_chat_completions() {
     let call = json!({"id": "ID", "type": "function", "function": {
         "name": "mcp__files__read_it", "arguments": "{\"path\":\"a\"}",
     }});
@@ -141,7 +141,7 @@ async fn a_turn_with_a_call_goes_there_and_back_over_chat_completions() {
 }
 
 #[tokio::test]
-async fn a_turn_with_a_call_goes_there_and_back_over_responses() {
+async fn a_turn_with_a_tool_call_round_trips_over_responses() {
     check(
         ProviderKind::OpenAiResponses,
         "/v1/responses",
@@ -154,7 +154,7 @@ async fn a_turn_with_a_call_goes_there_and_back_over_responses() {
 }
 
 #[tokio::test]
-async fn a_turn_with_a_call_goes_there_and_back_with_gemini() {
+async fn a_turn_with_a_tool_call_round_trips_with_gemini() {
     let parts = json!([
         {"text": "I look."},
         {"functionCall": {"name": "mcp__files__read_it", "args": {"path": "a"}}, "thoughtSignature": "skip_thought_signature_validator"},

@@ -76,7 +76,7 @@ fn blocks(pieces: &[Result<ModelEvent, ModelError>]) -> Vec<Block> {
 }
 
 #[tokio::test]
-async fn a_turn_with_a_call_goes_back_as_it_came() {
+async fn an_anthropic_turn_with_a_tool_call_is_sent_back_unchanged() {
     let signature = "EqQBCgIYAhIM1gbcDa9GJwZA2b3h+/=";
     let thinks = Says::thinking("I look into \"a.txt\".", signature).and_text("Looking.");
     let first = thinks.and_call("files_read", json!({"path": "a.txt"})).for_tokens(20, 1000, 70);
@@ -156,7 +156,7 @@ async fn a_connection_that_breaks_anywhere_never_gives_a_whole_answer() {
 }
 
 #[tokio::test]
-async fn an_answer_that_nobody_waits_for_is_taken_back() {
+async fn dropping_an_answer_stream_cancels_its_request() {
     let begun = Says::text("Hello, world").anthropic();
     let half = begun.find("\"world\"").or_else(|| begun.find("content_block_stop")).unwrap();
     let server = ModelServer::with([Reply::Hangs(begun.as_bytes()[..half].to_vec())]).await;
@@ -168,7 +168,7 @@ async fn an_answer_that_nobody_waits_for_is_taken_back() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_no_stream_is_read_too() {
+async fn a_response_that_is_not_streamed_is_parsed() {
     let document = json!({"id": "msg_1", "type": "message", "role": "assistant", "model": "m",
         "content": [{"type": "text", "text": "Hello"}, {"type": "tool_use", "id": "t1", "name": "read", "input": {"path": "a"}}],
         "stop_reason": "tool_use", "stop_sequence": null, "usage": {"input_tokens": 3, "output_tokens": 4}});
@@ -180,7 +180,7 @@ async fn an_answer_that_is_no_stream_is_read_too() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_told_in_the_providers_words_without_the_key() {
+async fn provider_errors_are_reported_with_their_kind_and_without_the_key() {
     let body = json!({"type": "error", "error": {"type": "authentication_error", "message": format!("bad key {KEY}")}});
     for (status, kind, body) in [
         (401, ErrorKind::AuthRequired, body.to_string()),
@@ -203,7 +203,7 @@ async fn a_refusal_is_told_in_the_providers_words_without_the_key() {
 }
 
 #[tokio::test]
-async fn a_provider_that_is_busy_is_asked_again() {
+async fn a_request_to_an_overloaded_provider_is_retried() {
     let busy = Reply::Raw { status: 529, headers: vec![("retry-after-ms", "1".into())], body: Vec::new() };
     let server = ModelServer::with([busy, Says::text("Now.").into()]).await;
     let pieces = answer(&model(&server), request(vec![Message::user("a")], Vec::new())).await;
@@ -216,7 +216,7 @@ async fn a_provider_that_is_busy_is_asked_again() {
 }
 
 #[tokio::test]
-async fn the_end_of_an_answer_is_told_for_every_provider() {
+async fn each_provider_reports_the_stop_reason_of_an_answer() {
     for kind in ProviderKind::ALL {
         for (says, expected) in [
             (Says::text("Hello."), StopReason::EndTurn),

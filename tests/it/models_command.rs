@@ -34,7 +34,7 @@ fn config(url: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn models_are_shown_with_where_address_and_key_are_from_and_without_keys() {
+async fn models_are_listed_with_the_origin_of_address_and_key_and_without_secrets() {
     let config = config("http://127.0.0.1:9");
     let output = run(config.clone(), "main", &["models"]).await;
     let printed = format!("{}{}", stdout(&output), stderr(&output));
@@ -62,7 +62,7 @@ async fn models_are_shown_with_where_address_and_key_are_from_and_without_keys()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_check_asks_each_model_for_a_few_tokens_and_tells_which_do_not_answer() {
+async fn a_model_check_sends_a_short_request_and_reports_models_that_fail() {
     let server = ModelServer::with([Says::text("ok")]).await;
     let output = run(config(server.url()), "main", &["models", "main", "--check"]).await;
     let printed = format!("{}{}", stdout(&output), stderr(&output));
@@ -86,13 +86,13 @@ async fn a_check_asks_each_model_for_a_few_tokens_and_tells_which_do_not_answer(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_doctor_tells_of_a_default_model_without_a_key() {
+async fn doctor_reports_a_default_model_without_a_key() {
     let output = run(config("http://127.0.0.1:9"), "away", &["doctor"]).await;
     assert!(stdout(&output).contains("`away` has no key: the environment variable `NOT_THERE`"), "{}", stdout(&output));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_for_a_key_of_a_project_runs_once_a_person_trusts_its_file() {
+async fn an_api_key_command_of_a_project_runs_only_after_its_file_is_trusted() {
     let server = ModelServer::with([Says::text("ok")]).await;
     let url = server.url().to_owned();
     let ran = spawn_blocking(move || {

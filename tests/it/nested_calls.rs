@@ -36,7 +36,7 @@ fn row<'a>(rows: &'a [Value], tool: &str) -> &'a Value {
 }
 
 #[test]
-fn a_person_is_asked_about_a_nested_call_under_the_smallest_limit_of_calls_and_the_tree_is_shown() {
+fn a_nested_call_is_approved_under_a_limit_of_one_call_and_recorded_under_its_parent() {
     let home = Home::new();
     let mut client = start(&home, "[limits]\ncalls_in_flight = 1\n", &json!({"elicitation": {}}));
     client.send(batch(&json!([
@@ -77,7 +77,7 @@ fn a_person_is_asked_about_a_nested_call_under_the_smallest_limit_of_calls_and_t
 }
 
 #[test]
-fn what_a_killed_process_ran_is_marked_as_interrupted_with_the_calls_that_it_made() {
+fn calls_of_a_killed_process_are_recorded_as_interrupted_with_their_nested_calls() {
     let home = Home::new();
     let mut client = start(&home, "[permissions]\nallow = [\"Bash\"]\n", &json!({}));
     client.send(batch(&json!([{"tool_name": "bash", "parameters": {"command": "sleep 600"}}])));

@@ -47,12 +47,12 @@ const WORK: &[&str] = &[
 ];
 
 #[test]
-fn ordinary_work_ends_as_it_ends_outside() {
+fn common_commands_end_the_same_inside_and_outside_the_sandbox() {
     check(None);
 }
 
 #[test]
-fn ordinary_work_of_an_ordinary_user_ends_as_it_ends_outside() {
+fn common_commands_of_an_ordinary_user_end_the_same_inside_and_outside_the_sandbox() {
     // Where the tests themselves run as one, the other test has shown it.
     if rustix::process::geteuid().is_root() {
         check(Some(NOBODY));
@@ -61,7 +61,7 @@ fn ordinary_work_of_an_ordinary_user_ends_as_it_ends_outside() {
 
 /// Folders that an ordinary user cannot look into: another one's, one's own, and one that lets in who knows a name.
 #[test]
-fn what_cannot_be_looked_into_stays_closed_and_stops_no_command() {
+fn deny_rules_apply_inside_unreadable_folders_and_commands_still_run() {
     if !rustix::process::geteuid().is_root() {
         return;
     }

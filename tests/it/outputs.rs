@@ -208,7 +208,7 @@ async fn a_part_of_stored_json_is_selected_and_json_is_written_as_its_text() {
 }
 
 #[tokio::test]
-async fn the_handle_of_another_principal_is_refused_as_one_that_never_was() {
+async fn a_handle_of_another_principal_is_refused_like_an_unknown_handle() {
     let house = House::new().await;
     let mut client = StdioClient::legacy(&house.app).await;
     client.ask(legacy(1, "tools/call", call("lines", json!({"count": 1000})))).await;
@@ -255,7 +255,7 @@ async fn no_tool_reads_the_files_of_stored_outputs() {
 }
 
 #[tokio::test]
-async fn a_client_that_validates_gets_a_result_it_can_take() {
+async fn a_shortened_structured_result_still_matches_its_output_schema() {
     let schema = json!({"type": "object", "required": ["rows"], "additionalProperties": false,
         "properties": {"rows": {"type": "array", "items": {"type": "string"}}}});
     let mut definition = samples::tool("declared").definition().clone();

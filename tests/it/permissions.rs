@@ -89,7 +89,7 @@ fn a_call_is_explained_with_the_rule_that_decided_on_each_part_and_nothing_runs(
 }
 
 #[test]
-fn a_refused_call_leaves_its_trace_in_the_audit_trail() {
+fn the_audit_log_records_the_deciding_rule_of_a_refused_call() {
     let home = Home::new();
     user(&home, "[permissions]\ndeny = [\"Edit(src/**)\"]\n");
     check(&home, &["call", "write_file", WRITE], 3, &["the deny rule `Edit(src/**)`", "config.toml:2"]);
@@ -99,7 +99,7 @@ fn a_refused_call_leaves_its_trace_in_the_audit_trail() {
 }
 
 #[test]
-fn a_table_of_calls_is_decided_and_what_comes_out_otherwise_is_printed() {
+fn permissions_test_checks_a_table_of_calls_and_reports_unexpected_decisions() {
     let home = Home::new();
     user(&home, "[permissions]\nallow = [\"Write(src/**)\"]\nmode = \"dont_ask\"\n");
     let table = r#"
@@ -148,7 +148,7 @@ expect = "deny"
 }
 
 #[test]
-fn what_a_refusal_suggests_is_written_down_and_works() {
+fn the_rule_that_a_refusal_suggests_can_be_written_and_then_allows_the_call() {
     let home = Home::new();
     let path = user(&home, "# mine\n[permissions]\nallow = [\n  \"Read\", # all\n]\n\n[limits]\nprocesses = 5\n");
     let call = ["call", "write_file", r#"{"path":"it's [a] b.txt","content":"x"}"#];
@@ -178,7 +178,7 @@ fn what_a_refusal_suggests_is_written_down_and_works() {
 }
 
 #[test]
-fn without_a_configuration_one_is_made_for_the_rule() {
+fn adding_a_rule_creates_a_missing_configuration_file() {
     let home = Home::new();
     check(&home, &["permissions", "allow", "Write(b.txt)"], 0, &["is written to"]);
     check(&home, &["call", "write_file", r#"{"path":"b.txt","content":"x"}"#], 0, &[]);
@@ -233,7 +233,7 @@ fn examples_are_tried_when_a_rule_is_loaded() {
 }
 
 #[test]
-fn a_rule_that_can_never_match_is_an_error_and_a_wide_one_is_told() {
+fn a_rule_that_can_never_match_is_an_error_and_an_overly_broad_rule_is_reported() {
     let home = Home::new();
     user(&home, "[permissions]\nallow = [\n  \"Bash(npm ci && npm *)\",\n  \"Bash(timeout 5 make *)\",\n]\n");
     check(
@@ -257,7 +257,7 @@ fn a_rule_that_can_never_match_is_an_error_and_a_wide_one_is_told() {
 }
 
 #[test]
-fn an_allow_rule_that_covers_nothing_is_told_where_rules_are_and_where_it_is_missed() {
+fn an_allow_rule_that_covers_nothing_is_reported_by_permission_commands_and_refusals() {
     let home = Home::new();
     let rules = "[permissions]\nallow = [\n  \"Bash(npx *)\",\n  \"Bash(find * -delete)\",\n  \"Bash(npm *)\",\n  \
                  \"Edit(//nowhere/at/all/**)\",\n]\n";
@@ -328,7 +328,7 @@ fn resources_and_prompts_have_rules_of_their_own_and_can_be_explained() {
 }
 
 #[test]
-fn an_explanation_names_the_built_in_rule_and_other_rules_hold_before_it() {
+fn explanations_name_built_in_rules_and_configured_rules_take_precedence() {
     let home = Home::new();
     let line = r#"{"command":"ls | head -5; echo \"exit $?\"; true"}"#;
     let explain = ["permissions", "explain", "bash", line, "--allow", "Bash(ls *)"];
@@ -346,7 +346,7 @@ fn an_explanation_names_the_built_in_rule_and_other_rules_hold_before_it() {
 }
 
 #[test]
-fn a_model_reads_whom_to_ask_and_people_read_what_would_help() {
+fn a_refusal_gives_the_model_a_next_step_and_the_user_a_suggestion() {
     let home = Home::new();
     project(&home, "[permissions]\nallow = [\"Bash(ls *)\"]\n");
     let mut client = Pipe::start(home.toolstead(&["mcp", "--tools=-echo"]));
@@ -380,7 +380,7 @@ fn a_model_reads_whom_to_ask_and_people_read_what_would_help() {
 }
 
 #[test]
-fn what_waits_for_trust_is_told_with_the_command_that_trusts_it() {
+fn untrusted_project_settings_are_reported_with_the_command_that_trusts_the_file() {
     let home = Home::new();
     project(&home, "[permissions]\nallow = [\"Bash(ls *)\", \"Write\"]\nmode = \"bypass\"\n");
     let file = home.work().canonicalize().unwrap().join("toolstead.toml");
@@ -402,7 +402,7 @@ fn what_waits_for_trust_is_told_with_the_command_that_trusts_it() {
 }
 
 #[test]
-fn the_tool_git_reads_in_every_mode_unless_a_rule_is_against_it() {
+fn the_git_tool_may_read_in_every_mode_unless_a_rule_denies_it() {
     let home = Home::new();
     let git = ["permissions", "explain", "git", r#"{"operation":"log"}"#];
     for mode in ["plan", "dont_ask", "default"] {
@@ -419,7 +419,7 @@ fn the_tool_git_reads_in_every_mode_unless_a_rule_is_against_it() {
 }
 
 #[test]
-fn an_imported_rule_that_should_stop_something_and_names_no_tool_by_a_slip_is_an_error() {
+fn an_imported_deny_or_ask_rule_with_a_misspelled_tool_name_is_an_error() {
     let home = Home::new();
     let settings = |text: &str| {
         let file = beside(&home, "settings.json", text);
@@ -447,7 +447,7 @@ fn an_imported_rule_that_should_stop_something_and_names_no_tool_by_a_slip_is_an
 }
 
 #[test]
-fn imported_rules_on_agents_count_in_either_spelling() {
+fn imported_agent_rules_apply_under_either_tool_name() {
     let home = Home::new();
     let settings = r#"{"permissions": {"deny": ["Task(reviewer)", "Agent(my-plugin:*)"], "ask": ["Agent"]}}"#;
     let file = beside(&home, "settings.json", settings);
@@ -465,7 +465,7 @@ fn imported_rules_on_agents_count_in_either_spelling() {
 }
 
 #[test]
-fn settings_of_claude_code_count_with_their_own_lines() {
+fn imported_claude_code_settings_become_rules_with_their_line_numbers() {
     let home = Home::new();
     let settings = beside(
         &home,
@@ -540,7 +540,7 @@ fn settings_of_claude_code_count_with_their_own_lines() {
 }
 
 #[test]
-fn a_rule_by_any_name_of_a_tool_that_takes_command_lines_is_about_commands() {
+fn a_rule_with_any_name_of_a_command_tool_applies_to_commands() {
     let home = Home::new();
     let names = command_tools();
     assert!(names.contains(&"bash") && names.contains(&"async_cmd"), "{names:?}");
@@ -569,7 +569,7 @@ fn a_rule_by_any_name_of_a_tool_that_takes_command_lines_is_about_commands() {
 }
 
 #[test]
-fn an_allow_rule_on_a_program_that_is_looked_through_is_refused_and_a_deny_rule_is_not() {
+fn an_allow_rule_on_a_transparent_wrapper_is_rejected_and_a_deny_rule_is_accepted() {
     let home = Home::new();
     for program in LOOKED_THROUGH {
         user(&home, &format!("[permissions]\nallow = [\"Bash({program} *)\"]\n"));
@@ -580,7 +580,7 @@ fn an_allow_rule_on_a_program_that_is_looked_through_is_refused_and_a_deny_rule_
 }
 
 #[test]
-fn a_rule_that_words_can_never_fit_is_refused_with_what_to_write() {
+fn a_rule_whose_words_can_never_match_is_rejected_with_a_correction() {
     let home = Home::new();
     let settings = |deny: &str| {
         let text = json!({"permissions": {"deny": [deny]}}).to_string();
@@ -605,7 +605,7 @@ fn a_rule_that_words_can_never_fit_is_refused_with_what_to_write() {
 }
 
 #[test]
-fn what_an_imported_file_forbids_is_kept_or_the_file_is_refused() {
+fn restrictions_of_an_imported_file_are_applied_or_the_file_is_rejected() {
     let home = Home::new();
     let import = |name: &str, text: &str| {
         let file = beside(&home, name, text);
@@ -643,7 +643,7 @@ fn what_an_imported_file_forbids_is_kept_or_the_file_is_refused() {
 }
 
 #[test]
-fn a_mode_that_is_forbidden_is_refused_whoever_asks_for_it() {
+fn bypass_mode_is_rejected_if_the_configuration_or_an_import_forbids_it() {
     let home = Home::new();
     let file = beside(&home, "settings.json", r#"{"permissions": {"disableBypassPermissionsMode": "disable"}}"#);
     for import in [format!("import = [{file:?}]"), "disable_bypass = true".into()] {
@@ -661,7 +661,7 @@ fn a_mode_that_is_forbidden_is_refused_whoever_asks_for_it() {
 }
 
 #[test]
-fn what_only_changes_files_is_accepted_beside_what_every_command_may_open() {
+fn accept_edits_mode_allows_commands_that_only_write_workspace_and_temporary_files() {
     let home = Home::new();
     user(&home, "[permissions]\nmode = \"accept_edits\"\n");
     for (line, code) in [
@@ -678,7 +678,7 @@ fn what_only_changes_files_is_accepted_beside_what_every_command_may_open() {
 }
 
 #[test]
-fn a_rule_on_git_covers_and_catches_each_spelling_of_its_general_options() {
+fn a_git_rule_matches_commands_with_safe_general_options_before_the_subcommand() {
     let home = Home::new();
     fs::create_dir(home.work().join("d")).unwrap();
     let explain = |line: &str, code, texts: &[&str]| {
@@ -709,7 +709,7 @@ fn a_rule_on_git_covers_and_catches_each_spelling_of_its_general_options() {
 }
 
 #[test]
-fn the_name_of_a_project_is_a_name_whatever_it_holds() {
+fn glob_characters_in_a_project_path_are_literal_in_imported_rules() {
     let home = Home::new();
     let settings = beside(
         &home,
@@ -732,7 +732,7 @@ fn the_name_of_a_project_is_a_name_whatever_it_holds() {
 }
 
 #[test]
-fn lists_of_kodelet_and_clai_and_blocks_in_yaml_become_the_same_rules() {
+fn kodelet_clai_and_seed_files_are_imported_as_permission_rules() {
     let home = Home::new();
     beside(&home, "domains.txt", "# ours\n*.example.com\nhttps://docs.example.org/x\n\nexampl?.net\n");
     let kodelet = beside(
@@ -815,7 +815,7 @@ fn lists_of_kodelet_and_clai_and_blocks_in_yaml_become_the_same_rules() {
 }
 
 #[test]
-fn a_list_of_hosts_decides_as_much_as_the_file_that_names_it() {
+fn a_list_of_allowed_hosts_is_protected_and_trusted_like_the_file_that_names_it() {
     let home = Home::new();
     let work = home.work().canonicalize().unwrap();
     fs::write(work.join("hosts.txt"), "example.com\n").unwrap();
@@ -845,7 +845,7 @@ fn a_list_of_hosts_decides_as_much_as_the_file_that_names_it() {
 }
 
 #[test]
-fn a_project_that_nobody_trusts_only_tightens() {
+fn an_untrusted_project_can_only_restrict_permissions() {
     let home = Home::new();
     let work = home.work().canonicalize().unwrap();
     fs::write(
@@ -888,7 +888,7 @@ fn a_project_that_nobody_trusts_only_tightens() {
 }
 
 #[test]
-fn the_free_list_is_off_until_somebody_switches_it_on_and_the_strictest_counts() {
+fn read_only_command_rules_are_off_by_default_and_the_strictest_setting_applies() {
     let home = Home::new();
     assert_eq!(rules(&home), [""; 0]);
     user(&home, "[permissions]\nread_only_commands = true\n");

@@ -119,7 +119,7 @@ fn with(pointer: &str, value: Value) -> Value {
 }
 
 #[test]
-fn a_new_tool_asks_a_removed_one_disappears_and_one_that_returns_runs() {
+fn a_new_tool_requires_approval_a_removed_tool_disappears_and_a_restored_tool_runs() {
     let bench = Bench::new("");
     bench.see();
     let mut more = base();
@@ -150,7 +150,7 @@ fn a_new_tool_asks_a_removed_one_disappears_and_one_that_returns_runs() {
 }
 
 #[test]
-fn an_approver_sees_the_difference_once_and_instructions_come_before_the_server() {
+fn an_approver_sees_a_changed_definition_once_and_instructions_precede_server_start() {
     let bench = Bench::new("");
     bench.see();
     bench.offer(&with("/inputSchema/properties", json!({"a": {"type": "string"}, "cc": {"type": "string"}})));
@@ -208,7 +208,7 @@ fn changed_instructions_and_prompts_are_served_as_they_were_approved() {
 }
 
 #[test]
-fn an_approval_with_a_digest_applies_to_what_was_shown() {
+fn an_approval_with_a_digest_is_rejected_if_the_definitions_changed_meanwhile() {
     let bench = Bench::new("");
     bench.see();
     bench.offer(&with("/description", json!("Adds. Always.")));
@@ -243,7 +243,7 @@ fn an_approval_at_a_terminal_shows_the_difference_and_asks() {
 }
 
 #[test]
-fn a_definition_that_a_form_cannot_show_is_not_approved_by_it() {
+fn a_definition_too_large_for_a_form_cannot_be_approved_with_the_form() {
     let bench = Bench::new("");
     bench.see();
     let properties: serde_json::Map<String, Value> =

@@ -72,7 +72,7 @@ impl Difference {
 }
 
 #[test]
-fn the_public_api_is_that_of_the_stored_listing_and_what_was_removed_is_in_the_section_upgrading() {
+fn the_public_api_matches_the_stored_listing_and_removals_are_in_the_upgrading_section() {
     let (folder, upgrading) = (repository().join("docs/public-api"), upgrading());
     let words: BTreeSet<&str> = upgrading.split(|c: char| !(c.is_alphanumeric() || c == '_')).collect();
     let writes = std::env::var_os("TOOLSTEAD_WRITE_API").is_some();

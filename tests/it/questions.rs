@@ -94,17 +94,17 @@ fn check_answers(upstream: &str) {
 }
 
 #[test]
-fn a_new_server_asks_clients_of_both_generations() {
+fn a_modern_server_requests_input_from_clients_of_both_generations() {
     check_answers("2026-07-28");
 }
 
 #[test]
-fn an_old_server_asks_clients_of_both_generations() {
+fn a_legacy_server_requests_input_from_clients_of_both_generations() {
     check_answers("2025-11-25");
 }
 
 #[test]
-fn of_the_folders_of_a_client_a_server_hears_those_of_the_workspace() {
+fn a_server_receives_only_the_client_roots_inside_the_workspace() {
     let place = place_of("asking_server.py", "2025-11-25", ALL);
     for mode in ["legacy", "2026-07-28"] {
         let (said, asked) = answers_of(&place, mode, &["folders"], &[]);
@@ -116,7 +116,7 @@ fn of_the_folders_of_a_client_a_server_hears_those_of_the_workspace() {
 }
 
 #[test]
-fn an_error_of_the_client_is_what_an_old_server_hears() {
+fn a_legacy_server_receives_the_error_that_the_client_returns_for_sampling() {
     let place = place("2025-11-25", ALL);
     let (said, asked) = answers_of(&place, "legacy", &["test_sampling"], &[("REFUSE", "the user rejected it")]);
     assert!(said[0].contains("the user rejected it"), "{said:?} {asked}");
@@ -125,7 +125,7 @@ fn an_error_of_the_client_is_what_an_old_server_hears() {
 }
 
 #[test]
-fn a_server_asks_what_the_configuration_lets_it_and_nothing_else() {
+fn a_server_may_send_only_the_requests_that_the_configuration_permits() {
     for upstream in ["2026-07-28", "2025-11-25"] {
         let place = place(upstream, "");
         for mode in ["legacy", "2026-07-28"] {
@@ -180,7 +180,7 @@ fn a_person_at_a_terminal_fills_in_the_form_of_a_server() {
 }
 
 #[test]
-fn without_a_terminal_nobody_is_asked() {
+fn without_a_terminal_no_form_of_a_server_is_shown_and_the_call_fails() {
     let place = place("2026-07-28", "");
     let mut command = place.home.command("/usr/bin/setsid", &["--wait", env!("CARGO_BIN_EXE_toolstead"), "--config"]);
     command.arg(&place.config).args(["call", "mcp__fixture__test_elicitation"]);

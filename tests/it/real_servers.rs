@@ -110,7 +110,7 @@ pub(crate) fn repository(home: &Home) {
 }
 
 #[test]
-fn four_real_servers_stand_behind_one_and_one_may_die() {
+fn four_real_servers_work_behind_one_gateway_and_a_killed_server_restarts() {
     let home = Home::new();
     repository(&home);
     let config = home.config(&config(&home));
@@ -252,7 +252,7 @@ fn with_server(home: &Home, file: &str, tool: &str) -> String {
 }
 
 #[test]
-fn a_guarded_server_writes_in_the_first_root_and_elsewhere_it_is_said_which_key_opens_more() {
+fn a_guarded_server_writes_in_the_first_root_and_errors_elsewhere_name_the_roots_setting() {
     let home = Home::new();
     let config = with_server(&home, "a.toml", "write");
     let write =
@@ -267,7 +267,7 @@ fn a_guarded_server_writes_in_the_first_root_and_elsewhere_it_is_said_which_key_
 }
 
 #[test]
-fn two_servers_of_one_name_are_two_and_what_they_change_is_told() {
+fn same_named_servers_of_two_configurations_are_distinct_and_definition_changes_are_listed() {
     let home = Home::new();
     let (a, b) = (with_server(&home, "a.toml", "alpha"), with_server(&home, "b.toml", "beta"));
     let silent = home.data().with_file_name("c.toml");

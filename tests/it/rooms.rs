@@ -216,7 +216,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
 }
 
 #[test]
-fn no_files_use_each_other_in_a_circle() {
+fn source_files_do_not_import_each_other_in_a_cycle() {
     let mut all = BTreeMap::new();
     for name in ["domain", "application", "infrastructure", "presentation"] {
         let imports = Imports::of(name);
@@ -228,7 +228,7 @@ fn no_files_use_each_other_in_a_circle() {
 }
 
 #[test]
-fn a_room_knows_only_the_rooms_it_stands_on() {
+fn each_infrastructure_module_imports_exactly_the_modules_listed_for_it() {
     let imports = Imports::of("infrastructure");
     let room = |module: &Module| ROOMS.iter().find(|(name, _)| module[0] == *name);
     let folders: BTreeSet<&String> =
@@ -258,7 +258,7 @@ fn a_room_knows_only_the_rooms_it_stands_on() {
 }
 
 #[test]
-fn a_tool_knows_no_other_tool_and_nothing_below_knows_a_tool() {
+fn tools_do_not_import_other_tools_and_lower_layers_do_not_import_higher_layers() {
     let imports = Imports::of("infrastructure");
     let floor = |module: &Module| {
         let name = module.get(1).filter(|_| module[0] == "builtin")?;
@@ -286,7 +286,7 @@ fn tree(package: &str, features: &str, format: &str) -> String {
 }
 
 #[test]
-fn what_reaches_other_hosts_builds_without_the_sandbox() {
+fn portable_features_enable_neither_the_sandbox_nor_unportable_crates() {
     let mut faults = Vec::new();
     for feature in PORTABLE {
         let lines = tree("toolstead-infrastructure", feature, "{p} {f}");
@@ -303,7 +303,7 @@ fn what_reaches_other_hosts_builds_without_the_sandbox() {
 }
 
 #[test]
-fn a_room_brings_no_more_crates_than_it_may() {
+fn each_feature_set_depends_on_no_more_crates_than_its_limit() {
     let mut too_heavy = Vec::new();
     for (package, features, most) in WEIGHTS {
         let lines = tree(package, features, "{p}");

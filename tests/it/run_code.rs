@@ -79,7 +79,7 @@ fn check(place: &mut Place, tools: &[&str], expected: &str, codes: [(&str, &str)
 }
 
 #[test]
-fn forty_calls_in_a_loop_are_forty_rows_below_one_call() {
+fn forty_calls_in_a_loop_are_recorded_as_nested_calls_of_one_call() {
     let mut place = Place::new();
     for number in 0..40 {
         place.put(&format!("logs/{number}.log"), &"ERROR ä\nok\n".repeat(number));
@@ -113,7 +113,7 @@ fn forty_calls_in_a_loop_are_forty_rows_below_one_call() {
 }
 
 #[test]
-fn what_is_refused_or_wrong_is_an_error_that_code_catches() {
+fn refused_and_failed_calls_raise_errors_that_code_can_catch() {
     let mut place = Place::new();
     place.put("secret.txt", "x");
     check(
@@ -181,7 +181,7 @@ fn code_reaches_no_tool_that_its_call_does_not_name() {
 }
 
 #[test]
-fn calls_run_side_by_side_and_values_of_megabytes_come_through() {
+fn code_makes_concurrent_calls_and_passes_values_of_several_megabytes() {
     let mut place = Place::new();
     // No process has an argument of this size, so that the shell has it in its input.
     check(
@@ -220,7 +220,7 @@ fn calls_run_side_by_side_and_values_of_megabytes_come_through() {
 }
 
 #[test]
-fn names_that_a_language_has_no_room_for_are_reached_by_their_own() {
+fn code_can_call_each_tool_by_its_original_name_and_read_its_help() {
     let mut place = Place::new();
     check(
         &mut place,
@@ -274,7 +274,7 @@ fn tools_of_servers_are_functions_as_far_as_the_rules_allow() {
 }
 
 #[test]
-fn code_that_is_taken_back_ends_with_the_calls_that_it_makes() {
+fn cancelling_a_run_code_call_ends_the_code_and_its_nested_calls() {
     for (language, code) in [
         ("python", "open('began', 'w').close()\nwhile True: tools.list_directory(path='.')"),
         ("javascript", "require('fs').writeFileSync('began', '');\nfor (;;) await tools.listDirectory({ path: '.' });"),

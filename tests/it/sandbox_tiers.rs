@@ -95,7 +95,7 @@ fn until_sleeps(mark: &str, is_there: bool) {
 }
 
 #[test]
-fn without_namespaces_no_command_outlives_the_end_of_the_whole_group() {
+fn without_namespaces_commands_end_when_the_whole_process_group_is_signalled() {
     let home = Home::new();
     fs::create_dir(home.work().join("src")).unwrap();
     let config = home.config("[sandbox]\nminimum_tier = 2");
@@ -112,7 +112,7 @@ fn without_namespaces_no_command_outlives_the_end_of_the_whole_group() {
 }
 
 #[test]
-fn without_namespaces_commands_run_where_the_user_says_that_tier_2_will_do() {
+fn without_namespaces_commands_run_only_if_the_user_permits_sandbox_tier_2() {
     for (setting, tier, code) in [
         ("", "bad   sandbox          tier 3, nothing is run confined: make a user namespace", 1),
         (

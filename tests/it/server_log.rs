@@ -84,7 +84,7 @@ impl LoggingServer {
 }
 
 #[test]
-fn the_server_logs_its_life_by_default() {
+fn the_server_logs_start_connections_sessions_and_shutdown_by_default() {
     let home = Home::new();
     let upstream = format!(
         "[mcp_servers.inner]\ncommand = {:?}\nargs = [\"mcp\"]\nprofile = \"open\"\n\
@@ -130,7 +130,7 @@ fn check_call_is_logged(arguments: &[&str], config: &str) {
 }
 
 #[test]
-fn each_call_is_logged_with_the_id_of_its_record_where_that_is_asked_for() {
+fn each_call_is_logged_with_its_record_id_if_call_logging_is_enabled() {
     check_call_is_logged(&["-v"], "");
     check_call_is_logged(&[], "[server]\nlog_calls = true\n");
 }

@@ -79,7 +79,7 @@ impl Bench {
 const TELL: [&str; 3] = ["call", "mcp__srv__tell", "{}"];
 
 #[test]
-fn no_tool_changes_what_a_server_with_the_network_runs() {
+fn tools_cannot_change_the_script_of_a_server_with_network_access() {
     for profile in ["open", "guarded"] {
         let bench = Bench::new(profile);
         bench.check(&TELL, 0, &["first in "]);
@@ -94,7 +94,7 @@ fn no_tool_changes_what_a_server_with_the_network_runs() {
 }
 
 #[test]
-fn a_changed_script_is_not_started_until_somebody_says_yes() {
+fn a_changed_server_script_does_not_start_until_it_is_trusted() {
     for profile in ["open", "guarded"] {
         let bench = Bench::new(profile);
         bench.check(&TELL, 0, &["first in "]);
@@ -157,7 +157,7 @@ fn a_server_that_dies_is_not_started_again_with_another_script_in_the_same_sessi
 }
 
 #[test]
-fn a_server_of_a_project_starts_in_the_project_and_runs_what_was_there_when_it_was_trusted() {
+fn a_project_server_starts_in_the_project_folder_and_runs_the_script_that_was_trusted() {
     let home = Home::new();
     let top = home.work().canonicalize().unwrap();
     for folder in [".git", "sub"] {
@@ -194,7 +194,7 @@ fn a_server_of_a_project_starts_in_the_project_and_runs_what_was_there_when_it_w
 }
 
 #[test]
-fn a_name_that_a_persons_own_configuration_does_not_place_is_a_stranger_in_each_project() {
+fn a_relative_script_in_the_user_configuration_must_be_trusted_before_it_runs() {
     let home = Home::new();
     let config = home.work().join("../config/toolstead/config.toml");
     fs::create_dir_all(config.parent().unwrap()).unwrap();
@@ -215,7 +215,7 @@ fn a_name_that_a_persons_own_configuration_does_not_place_is_a_stranger_in_each_
 }
 
 #[test]
-fn a_guarded_server_does_not_change_what_it_or_another_one_runs() {
+fn a_guarded_server_cannot_change_the_scripts_of_itself_or_another_server() {
     let home = Home::new();
     let top = home.work().canonicalize().unwrap();
     let writes = server("first").replace("import json, os, sys\n", "import json, os, sys\nfor name in ('srv.py', 'other.py'):\n    try:\n        open(name, 'a').write('#')\n    except OSError:\n        pass\nopen('wrote', 'w')\n");
@@ -234,7 +234,7 @@ fn a_guarded_server_does_not_change_what_it_or_another_one_runs() {
 }
 
 #[test]
-fn a_guarded_server_does_not_change_what_another_one_runs_in_a_folder_that_its_variables_name() {
+fn changes_by_a_guarded_server_to_programs_of_other_servers_are_blocked_or_detected() {
     let home = Home::new();
     let top = home.work().canonicalize().unwrap();
     let tools = top.with_file_name("tools");
@@ -270,7 +270,7 @@ fn a_guarded_server_does_not_change_what_another_one_runs_in_a_folder_that_its_v
 }
 
 #[test]
-fn a_server_of_a_file_in_the_home_is_not_given_the_home() {
+fn a_server_configured_in_the_home_folder_cannot_write_to_the_home_folder() {
     let home = Home::new();
     let top = home.work().parent().unwrap().canonicalize().unwrap();
     let script = top.join("programs/srv.py");
@@ -295,7 +295,7 @@ fn a_server_of_a_file_in_the_home_is_not_given_the_home() {
 }
 
 #[test]
-fn what_a_command_puts_in_the_place_of_a_named_program_before_its_first_start_is_a_stranger() {
+fn a_server_program_changed_before_its_first_start_does_not_run_until_it_is_trusted() {
     for (args, changed) in [("[SCRIPT]", "srv.py"), ("['-m', 'helper']", "helper.py")] {
         for is_there in [true, false] {
             let home = Home::new();

@@ -48,7 +48,7 @@ fn terminal() -> (File, File) {
 }
 
 #[test]
-fn a_new_token_is_shown_on_a_terminal_and_elsewhere_its_file() {
+fn a_new_token_is_shown_on_a_terminal_and_only_its_file_name_is_shown_elsewhere() {
     for (arguments, is_json) in [(&[][..], false), (&["--json"], true)] {
         let home = Home::new();
         let printed = printed_at_start(&home, Stdio::piped(), None, arguments);

@@ -92,7 +92,7 @@ fn kind(answer: &Value) -> Option<&str> {
 }
 
 #[test]
-fn seven_servers_three_of_them_twice_are_listed_cold_and_each_call_ends_once_while_all_are_killed() {
+fn all_servers_are_listed_before_starting_and_each_call_ends_once_when_servers_are_killed() {
     let home = Home::new();
     repository(&home);
     let (work, gate) = (home.work(), home.work().join("gate"));

@@ -113,7 +113,7 @@ fn endless(mark: &str) -> String {
 }
 
 #[test]
-fn a_command_may_take_the_time_that_it_asks_for_and_not_more() {
+fn a_command_may_run_for_its_requested_timeout_up_to_the_maximum() {
     // Seed defects 8, 12 and 23: the usual time is 1 s here.
     let mut client = Client::start("[limits]\ntimeout_seconds = 1\nmax_timeout_seconds = 3\n");
     let slow = client.call("execute_command", json!({"command": "sleep 1.5; echo done", "timeout": 60}));
@@ -133,7 +133,7 @@ fn a_command_may_take_the_time_that_it_asks_for_and_not_more() {
 }
 
 #[test]
-fn a_server_is_started_reached_and_ends_with_its_session() {
+fn a_background_server_is_reachable_and_ends_with_its_session() {
     let mut client = Client::start("");
     fs::write(client.home.work().join("page.txt"), "the page\n").unwrap();
     let mark = mark(2);
@@ -155,7 +155,7 @@ fn a_server_is_started_reached_and_ends_with_its_session() {
 }
 
 #[test]
-fn a_task_that_has_ended_announces_itself_once() {
+fn the_end_of_a_task_is_announced_once() {
     let mut client = Client::start("");
     let command = "until [ -e go ]; do sleep 0.01; done; exit 3";
     client.call("async_cmd", json!({"command": "sh", "args": ["-c", command]}));
@@ -172,7 +172,7 @@ fn a_task_that_has_ended_announces_itself_once() {
 }
 
 #[test]
-fn a_call_that_its_client_takes_back_leaves_no_process() {
+fn a_cancelled_call_leaves_no_process() {
     let mut client = Client::start("");
     let mark = mark(3);
     let id = client.send("bash", json!({"command": endless(&mark)}));
@@ -186,7 +186,7 @@ fn a_call_that_its_client_takes_back_leaves_no_process() {
 }
 
 #[test]
-fn a_client_that_asks_for_progress_hears_what_a_running_command_prints() {
+fn a_client_that_requests_progress_receives_the_output_of_a_running_command() {
     let mut client = Client::start("");
     let mut request =
         request(1, "bash", json!({"command": "echo one; until [ -e go ]; do sleep 0.01; done; echo two"}));
@@ -199,7 +199,7 @@ fn a_client_that_asks_for_progress_hears_what_a_running_command_prints() {
 }
 
 #[test]
-fn a_server_that_is_killed_leaves_no_command() {
+fn a_killed_server_leaves_no_commands_running() {
     let mut client = Client::start("");
     let (shell, task) = (mark(4), mark(5));
     let waits = |mark: &str, name: &str| format!(": {mark}; echo up > {name}; while :; do read -t 300 <> <(:); done");
@@ -238,7 +238,7 @@ fn output_without_end_stays_bounded_in_memory_and_is_kept() {
 }
 
 #[test]
-fn what_the_runtime_knows_of_secrets_no_command_finds_out() {
+fn commands_do_not_receive_secret_environment_variables() {
     // Seed defect 30.
     let secret = "sk-live-0123456789abcdef";
     let mut client =
@@ -248,7 +248,7 @@ fn what_the_runtime_knows_of_secrets_no_command_finds_out() {
 }
 
 #[test]
-fn every_spelling_of_the_shell_tools_works_with_its_own_parameters() {
+fn every_alias_of_the_shell_tools_works_with_its_own_parameters() {
     let mut client = Client::start("");
     let as_json = "{\n  \"exit_code\": 0,\n  \"stdout\": \"hi\\n\",\n  \"stderr\": \"\"\n}";
     for (name, arguments, expected) in [
@@ -292,7 +292,7 @@ fn every_spelling_of_the_shell_tools_works_with_its_own_parameters() {
 }
 
 #[test]
-fn a_command_is_asked_about_and_where_nobody_can_answer_it_does_not_run() {
+fn a_command_without_approval_does_not_run_and_a_timed_out_command_returns_its_output() {
     let home = Home::new();
     let refused = home.run(&["call", "bash", r#"{"command": "touch made"}"#]);
     assert_eq!(refused.status.code(), Some(3));
@@ -341,7 +341,7 @@ impl<'a> HttpSession<'a> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_sees_its_own_tasks_alone_and_takes_them_along_when_it_ends() {
+async fn a_session_accesses_only_its_own_tasks_and_stops_them_when_it_ends() {
     let home = Home::new();
     let server = Server::start(&home, ALLOWED);
     let _ = rustls::crypto::ring::default_provider().install_default();

@@ -315,7 +315,7 @@ fn leaves_its_folder(text: &str) -> bool {
 }
 
 #[test]
-fn whatever_a_random_script_starts_was_named_or_the_script_was_called_opaque() {
+fn every_program_that_a_random_script_starts_is_named_unless_the_script_is_opaque() {
     let scripts = number("TOOLSTEAD_ORACLE_SCRIPTS", 20_000);
     let seed = number("TOOLSTEAD_ORACLE_SEED", 1);
     let root = tempfile::tempdir().unwrap();

@@ -70,7 +70,7 @@ async fn a_server_that_lists_new_resources_each_time_does_not_fill_the_database(
 }
 
 #[tokio::test]
-async fn the_memory_of_what_sessions_have_read_outlives_the_process() {
+async fn recorded_file_versions_of_a_session_survive_closing_the_database() {
     let (folder, database) = new_database().await;
     let (me, path) = (Principal::local(), Path::new("/w/read"));
     database.read_state(workspace()).record_version(&me, "s", path, ContentDigest([7; 32])).await.unwrap();
@@ -83,7 +83,7 @@ async fn the_memory_of_what_sessions_have_read_outlives_the_process() {
 }
 
 #[tokio::test]
-async fn two_workspaces_of_one_principal_have_nothing_in_common_but_the_numbers() {
+async fn workspaces_of_one_principal_share_only_the_numbering_of_handles() {
     let (_folder, database) = new_database().await;
     let [here, there] = ["/w", "/w/there"].map(|workspace| database.output_store(Path::new(workspace)));
     let mine = store(&*here, "the same content").await;
@@ -116,7 +116,7 @@ async fn a_power_safe_database_keeps_the_contract() {
 }
 
 #[tokio::test]
-async fn every_store_knows_what_it_knew_when_it_is_opened_again() {
+async fn every_store_returns_its_content_after_the_database_is_reopened() {
     let folder = tempfile::tempdir().unwrap();
     let mut opened: Option<Database> = None;
     reopened_stores_contract(async || {
@@ -133,7 +133,7 @@ async fn every_store_knows_what_it_knew_when_it_is_opened_again() {
 /// An edit waits on a blocking thread. All of these threads may be waiting at the same time, so that no further one is
 /// available.
 #[test]
-fn changes_are_recorded_while_every_thread_that_may_block_waits_for_that() {
+fn changes_are_recorded_even_if_every_blocking_thread_waits_for_a_change() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().max_blocking_threads(1).build().unwrap();
     let edits = async {
         let (_folder, database) = new_database().await;
@@ -158,7 +158,7 @@ fn changes_are_recorded_while_every_thread_that_may_block_waits_for_that() {
 }
 
 #[tokio::test]
-async fn a_new_database_is_for_its_owner_alone_and_comes_back_after_closing() {
+async fn a_new_database_is_private_to_its_owner_and_can_be_reopened_after_closing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("new").join("data").join("toolstead.db");
     let database = Database::open(DatabaseOptions::at(&path), clock()).await.unwrap();
@@ -182,7 +182,7 @@ async fn a_new_database_is_for_its_owner_alone_and_comes_back_after_closing() {
 }
 
 #[tokio::test]
-async fn opening_deletes_what_need_not_be_kept() {
+async fn opening_deletes_expired_and_excess_audit_records() {
     let folder = tempfile::tempdir().unwrap();
     let database = Database::open(options(folder.path()), clock()).await.unwrap();
     for number in 0..10 {
@@ -207,7 +207,7 @@ async fn opening_deletes_what_need_not_be_kept() {
 }
 
 #[tokio::test]
-async fn a_clock_that_was_ahead_once_takes_nothing_away_and_one_that_goes_on_there_does() {
+async fn records_expire_only_if_the_clock_stays_ahead_and_not_after_a_single_jump() {
     const DAY: i64 = 24 * 60 * 60 * 1_000_000;
     let folder = tempfile::tempdir().unwrap();
     let database = Database::open(options(folder.path()), clock()).await.unwrap();
@@ -251,7 +251,7 @@ async fn handles_survive_a_restart_and_are_never_used_again() {
 }
 
 #[tokio::test]
-async fn outputs_and_changes_go_by_age_and_by_size_oldest_first_and_shared_contents_stay() {
+async fn outputs_and_changes_expire_by_age_and_size_oldest_first_and_shared_contents_remain() {
     let folder = tempfile::tempdir().unwrap();
     let at = |seconds: i64| Timestamp(samples::START.0 + seconds * 1_000_000);
     for (seconds, text) in [(0, "before\n"), (1, "second"), (3, "third")] {
@@ -299,7 +299,7 @@ async fn outputs_and_changes_go_by_age_and_by_size_oldest_first_and_shared_conte
 }
 
 #[tokio::test]
-async fn contents_keep_within_their_size_also_while_a_process_runs_on() {
+async fn stored_contents_stay_within_their_size_limit_while_the_process_runs() {
     let folder = tempfile::tempdir().unwrap();
     let contents = ContentRetention { max_bytes: 1_000_000, ..ContentRetention::default() };
     let options = DatabaseOptions { contents, ..options(folder.path()) };
@@ -320,7 +320,7 @@ async fn contents_keep_within_their_size_also_while_a_process_runs_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hundred_outputs_at_once_over_two_openings_while_everything_expires_are_whole() {
+async fn a_hundred_concurrent_outputs_remain_intact_while_another_instance_expires_contents() {
     let folder = tempfile::tempdir().unwrap();
     let keeping = Database::open(options(folder.path()), clock()).await.unwrap();
     // The same contents come and go there, at the same time.
@@ -356,14 +356,14 @@ async fn a_hundred_outputs_at_once_over_two_openings_while_everything_expires_ar
 }
 
 #[tokio::test]
-async fn a_kill_while_outputs_are_stored_leaves_no_broken_handle_and_nothing_behind() {
+async fn a_kill_while_outputs_are_stored_leaves_no_broken_handles_and_no_orphaned_files() {
     if let Some(path) = std::env::var_os(OTHER_PROCESS) {
         return store_for_ever(path.into()).await;
     }
     let folder = tempfile::tempdir().unwrap();
     for round in 1..=5_usize {
         let mut child = OtherProcess::start(
-            "sqlite::a_kill_while_outputs_are_stored_leaves_no_broken_handle_and_nothing_behind",
+            "sqlite::a_kill_while_outputs_are_stored_leaves_no_broken_handles_and_no_orphaned_files",
             &path(folder.path()),
         );
         let lines = child.output.by_ref().lines().map_while(Result::ok);
@@ -390,7 +390,7 @@ async fn a_kill_while_outputs_are_stored_leaves_no_broken_handle_and_nothing_beh
 }
 
 #[tokio::test]
-async fn a_kill_while_a_conversation_goes_on_leaves_whole_additions_alone() {
+async fn a_kill_during_a_conversation_leaves_only_complete_additions() {
     if let Some(path) = std::env::var_os(OTHER_PROCESS) {
         return converse_for_ever(path.into()).await;
     }
@@ -398,7 +398,7 @@ async fn a_kill_while_a_conversation_goes_on_leaves_whole_additions_alone() {
     let mut before = 0;
     for round in 1..=5_usize {
         let mut child = OtherProcess::start(
-            "sqlite::a_kill_while_a_conversation_goes_on_leaves_whole_additions_alone",
+            "sqlite::a_kill_during_a_conversation_leaves_only_complete_additions",
             &path(folder.path()),
         );
         let lines = child.output.by_ref().lines().map_while(Result::ok);
@@ -426,7 +426,7 @@ async fn a_kill_while_a_conversation_goes_on_leaves_whole_additions_alone() {
 }
 
 #[tokio::test]
-async fn two_processes_do_not_add_to_one_conversation_at_once_and_a_workspace_sees_its_own_alone() {
+async fn two_instances_cannot_append_to_a_conversation_at_once_and_workspaces_are_isolated() {
     let folder = tempfile::tempdir().unwrap();
     let [first, second] = [(); 2].map(|()| Database::open(options(folder.path()), clock()));
     let (first, second) = (first.await.unwrap(), second.await.unwrap());
@@ -478,7 +478,7 @@ async fn an_event_that_is_too_large_is_refused_and_nothing_beside_it_is_added() 
 }
 
 #[tokio::test]
-async fn what_a_sweep_could_not_remove_is_swept_after_the_next_start() {
+async fn an_incomplete_sweep_of_leftover_files_is_repeated_after_the_next_start() {
     let folder = closed_database().await;
     let dead = folder.path().join("instances").join(format!("{}.lock", Uuid::from_u128(7)));
     fs::write(&dead, "").unwrap();
@@ -502,7 +502,7 @@ async fn what_a_sweep_could_not_remove_is_swept_after_the_next_start() {
 }
 
 #[tokio::test]
-async fn nothing_is_forgotten_to_make_space_that_leftovers_take() {
+async fn leftover_content_entries_do_not_cause_valid_contents_to_expire() {
     let (folder, database) = new_database().await;
     let kept = store(&*database.output_store(workspace()), "kept").await;
     database.close().await;
@@ -555,7 +555,7 @@ async fn a_database_that_a_later_version_wrote_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_database_whose_schema_went_another_way_is_left_alone() {
+async fn a_database_with_a_changed_migration_is_refused() {
     let folder = closed_database().await;
     let statement = "UPDATE _sqlx_migrations SET checksum = x'00' WHERE version = 2";
     sqlx::query(statement).execute(&mut raw(folder.path()).await).await.unwrap();
@@ -592,7 +592,7 @@ async fn a_file_of_another_kind_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_damaged_database_is_told() {
+async fn opening_a_damaged_database_returns_an_error() {
     let folder = closed_database().await;
     let path = path(folder.path());
     let mut bytes = fs::read(&path).unwrap();
@@ -604,7 +604,7 @@ async fn a_damaged_database_is_told() {
 }
 
 #[tokio::test]
-async fn a_folder_that_cannot_be_made_is_told() {
+async fn a_folder_that_cannot_be_created_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
@@ -615,7 +615,7 @@ async fn a_folder_that_cannot_be_made_is_told() {
 }
 
 #[tokio::test]
-async fn a_lock_is_waited_for_and_then_told() {
+async fn a_database_lock_is_awaited_until_the_timeout_and_then_reported() {
     let folder = closed_database().await;
     let impatient = DatabaseOptions { busy_timeout: Duration::from_millis(50), ..options(folder.path()) };
     let power_safe = DatabaseOptions { power_safe: true, ..impatient.clone() };
@@ -642,7 +642,7 @@ async fn a_lock_is_waited_for_and_then_told() {
 }
 
 #[tokio::test]
-async fn a_lock_holds_up_no_call_at_first_and_takes_nothing_away() {
+async fn a_database_lock_delays_no_calls_at_first_and_loses_no_records() {
     let folder = closed_database().await;
     let impatient = DatabaseOptions { busy_timeout: Duration::from_millis(50), ..options(folder.path()) };
     let database = Database::open(impatient, clock()).await.unwrap();
@@ -669,7 +669,7 @@ async fn a_lock_holds_up_no_call_at_first_and_takes_nothing_away() {
 }
 
 #[tokio::test]
-async fn a_call_is_listed_as_what_it_became_before_that_is_in_the_database() {
+async fn a_call_is_listed_with_its_latest_outcome_before_the_database_is_updated() {
     let folder = closed_database().await;
     let database = Database::open(options(folder.path()), clock()).await.unwrap();
     let log = database.execution_log();
@@ -696,7 +696,7 @@ async fn a_call_is_listed_as_what_it_became_before_that_is_in_the_database() {
 }
 
 #[tokio::test]
-async fn a_kill_loses_nothing_that_was_acknowledged_and_leaves_the_living_alone() {
+async fn a_killed_process_loses_no_acknowledged_records_and_does_not_affect_other_processes() {
     if let Some(path) = std::env::var_os(OTHER_PROCESS) {
         return record_for_ever(path.into()).await;
     }
@@ -707,7 +707,7 @@ async fn a_kill_loses_nothing_that_was_acknowledged_and_leaves_the_living_alone(
     let mut acknowledged = BTreeMap::new();
     for round in 1..=5 {
         let mut child = OtherProcess::start(
-            "sqlite::a_kill_loses_nothing_that_was_acknowledged_and_leaves_the_living_alone",
+            "sqlite::a_killed_process_loses_no_acknowledged_records_and_does_not_affect_other_processes",
             &path(folder.path()),
         );
         for row in child.acknowledged().take(200 * round) {
@@ -776,14 +776,14 @@ async fn processes_that_open_a_new_database_at_the_same_moment_all_work() {
 }
 
 #[tokio::test]
-async fn a_full_disk_is_told_and_loses_nothing() {
+async fn a_full_disk_is_reported_and_loses_no_data() {
     if let Some(path) = std::env::var_os(OTHER_PROCESS) {
         return fill_the_disk(path.into()).await;
     }
     let folder = tempfile::tempdir().unwrap();
     // A file system of 4 MB that only the child and its shell see, and that ends with them.
     let script = "mount -t tmpfs -o size=4m none \"$1\" || exit 77; shift; exec \"$@\"";
-    let test = "sqlite::a_full_disk_is_told_and_loses_nothing";
+    let test = "sqlite::a_full_disk_is_reported_and_loses_no_data";
     let mut command = Command::new("unshare");
     command.args(["--map-root-user", "--mount", "sh", "-c", script, "sh"]).arg(folder.path());
     command.arg(std::env::current_exe().unwrap()).args([test, "--exact"]);

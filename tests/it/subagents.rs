@@ -57,7 +57,7 @@ fn row<'a>(rows: &'a [Value], tool: &str) -> &'a Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn json_lines_and_the_terminal_tell_of_an_agents_work() {
+async fn json_events_and_executions_report_the_work_of_a_subagent() {
     let server = cast([
         (
             "Ask around",
@@ -93,7 +93,7 @@ async fn json_lines_and_the_terminal_tell_of_an_agents_work() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_is_resumed_in_another_process_and_a_list_shows_what_a_person_began() {
+async fn a_subagent_is_resumed_in_another_process_and_only_user_conversations_are_listed() {
     let mut agent = String::new();
     let server = ModelServer::answering(move |seen| {
         let (first, last) = (seen.body["messages"][0].to_string(), seen.body["messages"].as_array().unwrap().last());
@@ -128,7 +128,7 @@ async fn an_agent_is_resumed_in_another_process_and_a_list_shows_what_a_person_b
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_killed_while_an_agent_worked_goes_on() {
+async fn a_conversation_continues_after_a_kill_during_the_work_of_a_subagent() {
     let server = cast([
         (
             "Have it written",
@@ -250,7 +250,7 @@ async fn an_agent_works_in_the_background_as_a_task() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rule_forbids_an_agent_and_other_spellings_lead_to_the_same() {
+async fn a_deny_rule_on_an_agent_applies_to_calls_by_the_alias_task() {
     let server = cast([
         (
             "Try",

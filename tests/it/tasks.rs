@@ -167,7 +167,7 @@ fn taking_tasks(mut request: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_call_that_goes_on_as_a_task_is_followed_by_its_owner_alone() {
+async fn only_its_owner_can_follow_a_call_that_continues_as_a_task() {
     let house = House::open().await;
     let request = taking_tasks(modern(1, "tools/call", call("mcp__s__slow", json!({"a": 1}))));
     let created = house.ask(TOKEN, &request).await["result"].clone();
@@ -212,7 +212,7 @@ async fn a_call_that_goes_on_as_a_task_is_followed_by_its_owner_alone() {
 }
 
 #[tokio::test]
-async fn a_client_that_takes_no_tasks_hears_of_none() {
+async fn a_client_without_task_support_receives_results_instead_of_tasks() {
     let house = House::open().await;
     let answer = house.ask(TOKEN, &modern(1, "tools/call", call("mcp__s__slow", json!({})))).await;
     assert_eq!(text_of(&answer), "at once");
@@ -244,7 +244,7 @@ async fn a_client_that_takes_no_tasks_hears_of_none() {
 }
 
 #[tokio::test]
-async fn a_server_that_knows_no_such_method_speaks_of_itself_and_not_of_this_server() {
+async fn an_unknown_task_method_error_of_a_server_is_forwarded_with_status_200() {
     let house = House::open().await;
     let task = house.task().await;
     house.upstream.lock().unwrap().state = "forgetful";
@@ -257,7 +257,7 @@ async fn a_server_that_knows_no_such_method_speaks_of_itself_and_not_of_this_ser
 }
 
 #[tokio::test]
-async fn the_result_of_a_task_names_resources_as_lists_do() {
+async fn resource_links_in_a_task_result_have_the_same_uris_as_listed_resources() {
     let house = House::open().await;
     let task = house.task().await;
     for server in ["first", "s"] {
@@ -270,7 +270,7 @@ async fn the_result_of_a_task_names_resources_as_lists_do() {
 }
 
 #[tokio::test]
-async fn what_is_denied_or_switched_off_by_now_is_so_for_its_tasks() {
+async fn tasks_of_a_denied_or_disabled_tool_are_inaccessible() {
     let house = House::open().await;
     let task = house.task().await;
     let ask = async |scope: Scope| {

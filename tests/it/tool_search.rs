@@ -93,14 +93,14 @@ async fn help_names_the_search_only_where_it_is_offered() {
 }
 
 #[tokio::test]
-async fn tokens_count_as_well_as_tools() {
+async fn tools_are_deferred_above_a_token_limit_as_well_as_a_tool_limit() {
     let place = SearchApp::with("[tools]\ndefer_above_tokens = 4000\n", catalogue(30)).await;
     assert_eq!(names(&listed_by(&place.app, "test").await), DEFERRED);
     place.close().await;
 }
 
 #[tokio::test]
-async fn tools_selected_by_name_are_in_each_list() {
+async fn tools_selected_by_name_are_never_deferred() {
     let settings = "[tools]\nselect = \"+think,+mcp__office__invoices_list_2\"\n";
     let place = SearchApp::with(settings, catalogue(140)).await;
     let mut expected = DEFERRED.to_vec();
@@ -115,7 +115,7 @@ async fn tools_selected_by_name_are_in_each_list() {
 }
 
 #[tokio::test]
-async fn a_server_can_keep_its_tools_in_each_list() {
+async fn a_server_can_exclude_its_tools_from_deferral() {
     let place =
         SearchApp::with("[mcp_servers.notes]\nurl = \"http://127.0.0.1:9/\"\nalways_load = true\n", vec![]).await;
     let deferral = place.running.config.tool_deferral();

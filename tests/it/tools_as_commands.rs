@@ -28,7 +28,7 @@ fn rows(home: &Home) -> Vec<Value> {
 }
 
 #[test]
-fn forty_calls_in_a_loop_and_a_pipe_are_one_call_with_forty_below_it() {
+fn forty_calls_in_a_shell_loop_are_recorded_as_nested_calls_of_one_command() {
     let home = Home::new();
     for number in 0..40 {
         std::fs::write(home.work().join(format!("f{number}.txt")), format!("needle {number}\n{}", "x\n".repeat(4000)))
@@ -49,7 +49,7 @@ fn forty_calls_in_a_loop_and_a_pipe_are_one_call_with_forty_below_it() {
 }
 
 #[test]
-fn a_result_that_is_too_long_for_a_model_is_whole_for_a_program() {
+fn a_command_receives_a_longer_tool_result_than_a_model() {
     let home = Home::new();
     std::fs::write(home.work().join("long.txt"), "0123456789 abcdef\n".repeat(20_000)).unwrap();
     let command = "tool read_file --path long.txt --limit 10000 | grep -o abcdef | wc -l";
@@ -60,7 +60,7 @@ fn a_result_that_is_too_long_for_a_model_is_whole_for_a_program() {
 }
 
 #[test]
-fn what_rules_refuse_is_refused_to_a_command_and_before_it_where_it_is_the_offer() {
+fn rules_apply_to_tool_calls_of_a_command_and_to_the_tools_that_it_requests() {
     let home = Home::new();
     std::fs::write(home.work().join("secret.txt"), "secret\n").unwrap();
     let denied = format!("{ALLOWED}deny = [\"Read(secret.txt)\", \"Tools(write_file)\"]\n");
@@ -89,7 +89,7 @@ fn what_rules_refuse_is_refused_to_a_command_and_before_it_where_it_is_the_offer
 }
 
 #[test]
-fn a_person_who_says_yes_for_this_run_is_asked_once_in_it() {
+fn an_approval_for_the_run_is_requested_once_and_expires_with_the_run() {
     let home = Home::new();
     let config = home.config(ALLOWED);
     std::fs::write(home.work().join("log.txt"), "").unwrap();
@@ -107,7 +107,7 @@ fn a_person_who_says_yes_for_this_run_is_asked_once_in_it() {
 }
 
 #[test]
-fn who_takes_a_call_back_takes_the_calls_of_its_command_back() {
+fn cancelling_a_command_cancels_the_tool_calls_that_it_makes() {
     let home = Home::new();
     let config = home.config(ALLOWED);
     let arguments = json!({"command": "tool bash --command 'sleep 600'", "tools": ["bash"]}).to_string();

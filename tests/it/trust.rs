@@ -68,7 +68,7 @@ const HOOK: &str =
     "[permissions]\ndeny = ['system_info']\n[hooks.lint]\nevent = 'PreToolUse'\ncommand = 'sh lint.sh'\n";
 
 #[test]
-fn a_link_to_a_trusted_file_runs_nothing_of_a_strangers_folder_and_its_prohibitions_hold() {
+fn a_link_to_a_trusted_file_enables_no_hooks_and_its_deny_rules_still_apply() {
     let machine = Machine::new();
     machine.write("toolstead.toml", HOOK);
     machine.write("lint.sh", MARKS);
@@ -104,7 +104,7 @@ fn a_link_to_a_trusted_file_runs_nothing_of_a_strangers_folder_and_its_prohibiti
 }
 
 #[test]
-fn no_found_file_is_trusted_over_a_link_to_it_or_to_its_folder() {
+fn a_project_file_reached_through_a_link_cannot_be_trusted() {
     let servers = json!({"mcpServers": {"srv": {"command": "true"}}}).to_string();
     let settings = json!({"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "true"}]}]}}).to_string();
     for (file, text, link, target) in [
@@ -147,7 +147,7 @@ fn no_found_file_is_trusted_over_a_link_to_it_or_to_its_folder() {
 }
 
 #[test]
-fn hooks_of_a_project_start_in_the_project_wherever_the_call_is_made() {
+fn project_hooks_start_in_the_project_folder_from_any_working_directory() {
     let machine = Machine::new();
     machine.write(
         "toolstead.toml",
@@ -173,7 +173,7 @@ fn hooks_of_a_project_start_in_the_project_wherever_the_call_is_made() {
 }
 
 #[test]
-fn hooks_of_a_file_beside_the_project_wait_for_a_yes_to_that_file() {
+fn hooks_of_an_imported_file_outside_the_project_require_trust_in_that_file() {
     let machine = Machine::new();
     machine.write("top/toolstead.toml", "[hooks]\nimport = ['../other/settings.json']\n");
     let hook = |line: &str| json!({"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": line}]}]}});
@@ -192,7 +192,7 @@ fn hooks_of_a_file_beside_the_project_wait_for_a_yes_to_that_file() {
 }
 
 #[test]
-fn a_persons_own_configuration_may_be_a_link_that_only_they_can_change() {
+fn the_user_configuration_may_be_a_link_that_only_its_owner_can_change() {
     let machine = Machine::new();
     let config = machine.home.work().join("../config/toolstead");
     let dotfiles = machine.home.work().join("../dotfiles");
@@ -210,7 +210,7 @@ fn a_persons_own_configuration_may_be_a_link_that_only_they_can_change() {
 }
 
 #[test]
-fn a_list_of_trust_that_knows_no_places_or_that_others_may_have_written_trusts_nothing() {
+fn a_trust_list_of_an_old_version_or_with_unsafe_permissions_trusts_nothing() {
     let machine = Machine::new();
     machine.write("toolstead.toml", HOOK);
     machine.write("lint.sh", MARKS);
@@ -248,7 +248,7 @@ fn a_list_of_trust_that_knows_no_places_or_that_others_may_have_written_trusts_n
 }
 
 #[test]
-fn data_that_others_could_get_at_is_closed_to_them_and_somebody_elses_is_not_used() {
+fn data_accessible_to_other_users_is_made_private_and_unsafe_data_folders_are_refused() {
     let machine = Machine::new();
     machine.check("", &ECHO, 0, &[]);
     let data = machine.home.data().join("toolstead");
@@ -274,7 +274,7 @@ fn data_that_others_could_get_at_is_closed_to_them_and_somebody_elses_is_not_use
 }
 
 #[test]
-fn nonsense_in_a_persons_file_of_the_project_stops_nothing() {
+fn an_invalid_local_project_file_is_ignored_with_a_note() {
     let machine = Machine::new();
     for (name, text) in [
         ("toolstead.local.toml", "= nonsense"),
@@ -306,7 +306,7 @@ fn a_command_leaves_no_configuration_of_the_project_behind_in_another_format() {
 }
 
 #[test]
-fn an_import_that_is_missing_stops_nothing_and_waits_for_trust_once_it_is_there() {
+fn a_missing_import_is_ignored_and_must_be_trusted_once_it_appears() {
     let machine = Machine::new();
     let settings = machine.path(".claude/settings.json");
     let config =
@@ -334,7 +334,7 @@ fn an_import_that_is_missing_stops_nothing_and_waits_for_trust_once_it_is_there(
 }
 
 #[test]
-fn notes_are_told_once_for_each_content_of_a_file_and_always_to_who_looks() {
+fn notes_are_printed_once_per_file_content_and_always_by_checking_commands() {
     let machine = Machine::new();
     let note = "toolstead.toml: its hooks do not run until";
     let is_told = |arguments: &[&str]| {
@@ -359,7 +359,7 @@ fn notes_are_told_once_for_each_content_of_a_file_and_always_to_who_looks() {
 }
 
 #[test]
-fn the_command_that_is_said_to_use_a_found_file_uses_it() {
+fn the_suggested_trust_command_makes_a_discovered_file_effective() {
     let machine = Machine::new();
     machine.write(".mcp.json", &json!({"mcpServers": {"srv": {"command": "true", "disabled": true}}}).to_string());
     let file = machine.path(".mcp.json");
@@ -408,7 +408,7 @@ fn without_a_terminal_only_a_confirmed_command_trusts_a_file() {
 }
 
 #[test]
-fn at_a_terminal_trust_needs_the_key_for_yes() {
+fn at_a_terminal_a_file_is_trusted_only_if_the_user_presses_y() {
     for (key, code) in [("n", 2), ("\r", 2), ("\x03", 2), ("y", 0)] {
         let machine = Machine::new();
         machine.write("toolstead.toml", PROJECT);

@@ -32,7 +32,7 @@ fn connect_to(home: &Home, server: &str, capabilities: Value) -> Gateway {
 }
 
 #[test]
-fn who_can_be_asked_is_asked_by_a_real_server_and_who_cannot_is_not() {
+fn a_real_server_can_request_input_only_from_a_client_that_supports_it() {
     let home = Home::new();
     let mut gateway = connect(&home, json!({"elicitation": {"form": {}}}));
     assert!(gateway.tools().contains(&ASKING.to_owned()));
@@ -76,7 +76,7 @@ fn who_can_be_asked_is_asked_by_a_real_server_and_who_cannot_is_not() {
 }
 
 #[test]
-fn what_a_call_changes_in_the_process_of_its_server_is_listed() {
+fn tool_changes_made_by_a_call_to_its_server_are_listed() {
     for capabilities in [json!({}), json!({"elicitation": {"form": {}}})] {
         let home = Home::new();
         let server = format!(

@@ -100,7 +100,7 @@ fn text(result: &Value) -> &str {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_is_fetched_where_a_rule_allows_its_host_and_its_row_names_the_host() {
+async fn a_page_is_fetched_only_if_a_rule_allows_its_host_and_the_record_names_the_host() {
     let place = Place::allowing("", "").await;
     let arguments = json!({"url": place.url("/article")});
     let (code, answer) = place.call("web_fetch", &arguments);
@@ -121,7 +121,7 @@ async fn a_page_is_fetched_where_a_rule_allows_its_host_and_its_row_names_the_ho
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_host_is_told_and_judged_when_it_is_asked_for() {
+async fn a_redirect_to_another_host_is_reported_and_requires_its_own_permission() {
     let place =
         Place::allowing("allow = [\"WebFetch(domain:127.0.0.1)\"]\ndeny = [\"WebFetch(domain:localhost)\"]", "").await;
     let mut pipe = place.serving(None);
@@ -151,7 +151,7 @@ async fn a_long_page_is_read_on_by_its_handle_and_fetched_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_document_is_read_and_a_hostile_page_takes_nothing_down() {
+async fn documents_are_extracted_and_a_hostile_page_does_not_affect_later_calls() {
     let place = Place::new("").await;
     let mut pipe = place.serving(None);
     let paper = asked(&mut pipe, "web_fetch", &json!({"url": place.url("/paper")}));
@@ -186,7 +186,7 @@ async fn fetched_beside(robots: Reply) -> (Option<i32>, String, Vec<String>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn robots_keep_out_of_a_page_before_it_is_asked_for_and_neither_none_nor_a_huge_file_stops_the_runtime() {
+async fn robots_txt_blocks_a_page_before_it_is_requested_and_may_be_missing_or_huge() {
     let filler = "# nothing\n".repeat(2 << 20);
     let text = |text: String| Reply::new(200, text).header("Content-Type", "text/plain");
     for (robots, is_kept_out) in [
@@ -227,7 +227,7 @@ fn check(place: &Place, dialect: &str, tool: &str, arguments: Value, expected: &
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_system_gets_a_page_in_its_own_words() {
+async fn each_dialect_returns_a_page_in_its_own_format() {
     let model = ModelServer::with([Says::text("Run `make run`."), Says::text("It is Run.")]).await;
     let place = Place::new(&format!(
         "[dialect]\ntags = false\n[models.main]\nprovider = \"anthropic\"\nmodel = \"model-1\"\nbase_url = \"{}\"\napi_key_env = \
@@ -279,7 +279,7 @@ async fn each_system_gets_a_page_in_its_own_words() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn words_of_a_page_end_no_tag_of_a_system() {
+async fn page_content_cannot_forge_or_close_dialect_tags() {
     let place = Place::new("[dialect]\ntags = true\n").await;
     let page = asked(&mut place.serving(Some("kodelet")), "web_fetch", &json!({"url": place.url("/tags")}));
     let inside = text(&page).strip_prefix("<result>\n").and_then(|rest| rest.strip_suffix("\n</result>")).unwrap();

@@ -69,7 +69,7 @@ fn found() -> Reply {
 }
 
 #[test]
-fn a_search_without_a_service_is_unavailable_with_the_reason_and_not_listed() {
+fn web_search_without_a_configured_provider_is_unavailable_with_the_reason() {
     let home = Home::new();
     let output = home.run(&["call", "web_search", r#"{"query": "rust"}"#]);
     let message = stderr(&output);
@@ -77,7 +77,7 @@ fn a_search_without_a_service_is_unavailable_with_the_reason_and_not_listed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_search_is_asked_for_where_a_rule_allows_it_and_the_key_stays_in_its_header() {
+async fn a_search_requires_an_allow_rule_and_the_key_is_sent_only_in_its_header() {
     let place = Place::searching("brave", found).await;
     let asked = json!({"query": "rust mcp", "count": 2});
     let (code, answer) = place.call(&[], "web_search", &asked);
@@ -98,7 +98,7 @@ async fn a_search_is_asked_for_where_a_rule_allows_it_and_the_key_stays_in_its_h
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn literal_calls_of_other_systems_are_answered_as_these_answer() {
+async fn each_dialect_returns_search_results_in_its_own_format() {
     let place = Place::searching("brave", found).await;
     let call = |dialect: &str, tool: &str, arguments: Value| {
         place.call(&["--dialect", dialect, "--allow", "WebSearch"], tool, &arguments)
@@ -118,7 +118,7 @@ async fn literal_calls_of_other_systems_are_answered_as_these_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rate_limit_is_told_with_the_time_to_wait() {
+async fn a_rate_limit_is_reported_with_the_time_to_wait() {
     let limited = || {
         Reply::new(429, r#"{"error":{"code":"RATE_LIMITED","detail":"Request rate limit exceeded for plan."}}"#)
             .header("Retry-After", "0")
@@ -133,7 +133,7 @@ async fn a_rate_limit_is_told_with_the_time_to_wait() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_of_duckduckgo_are_read_beside_the_process_and_a_captcha_is_an_error() {
+async fn duckduckgo_result_pages_are_parsed_and_a_captcha_is_an_error() {
     const FOUND: &str = r#"<div class="result web-result"><div class="links_main result__body"><h2 class="result__title">
         <a class="result__a" href="//duckduckgo.com/l/?uddg=https%3A%2F%2Fexample.com%2Fa&amp;rut=x">The <b>Rust</b></a></h2>
         <a class="result__snippet" href="x">About <b>it</b></a></div></div>"#;
@@ -150,7 +150,7 @@ async fn pages_of_duckduckgo_are_read_beside_the_process_and_a_captcha_is_an_err
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cost_report_of_micro_x_has_dollars_rounded_after_they_are_added() {
+async fn a_micro_x_cost_report_rounds_the_total_after_adding_exact_amounts() {
     let item = |amount: &str| json!({"amount": amount, "currency": "USD", "model": "m"});
     let answer = json!({"data": [{"starting_at": "a", "results": [item("0.3"), item("123.45"), item("0.3")]}], "has_more": false, "next_page": null});
     let server = TestServer::plain(move |_| Reply::json(&answer)).await;

@@ -14,7 +14,7 @@ pub(crate) fn authority_file(folder: &Path) -> PathBuf {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_with_tls_is_believed_by_the_authority_that_the_environment_names_and_by_no_other() {
+async fn a_tls_server_is_trusted_only_through_the_authority_that_the_environment_names() {
     let server = TestServer::tls(|_| Reply::new(404, "no MCP here")).await;
     let home = Home::new();
     let config = home.config(&format!("[mcp_servers.far]\nurl = {:?}\n", server.url("/mcp").as_str()));

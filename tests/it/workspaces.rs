@@ -58,7 +58,7 @@ impl Projects {
 }
 
 #[test]
-fn one_project_neither_reads_nor_takes_back_what_another_one_has() {
+fn a_project_can_neither_read_outputs_nor_undo_changes_of_another_project() {
     let projects = Projects::new();
     let long = json!({"message": "secret of a ".repeat(1000), "$max_output": 1000});
     let echoed = projects.done("a", "echo", long);
@@ -87,7 +87,7 @@ fn one_project_neither_reads_nor_takes_back_what_another_one_has() {
 }
 
 #[test]
-fn a_file_that_an_earlier_call_has_read_is_written_as_in_one_session() {
+fn a_file_read_by_an_earlier_call_may_be_written_unless_it_changed_since() {
     let projects = Projects::new();
     let write = |content: &str| json!({"file_path": "f", "content": content});
     projects.put("a/f", "one\n");
@@ -116,7 +116,7 @@ fn a_workspace_is_its_real_path_however_it_is_entered() {
 }
 
 #[test]
-fn what_lies_beside_a_database_in_a_root_is_out_of_reach_of_tools_and_commands() {
+fn data_folders_beside_a_database_in_a_root_are_inaccessible_to_tools_and_commands() {
     let projects = Projects::new();
     let settings = projects.0.work().join("settings.toml");
     fs::write(&settings, format!("database.url = \"sqlite://{}\"\n", projects.path("a/t.db").display())).unwrap();
@@ -175,7 +175,7 @@ fn structured(projects: &Projects, project: &str, tool: &str, arguments: Value) 
 }
 
 #[test]
-fn a_detached_task_outlives_its_command_and_is_found_spoken_to_and_stopped_by_later_ones() {
+fn a_detached_task_outlives_its_command_and_is_controlled_by_later_commands() {
     let (projects, mark) = (Projects::new(), mark(1));
     let script = format!("echo up; read -r text; echo got $text; exec sleep {mark}");
     let started = json!({"command": script, "stdin": "", "detach": true, "ready_when": "up"});
@@ -206,7 +206,7 @@ fn a_detached_task_outlives_its_command_and_is_found_spoken_to_and_stopped_by_la
 }
 
 #[test]
-fn a_task_that_ended_while_nobody_looked_is_told_with_its_output() {
+fn the_result_of_a_finished_detached_task_is_available_to_later_commands() {
     let projects = Projects::new();
     let run = json!({"command": "echo out; echo err >&2; exit 3", "detach": true, "background": true});
     let started = structured(&projects, "a", "bash", run);
@@ -217,7 +217,7 @@ fn a_task_that_ended_while_nobody_looked_is_told_with_its_output() {
 }
 
 #[test]
-fn a_task_whose_keeper_was_killed_is_told_as_lost_and_nothing_of_it_lives() {
+fn a_task_whose_supervisor_was_killed_is_reported_as_lost_and_leaves_no_process() {
     let (projects, mark) = (Projects::new(), mark(2));
     let run = json!({"command": format!("exec sleep {mark}"), "detach": true});
     structured(&projects, "a", "bash", run);
@@ -236,7 +236,7 @@ fn a_task_whose_keeper_was_killed_is_told_as_lost_and_nothing_of_it_lives() {
 }
 
 #[test]
-fn what_would_end_with_the_command_is_refused_before_it_runs_or_anybody_is_asked() {
+fn a_background_command_that_would_end_with_its_call_is_refused_before_approval() {
     let projects = Projects::new();
     for arguments in [
         json!({"command": "touch ran", "background": true}),

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_signal_reaches_those_below_it_with_its_reason_and_never_those_above() {
+    fn cancelling_a_signal_cancels_its_descendants_with_the_same_reason_but_not_its_parent() {
         let above = CancelSignal::new();
         let (one, other) = (above.child(), above.child());
         let below = one.child();
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_waits_for_a_signal_gets_the_reason_of_the_signal_above() {
+    async fn waiting_on_a_child_signal_returns_the_cancel_reason_of_its_ancestor() {
         let above = CancelSignal::new();
         let below = above.child().child();
         for _ in 0..100 {

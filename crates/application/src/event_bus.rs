@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_watcher_nothing_is_made_and_nothing_is_kept() {
+    fn an_event_bus_without_subscribers_is_unwatched_and_retains_no_events() {
         let bus = bus();
         assert!(!bus.is_watched());
         bus.send(EventOrigin::default(), task(1));
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_slow_watcher_is_told_how_many_events_it_lost_and_holds_up_nobody() {
+    async fn a_slow_subscriber_receives_the_number_of_lost_events_and_does_not_block_senders() {
         let bus = bus();
         let mut slow = bus.subscribe();
         for number in 0..KEPT_EVENTS + 5 {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watcher_of_one_principal_hears_its_own_events_and_those_of_nobody() {
+    fn a_subscriber_of_one_principal_receives_its_events_and_events_without_a_principal() {
         let bus = bus();
         let (mine, other) = (Principal::token("mine"), Principal::token("other"));
         let mut watch = bus.subscribe_as(mine.clone());

@@ -108,7 +108,7 @@ mod tests {
     };
 
     #[tokio::test]
-    async fn a_copy_has_as_many_events_as_were_asked_for_and_is_of_ones_own_conversations_alone() {
+    async fn a_fork_copies_the_requested_number_of_events_and_only_of_own_conversations() {
         let (store, original) = (Arc::new(InMemoryConversations::new()), conversation(1));
         store.begin(&original).await.unwrap();
         let all = store.append(&original.principal, original.id, 0, START, one_of_each()).await.unwrap();

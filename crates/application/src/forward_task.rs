@@ -167,7 +167,7 @@ mod tests {
     use toolstead_domain::{Category, ServerName, ToolName, ToolSource};
 
     #[test]
-    fn a_question_of_a_task_names_its_server_as_one_of_a_call_does() {
+    fn a_question_of_a_task_names_its_server_like_a_question_of_a_call() {
         let server = ServerName::parse("git").unwrap();
         let name = ToolName::for_upstream(&server, "log");
         let tool = Tool::new(name, Map::new(), Category::Mcp, ToolSource::McpServer { server, tool: "log".into() });

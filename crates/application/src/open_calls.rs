@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_waits_takes_no_room_and_needs_it_again_to_go_on() {
+    fn a_waiting_call_frees_its_slot_and_needs_a_slot_again_to_resume() {
         let calls = OpenCalls::new(1);
         let [one, two] = [CallId(Uuid::now_v7()), CallId(Uuid::now_v7())];
         let admit = |id| calls.admit(id, Principal::local(), CancelSignal::new());

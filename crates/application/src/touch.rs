@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_read_or_change_other_paths_do_not_get_in_each_others_way() {
+    fn calls_that_read_or_change_different_paths_do_not_conflict() {
         let embedded = || ToolSource::Embedded(ServerName::program());
         let host = || Some(vec![Access::ReachHost("a.org".into())]);
         let (asks, claims) = (touch(true, ToolSource::BuiltIn, host()), touch(true, embedded(), host()));

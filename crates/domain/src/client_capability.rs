@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn each_question_needs_what_its_mode_or_members_need() {
+    fn each_question_requires_the_client_capabilities_of_its_mode_and_members() {
         let (form, url) = (json!({"mode": "form"}), json!({"mode": "url"}));
         check("elicitation/create", form.clone(), json!({"elicitation": {}}), true);
         check("elicitation/create", form, json!({"elicitation": {"url": {}}}), false);

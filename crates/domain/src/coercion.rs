@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_plainly_meant_is_understood() {
+    fn unambiguous_values_are_coerced_to_the_type_in_the_schema() {
         check(json!({"type": "integer"}), json!("10"), json!(10));
         check(json!({"type": "boolean"}), json!("true"), json!(true));
         check(json!({"type": "integer"}), json!(null), json!("absent"));
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_guessed() {
+    fn ambiguous_or_oversized_values_are_not_coerced() {
         check(json!({"type": "integer"}), json!("ten"), json!("ten"));
         let hidden = json!({"$serde_json::private::RawValue": "{\"a\":1}"}).to_string();
         check(json!({"type": "object"}), json!(hidden), json!(hidden));

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_digest_is_read_as_it_is_written_and_nothing_else_is_one() {
+    fn a_digest_round_trips_through_its_text_and_malformed_text_is_rejected() {
         let digest = ContentDigest(std::array::from_fn(|at| at as u8 * 7));
         assert_eq!(digest.to_string().parse(), Ok(digest));
         for bad in ["", "0", &"g".repeat(64), &"0".repeat(63), &"é".repeat(32), &"+".repeat(64), &"+f".repeat(32)] {

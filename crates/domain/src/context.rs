@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_keeps_what_nobody_here_knows_and_needs_what_it_is_known_by() {
+    fn a_definition_keeps_unknown_members_and_requires_its_identifying_members() {
         let raw = json!({"x": [1], "uri": "a://b", "name": "b", "_meta": {"y": null}});
         let resource = Resource::new(members(raw.clone())).unwrap();
         assert_eq!((resource.uri(), Value::Object(resource.definition().clone())), ("a://b", raw));

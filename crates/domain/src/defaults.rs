@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_filled_in_and_what_is_given_stays() {
+    fn missing_properties_get_their_defaults_and_given_values_stay() {
         let schema = json!({"properties": {"n": {"default": 10}, "s": {"default": null}, "x": {"type": "string"}}});
         check(schema.clone(), json!({}), json!({"n": 10, "s": null}));
         check(schema.clone(), json!({"n": 1, "s": "a", "x": "b"}), json!({"n": 1, "s": "a", "x": "b"}));
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_that_are_given_are_filled_and_lists_are_left() {
+    fn defaults_are_inserted_into_given_objects_but_not_into_lists() {
         let inner = json!({"type": "object", "properties": {"deep": {"default": true}}});
         let schema = json!({"properties": {"o": inner.clone(), "l": {"items": inner}}});
         check(schema.clone(), json!({"o": {}, "l": [{}]}), json!({"o": {"deep": true}, "l": [{}]}));
@@ -64,7 +64,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn filling_twice_is_filling_once_and_changes_nothing_that_was_given(
+        fn filling_defaults_is_idempotent_and_changes_no_given_value(
             defaults in prop::collection::btree_map("[a-e]", prop::option::of(0..9), 0..5),
             given in prop::collection::btree_map("[a-g]", 0..9, 0..5),
         ) {

@@ -25,7 +25,7 @@ mod tests {
     struct Outer(#[source] std::num::ParseIntError);
 
     #[test]
-    fn causes_stand_behind_what_they_caused() {
+    fn an_error_message_is_followed_by_its_causes() {
         let error = Outer("x".parse::<u8>().unwrap_err());
         assert_eq!(with_causes(&error), "the row was not written: invalid digit found in string");
     }

@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_is_found_by_its_name_again() {
+    fn every_error_kind_is_parsed_from_its_own_name() {
         for kind in ErrorKind::ALL {
             assert_eq!(ErrorKind::from_name(kind.as_str()), Some(*kind));
         }
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_numeric_view_is_that_of_the_protocol() {
+    fn error_kinds_map_to_json_rpc_error_codes() {
         for (kind, code) in [
             (ErrorKind::NotFound, -32602),
             (ErrorKind::Disabled, -32602),

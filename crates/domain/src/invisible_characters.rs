@@ -58,7 +58,7 @@ mod tests {
     use icu_properties::{CodePointSetData, props::DefaultIgnorableCodePoint};
 
     #[test]
-    fn all_that_hides_or_turns_text_is_found_by_one_list() {
+    fn classes_of_invisible_and_text_displacing_characters_are_consistent() {
         let ignorable = CodePointSetData::new::<DefaultIgnorableCodePoint>();
         for character in '\0'..=char::MAX {
             assert!(

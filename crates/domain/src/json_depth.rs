@@ -25,7 +25,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn levels_are_counted_below_the_value() {
+    fn json_depth_is_counted_in_levels_below_the_root_value() {
         for (value, levels) in [(json!(1), 0), (json!([]), 0), (json!([1]), 1), (json!({"a": [], "b": [{"c": 1}]}), 3)]
         {
             assert!(!is_deeper_than(&value, levels), "{value} {levels}");

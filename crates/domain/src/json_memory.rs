@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn values_weigh_what_they_take_and_texts_are_no_values() {
+    fn estimated_memory_includes_container_capacity_and_ignores_string_contents() {
         check("0", VALUE);
         check("[]", VALUE);
         check("[ ]", VALUE);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_hide_in_a_string_are_known() {
+    fn json_values_hidden_in_a_raw_value_string_are_detected() {
         let parsed = serde_json::from_str::<Value>(r#"{"$serde_json::private::RawValue":"[0,0]"}"#).unwrap();
         assert_eq!(parsed, serde_json::json!([0, 0]));
         for json in [
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_very_many_values_are_known() {
+    fn json_texts_with_too_many_values_are_detected() {
         let zeros = |count: usize| format!("[0{}]", ",0".repeat(count));
         assert!(!has_too_many_values(zeros(300_000).as_bytes()));
         assert!(has_too_many_values(zeros(400_000).as_bytes()));

@@ -84,14 +84,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_result_says_what_its_call_waits_for() {
+    fn a_result_includes_the_question_group_that_its_call_waits_for() {
         let result = ToolResult::text("asked");
         assert_eq!(waited_for(&result), None);
         assert_eq!(waited_for(&waiting_for(result, QuestionGroupId(3))), Some("q3".into()));
     }
 
     #[test]
-    fn an_id_is_read_as_it_is_written_and_as_a_number() {
+    fn a_question_id_is_parsed_in_written_form_and_as_a_number() {
         for (text, expected) in [
             ("q7", Some(7)),
             ("7", Some(7)),

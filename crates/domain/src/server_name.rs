@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_name_leaves_the_separator_to_the_tool_name() {
+    fn rejects_server_names_with_a_separator_or_invalid_characters() {
         for good in ["git", "system-info", "my_server", "A1"] {
             assert_eq!(ServerName::parse(good).unwrap().as_str(), good);
         }

@@ -84,7 +84,7 @@ mod tests {
     use crate::client_profile::ProtocolVersion;
 
     #[test]
-    fn who_does_not_make_a_call_itself_takes_no_task() {
+    fn without_tasks_removes_only_the_task_extension_from_the_client() {
         let mut client = ClientProfile::without_protocol("test");
         client.capabilities = json!({"extensions": {TASKS: {}, "com.example/x": {}}}).as_object().unwrap().clone();
         let client = Arc::new(client);
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_are_for_clients_that_declare_them_and_can_follow_them() {
+    fn a_client_accepts_tasks_if_it_declares_them_and_its_protocol_supports_them() {
         let declared = Value::Object(tasks_declared());
         for (protocol, capabilities, expected) in [
             (None, &declared, true),

@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plan_is_told_in_the_order_of_its_author_with_counts() {
+    fn a_plan_is_formatted_in_its_order_with_counts_by_status() {
         let todo = |content: &str, status, priority| Todo {
             id: content.into(),
             content: content.into(),

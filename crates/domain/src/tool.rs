@@ -567,7 +567,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_definition_that_hides_text_is_kept_as_it_is_and_its_tool_unavailable() {
+    fn a_tool_with_hidden_text_keeps_its_definition_and_is_unavailable() {
         let server = ServerName::parse("s").unwrap();
         let tool = |own: &str, description: &str| {
             let raw = json!({"name": own, "description": description}).as_object().unwrap().clone();
@@ -585,7 +585,7 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_keeps_members_that_nobody_here_knows_and_their_order() {
+    fn a_definition_keeps_unknown_members_and_member_order() {
         let raw =
             json!({"x": 1, "name": "a b", "inputSchema": {"type": "object"}, "execution": {"taskSupport": "required"}});
         let server = ServerName::parse("s").unwrap();
@@ -597,7 +597,7 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_differs_in_what_somebody_decides_by() {
+    fn differences_list_changed_parts_and_ignore_member_order_and_meta() {
         let tool = |definition: &Value| {
             let definition = definition.as_object().unwrap().clone();
             Tool::new(ToolName::parse("t").unwrap(), definition, Category::Mcp, ToolSource::BuiltIn)

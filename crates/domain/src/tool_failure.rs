@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn people_get_the_suggestion_and_a_model_reads_whom_to_ask() {
+    fn users_get_the_suggestion_and_models_get_advice_to_ask_the_user() {
         let failure = || ToolFailure::new(ErrorKind::PermissionDenied, "not allowed");
         let suggestion = || Suggestion::AllowRules(vec!["Bash(ls)".into()]);
         let hooked = |failure: ToolFailure| {

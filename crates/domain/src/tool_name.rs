@@ -129,13 +129,13 @@ mod tests {
     }
 
     #[test]
-    fn an_upstream_tool_keeps_its_name_behind_the_server() {
+    fn the_name_of_an_upstream_tool_is_prefixed_with_its_server() {
         assert_eq!(upstream("git", "git_status"), "mcp__git__git_status");
         assert_eq!(upstream("system-info", "a.b"), "mcp__system-info__a.b");
     }
 
     #[test]
-    fn odd_and_long_upstream_names_stay_apart_and_valid() {
+    fn unusual_and_long_upstream_names_map_to_distinct_valid_names() {
         let odd = ["a b", "a_b", "a\u{202e}b", "А", "A", "", &"n".repeat(300), &"n".repeat(301), "a\0b"];
         let names: std::collections::BTreeSet<String> = odd.iter().map(|tool| upstream("s", tool)).collect();
         assert_eq!(names.len(), odd.len(), "{names:?}");

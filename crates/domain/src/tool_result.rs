@@ -413,7 +413,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_model_never_gets_an_empty_result_of_a_tool_that_is_ours() {
+    fn an_empty_result_of_an_own_tool_becomes_the_no_output_text() {
         let said_nothing = [ToolResult::empty(), ToolResult::text(""), ToolResult::of_blocks(vec![])];
         for result in said_nothing {
             assert_eq!(result.joined_text(), NO_OUTPUT);
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn an_upstream_result_keeps_what_nobody_here_knows() {
+    fn an_upstream_result_keeps_unknown_members() {
         for raw in [
             json!({"x": 1, "content": [{"type": "video", "y": [2]}], "_meta": {"z": null}, "isError": false}),
             json!({"isError": true, "content": []}),
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_the_same_result_as_its_block() {
+    fn a_text_result_equals_the_result_of_its_text_block() {
         let (text, block) = (ToolResult::text("x"), ToolResult::of_blocks(vec![text_block("x".into())]));
         assert_eq!((text.only_text(), block.only_text()), (Some("x"), None));
         assert_eq!(text, block);
@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn partial_output_stands_before_the_error() {
+    fn partial_output_precedes_the_error_text() {
         let both = ToolResult::text("half").followed_by(ToolResult::error(ErrorKind::Timeout, "too slow"));
         assert_eq!(
             (both.joined_text().as_str(), both.is_error(), both.error_kind()),

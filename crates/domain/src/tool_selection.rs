@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn two_patterns_meet_where_one_text_fits_both() {
+    fn two_patterns_overlap_if_one_text_matches_both() {
         for (one, other, meet) in [
             ("grep", "grep", true),
             ("grep", "glob", false),
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_replaces_and_signs_adjust() {
+    fn a_plain_list_replaces_the_selection_and_signed_names_adjust_it() {
         check("echo, grep", &["echo", "grep"]);
         check("+echo", &["echo", "glob", "grep"]);
         check("-echo,-gl*", &["grep"]);
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_knows_aliases_and_every_spelling_of_the_tools_of_servers() {
+    fn a_selection_matches_aliases_and_every_spelling_of_server_tool_names() {
         let upstream = |server: &str, tool: &str| {
             let server = ServerName::parse(server).unwrap();
             let name = ToolName::for_upstream(&server, tool);
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_is_told_in_words() {
+    fn a_selection_is_displayed_in_words() {
         for (text, outcome) in [("", "none"), ("a,b", "a, b"), ("-a,-b", "all without a, b")] {
             assert_eq!(ToolSelection::all().adjusted(text).unwrap().to_string(), outcome);
         }
@@ -304,13 +304,13 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_choice_is_no_tools() {
+    fn an_empty_selection_includes_no_tools() {
         check("", &[]);
         check(" , ", &[]);
     }
 
     #[test]
-    fn a_star_stands_for_any_characters_anywhere() {
+    fn a_star_matches_any_characters_at_any_position() {
         for (pattern, text, fits) in [
             ("web*", "website_text", true),
             ("*tool", "grep_tool", true),

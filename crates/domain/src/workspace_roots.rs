@@ -133,7 +133,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn in_an_intersection_lies_what_lies_in_both(ours in any_roots(), theirs in any_roots(), path in any_path()) {
+        fn the_intersection_of_roots_applies_the_restrictions_of_both_sets(ours in any_roots(), theirs in any_roots(), path in any_path()) {
             let allows = |roots: &WorkspaceRoots| {
                 roots.containing(&path).map(|(_, kind)| kind == RootPermission::Write)
             };
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn dots_are_worked_out_without_the_disk() {
+    fn dot_segments_are_resolved_without_file_system_access() {
         let check =
             |path: &str, expected: &str| assert_eq!(lexical(Path::new("/w/x"), Path::new(path)), Path::new(expected));
         check("a/./b", "/w/x/a/b");

@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_but_the_listed_variables_gets_in() {
+    fn a_child_environment_contains_only_listed_variables() {
         let environment = built(&[
             ("HOME", "/home/a"),
             ("TZ", "UTC"),
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_found_where_the_user_has_them_and_never_in_a_relative_folder() {
+    fn path_keeps_absolute_user_folders_and_drops_relative_entries() {
         let path = built(&[("PATH", "/opt/node/bin::.:bin:/usr/bin:/opt/node/bin")]).remove("PATH");
         assert_eq!(path.as_deref(), Some("/opt/node/bin:/usr/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/sbin:/bin"));
     }

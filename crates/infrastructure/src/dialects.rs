@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_one_dialect_numbers_errors_and_its_numbers_are_those_of_its_specification() {
+    fn only_the_tfo_dialect_returns_error_numbers_and_uses_its_specified_codes() {
         for (kind, number) in [
             (ErrorKind::NotFound, -32001),
             (ErrorKind::Disabled, -32004),

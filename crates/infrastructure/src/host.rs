@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_are_no_zones_lead_to_no_file() {
+    fn invalid_time_zone_names_resolve_to_no_zone_file() {
         for name in ["", "/etc/passwd", "../../../etc/passwd", "Europe/../UTC", "Nowhere/At_All", "a\0b"] {
             assert_eq!(time_zone(name), None, "{name:?}");
         }

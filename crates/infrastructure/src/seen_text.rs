@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_reader_sees_is_removed_and_counted() {
+    fn invisible_characters_are_removed_and_counted() {
         check_needed("plain text\n\twith a tab");
         check("a\u{1b}[31mb\u{7}\r", ("a[31mb", 2));
         check("pass\u{202e}drow\u{2066}", ("passdrow", 2));
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_joins_letters_of_a_script_stays() {
+    fn joining_characters_that_a_script_needs_are_kept() {
         check_needed("می\u{200c}خواهم");
         check_needed("क्\u{200d}ष क्\u{200c}ष");
         check_needed("\u{9b0}\u{200d}\u{9cd}\u{9af}\u{9be}\u{9ac}");
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_joins_nothing_is_removed() {
+    fn joining_characters_without_effect_are_removed() {
         check("x\u{200c}\u{200d}\u{200c}\u{200c}y", ("xy", 4));
         check("a\u{200d}b \u{200c}c\u{200d}", ("ab c", 3));
         check("می\u{200c}\u{200c}خ \u{200c}خ\u{200c} م\u{200c}x", ("می\u{200c}خ خ مx", 4));
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beside_an_emoji_or_ideograph_without_need_is_removed() {
+    fn unneeded_selectors_and_joiners_after_emoji_or_ideographs_are_removed() {
         check("1\u{fe0f} a\u{fe0f}\u{fe0e}", ("1 a", 3));
         check("❤\u{fe0f}\u{fe0f}\u{fe0e}", ("❤\u{fe0f}", 2));
         check("👩\u{200d}\u{200d}💻 👩\u{200d} \u{200d}👩", ("👩\u{200d}💻 👩 👩", 3));
@@ -262,7 +262,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn text_that_was_read_once_stays_as_it_is(
+        fn removing_invisible_characters_is_idempotent(
             text in "([a1❤👩🏽क्षمیখ\u{1100}\u{1161}\u{11a8}\u{1820}葛\u{20e3}🏴]|[\u{200b}\u{200c}\u{200d}\u{fe00}\u{fe0e}\u{fe0f}\u{115f}\u{1160}\u{180b}\u{e0067}\u{e0100}]){0,24}",
         ) {
             let (once, _) = seen(&text);

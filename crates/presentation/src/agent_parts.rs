@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_is_asked_for_by_its_name_or_its_strength() {
+    fn a_model_is_selected_by_its_name_or_its_strength() {
         let two = models(Some("small"), &["main", "small"]);
         check(&two, None, Ok("main"));
         check(&two, Some("small"), Ok("small"));

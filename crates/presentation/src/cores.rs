@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn upstream_servers_take_the_runtimes_in_turn() {
+    async fn upstream_servers_are_assigned_to_runtimes_round_robin() {
         let other = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
         let (here, there) = (Handle::current().id(), other.handle().id());
         let cores = RuntimePool::new([Handle::current(), other.handle().clone()]);

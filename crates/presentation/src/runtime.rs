@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_asked_back_after_a_peak_and_not_for_what_is_held_all_the_time() {
+    fn a_memory_peak_is_detected_until_the_use_becomes_steady() {
         let mut memory = MemoryPeakDetector::of(50 << 20);
         assert!(!memory.has_peaked(60 << 20));
         assert!(!memory.has_peaked(40 << 20));
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn code_is_what_is_mapped_before_relocated_data() {
+    fn only_mappings_up_to_the_executable_one_count_as_program_code() {
         let maps = "55d0000-55d2000 r--p 00000000 fe:00 12                     /opt/a b/toolstead\n\
                     55d2000-55d8000 r-xp 00002000 fe:00 12                     /opt/a b/toolstead\n\
                     55d8000-55d9000 r--p 00008000 fe:00 12                     /opt/a b/toolstead\n\
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn the_system_tells_what_is_held() {
+    fn the_resident_memory_of_the_process_is_reported() {
         assert!(resident_bytes().is_some_and(|bytes| bytes > 1 << 20));
     }
 }

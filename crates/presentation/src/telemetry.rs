@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn no_line_of_the_log_tells_a_secret() {
+    fn secrets_in_log_lines_are_redacted() {
         for format in [LogFormat::Text, LogFormat::Json] {
             let line = lines(format, || {
                 tracing::warn!(url = "https://me:hunter2@h/x?token=abc", "sent Bearer abc.def");
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_the_log_neither_steers_a_terminal_nor_begins_a_line() {
+    fn log_values_cannot_inject_terminal_controls_or_new_lines() {
         let hostile = "\u{1b}]0;x\u{7}\u{9b}31m\u{202e}\n2026-01-01T00:00:00Z  INFO forged\ttab";
         for format in [LogFormat::Text, LogFormat::Json] {
             let line = lines(format, || tracing::warn!(client = hostile, shown = %hostile, "{hostile}"));

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 #[test]
-fn the_program_serves_mcp_to_those_who_have_a_key() {
+fn the_example_serves_mcp_only_to_clients_with_a_valid_key() {
     let output = Command::new(env!("CARGO_BIN_EXE_axum-mount")).output().unwrap();
     let stdout = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{stdout}{}", String::from_utf8_lossy(&output.stderr));

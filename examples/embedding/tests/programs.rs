@@ -20,7 +20,7 @@ fn run(program: &str, input: &str) -> String {
 }
 
 #[test]
-fn the_program_calls_its_tools_and_tells_what_is_refused() {
+fn the_program_calls_its_tools_and_reports_refused_calls() {
     let stdout = run(env!("CARGO_BIN_EXE_program"), "");
     assert_eq!(stdout.matches("refused as it should be: ").count(), 3, "{stdout}");
 }

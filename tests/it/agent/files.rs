@@ -57,7 +57,7 @@ impl Project {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_project_wrote_down_is_named_as_waiting_and_there_after_a_yes() {
+async fn agents_commands_and_skills_of_a_project_require_trust() {
     let project = Project::with([Says::text("Fine.")]).await;
     for (kind, name) in [("agents", "reviewer"), ("commands", "git:hello"), ("skills", "pdf")] {
         project.check(&[kind], 0, &["is defined", &format!("{name}: waits for `toolstead config trust")]);
@@ -93,7 +93,7 @@ async fn what_a_project_wrote_down_is_named_as_waiting_and_there_after_a_yes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_is_the_main_one_with_its_prompt_its_tools_and_its_bound() {
+async fn a_query_with_an_agent_uses_only_the_prompt_and_tools_of_that_agent() {
     let project = Project::with([
         Says::call("write_file", json!({"path": "a.txt", "content": "x"})),
         Says::text("It is refused."),
@@ -115,7 +115,7 @@ async fn an_agent_is_the_main_one_with_its_prompt_its_tools_and_its_bound() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_person_types_the_name_of_a_command_and_the_model_gets_its_text() {
+async fn typing_the_name_of_a_command_sends_the_command_text_to_the_model() {
     let project = Project::with([Says::text("Hello Ada!"), Says::text("Hello Bob!"), Says::text("Hello Eve!")]).await;
     project.check(&["config", "trust", "--yes", ".claude"], 0, &[]);
     project.check(&["query", "/git:hello Bob"], 0, &["Hello Ada!"]);
@@ -156,7 +156,7 @@ async fn a_person_types_the_name_of_a_command_and_the_model_gets_its_text() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_list_and_get_commands_as_prompts_and_hear_of_new_ones() {
+async fn clients_get_commands_as_prompts_and_are_notified_of_new_ones() {
     let project = Project::with([Says::text("x")]).await;
     project.check(&["config", "trust", "--yes", ".claude"], 0, &[]);
     for mode in ["2026-07-28", "legacy"] {

@@ -16,7 +16,7 @@ fn chat(place: &Place) -> (Person, Child) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn text_that_is_typed_meanwhile_is_sent_next_and_escape_ends_the_turn() {
+async fn input_typed_during_a_turn_is_queued_and_escape_ends_the_turn() {
     let server = ModelServer::with([Reply::Hangs(Vec::new()), Reply::from(Says::text("The second answer."))]).await;
     let place = Place::of(server, "");
     let runtime = Handle::current();

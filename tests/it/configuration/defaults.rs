@@ -33,7 +33,7 @@ fn without_any_configuration_the_defaults_hold() {
 }
 
 #[test]
-fn no_tool_reaches_the_locks_of_files_wherever_a_root_is() {
+fn file_lock_folders_are_forbidden_to_tools() {
     let roots = Machine::with(&[]).config().roots;
     let user = rustix::process::geteuid().as_raw();
     for folder in [format!("/tmp/toolstead-{user}"), format!("/run/user/{user}/toolstead")] {
@@ -42,7 +42,7 @@ fn no_tool_reaches_the_locks_of_files_wherever_a_root_is() {
 }
 
 #[test]
-fn no_tool_reaches_what_lies_beside_a_database_that_lies_elsewhere() {
+fn companion_files_of_a_custom_database_path_are_forbidden_to_tools() {
     let machine = Machine::with(&[(USER, "[database]\nurl = \"sqlite://~/project/db/link.db\"")]);
     for folder in ["home/project/db", "home/project/real"] {
         fs::create_dir_all(machine.path(folder)).unwrap();
@@ -65,7 +65,7 @@ fn no_tool_reaches_what_lies_beside_a_database_that_lies_elsewhere() {
 }
 
 #[test]
-fn everything_and_all_of_home_are_no_root_unless_asked_for() {
+fn home_and_the_filesystem_root_are_not_default_roots() {
     let mut machine = Machine::new();
     machine.request.start = machine.path("home").into();
     assert_eq!(machine.roots(), [""; 0]);

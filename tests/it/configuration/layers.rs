@@ -5,7 +5,7 @@ use std::{fs, path::Path, time::Duration};
 use toolstead_domain::{NetworkPolicy, PermissionMode, ToolSelection};
 
 #[test]
-fn ordinary_values_go_by_precedence() {
+fn ordinary_values_follow_layer_precedence() {
     let mut machine = Machine::with(&[
         (ADMINISTRATOR, "[audit]\nretention_days = 1\n[server]\nlisten = \"127.0.0.1:1\""),
         (USER, "[audit]\nretention_days = 2\n[server]\nlisten = \"127.0.0.1:2\""),
@@ -40,7 +40,7 @@ fn the_strictest_security_value_counts() {
 }
 
 #[test]
-fn a_weaker_sandbox_is_the_users_choice_alone() {
+fn only_user_configuration_can_select_a_weaker_sandbox() {
     const TWO: &str = "[sandbox]\nminimum_tier = 2";
     const ONE: &str = "[sandbox]\nminimum_tier = 1";
     for (files, expected) in [
@@ -73,7 +73,7 @@ fn limits_of_the_administrator_are_ceilings() {
 }
 
 #[test]
-fn lists_add_up() {
+fn lists_of_all_layers_are_combined() {
     let mut machine = Machine::with(&[
         (ADMINISTRATOR, "[permissions]\ndeny = [\"Read(.env)\"]\n[workspace]\nroots = [\"../elsewhere\"]"),
         (USER, "[permissions]\nallow = [\"Write(~/notes/**)\"]\nask = [\"echo\"]\n[workspace]\nread_only_roots = [\"~/.config\"]"),
@@ -97,7 +97,7 @@ fn lists_add_up() {
 }
 
 #[test]
-fn the_environment_speaks_all_types() {
+fn environment_variables_set_values_of_all_types() {
     let machine = Machine::new().variables(&[
         ("TOOLSTEAD_AUDIT__POWER_SAFE", "1"),
         ("TOOLSTEAD_SANDBOX__NETWORK", "a.com, *.b.com"),
@@ -132,7 +132,7 @@ fn the_environment_speaks_all_types() {
 }
 
 #[test]
-fn a_file_named_with_config_stands_alone_and_is_trusted() {
+fn a_file_given_by_the_config_flag_replaces_all_other_files_and_is_trusted() {
     let mut machine = Machine::with(&[
         (ADMINISTRATOR, "[limits]\nprocesses = 1"),
         (USER, "[audit]\npower_safe = true"),

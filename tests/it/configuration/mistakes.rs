@@ -4,7 +4,7 @@ use super::{Machine, PROJECT, USER};
 use toolstead_presentation::config::layers::environment::EnvironmentVariables;
 
 #[test]
-fn without_a_home_the_database_is_not_put_where_the_program_starts() {
+fn without_an_absolute_home_the_database_location_must_be_configured() {
     for home in ["", "home", "./home"] {
         let mut machine = Machine::new();
         machine.request.environment = EnvironmentVariables::new([("HOME", home)]);
@@ -24,7 +24,7 @@ fn wrong(toml: &str, expected: &str) {
 }
 
 #[test]
-fn an_unknown_key_names_the_nearest_one_with_file_and_line() {
+fn an_unknown_key_error_suggests_known_keys_with_file_and_line() {
     wrong("[limits]\noutput_byte = 5", "config.toml:2: unknown key `limits.output_byte`; did you mean `output_bytes`?");
     wrong("\n[limit]\nx = 5", "config.toml:2: unknown key `limit`; did you mean `limits`?");
     wrong(
@@ -43,7 +43,7 @@ fn an_unknown_key_names_the_nearest_one_with_file_and_line() {
 }
 
 #[test]
-fn a_wrong_type_says_what_is_wanted_and_what_is_there() {
+fn a_type_error_reports_the_expected_and_the_actual_value() {
     wrong(
         "[dialect]\nname = \"claude\"",
         "config.toml:2: `dialect.name` must be one of `\"native\"`, `\"micro_x\"`, `\"clai\"`, `\"claude_code\"`, `\"tfo\"`, `\"kodelet\"`, got the text \"claude\"",
@@ -154,7 +154,7 @@ fn a_wrong_type_says_what_is_wanted_and_what_is_there() {
 }
 
 #[test]
-fn a_sandbox_that_there_is_not_is_refused() {
+fn rejects_an_unknown_sandbox_tier_or_requirement() {
     wrong(
         "[sandbox]\nminimum_tier = 3",
         "config.toml:2: `sandbox.minimum_tier` must be a whole number from 1 to 2, got the number 3",
@@ -170,7 +170,7 @@ fn a_sandbox_that_there_is_not_is_refused() {
 }
 
 #[test]
-fn a_wrong_rule_name_or_server_says_what_to_write() {
+fn errors_in_rules_names_and_servers_describe_the_correct_form() {
     wrong(
         "[permissions]\ndeny = [\"Bash(ls\"]",
         "config.toml:2: `permissions.deny`: `Bash(ls` is not a valid rule: the closing parenthesis is missing",
@@ -208,7 +208,7 @@ fn a_wrong_rule_name_or_server_says_what_to_write() {
 }
 
 #[test]
-fn everything_that_is_wrong_is_told_at_once() {
+fn all_configuration_errors_are_reported_together() {
     let machine = Machine::with(&[
         (USER, "[limits]\nprocesses = true\nx = 1\n[permissions]\nallow = [\"Bash()\", \"a b\"]"),
         (PROJECT, "[audits]\n"),
@@ -225,7 +225,7 @@ fn everything_that_is_wrong_is_told_at_once() {
 }
 
 #[test]
-fn a_file_that_is_not_of_its_format_is_refused_with_its_line() {
+fn a_file_with_invalid_syntax_is_rejected_with_its_line() {
     for (name, text, expected) in [
         ("a.toml", "x = 1\ny =", "~/a.toml:2: not valid TOML: "),
         ("a.toml", "x = 1\nx = 2", "~/a.toml:2: not valid TOML: duplicate key"),
@@ -271,13 +271,13 @@ fn hostile_files_are_refused_quickly() {
 }
 
 #[test]
-fn two_files_for_one_layer_are_one_too_many() {
+fn rejects_two_files_for_the_same_layer() {
     let machine = Machine::with(&[(PROJECT, ""), ("home/project/toolstead.yaml", "")]);
     machine.fails("~/home/project/toolstead.yaml: ~/home/project/toolstead.toml is there, too: keep one of them");
 }
 
 #[test]
-fn a_configured_secret_of_a_server_names_its_receiver() {
+fn a_server_secret_requires_a_configured_issuer_or_token_url() {
     let check = |auth: &str, expected: &str| {
         let server = format!("[mcp_servers.a]\nurl = \"https://a.example/mcp\"\nrequired = true\nauth = {{ {auth} }}");
         let error = Machine::with(&[(USER, &server)]).load().map(|_| "no error").unwrap_err().to_string();

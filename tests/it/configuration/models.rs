@@ -22,7 +22,7 @@ fn known(key: &str) -> KeySource {
 }
 
 #[test]
-fn a_model_has_what_is_known_of_it_and_what_is_said_of_it() {
+fn a_model_combines_known_defaults_with_its_configured_settings() {
     let machine = Machine::with(&[(
         USER,
         r#"
@@ -70,7 +70,7 @@ fn a_model_has_what_is_known_of_it_and_what_is_said_of_it() {
 }
 
 #[test]
-fn without_a_default_the_only_model_is_asked() {
+fn the_only_usable_model_is_the_default_if_none_is_configured() {
     let machine = Machine::with(&[(USER, MAIN)]);
     assert_eq!(machine.config().models.default.as_deref(), Some("main"));
     // An untrusted file does not remove the default.
@@ -83,7 +83,7 @@ fn without_a_default_the_only_model_is_asked() {
 }
 
 #[test]
-fn without_any_model_the_error_says_what_to_write_and_where() {
+fn the_error_for_a_missing_model_shows_an_example_and_the_file() {
     let machine = Machine::with(&[(USER, "")]);
     let error = machine.config().model(None).unwrap_err();
     let message = error.to_string();
@@ -96,7 +96,7 @@ fn without_any_model_the_error_says_what_to_write_and_where() {
 }
 
 #[test]
-fn a_key_comes_from_a_variable_a_file_or_a_command_and_from_one_of_them() {
+fn a_model_key_has_one_source_a_variable_a_file_or_a_command() {
     let source = |lines: &str| {
         let machine = Machine::with(&[(USER, &format!("{MAIN}{lines}"))]).variables(&[("MINE", "sk-2"), ("EMPTY", "")]);
         (model(&machine, "main").key, machine)
@@ -141,7 +141,7 @@ fn a_key_comes_from_a_variable_a_file_or_a_command_and_from_one_of_them() {
 }
 
 #[test]
-fn wrong_values_are_told_with_their_lines_and_without_what_may_be_a_key() {
+fn invalid_model_values_are_reported_with_lines_and_without_possible_keys() {
     for (line, message) in [
         (
             "api_key_env = \"sk-ant-hunter2\"",
@@ -183,7 +183,7 @@ fn wrong_values_are_told_with_their_lines_and_without_what_may_be_a_key() {
 }
 
 #[test]
-fn a_model_that_cannot_be_asked_harms_no_other_and_says_why_when_it_is() {
+fn an_unusable_model_does_not_affect_others_and_its_reason_is_reported_on_use() {
     for (lines, outcome) in [
         ("model = \"m\"", "`models.broken` has no `provider`"),
         ("provider = \"openai\"", "`models.broken` has no `model`"),
@@ -270,7 +270,7 @@ fn models_and_profiles_of_a_project_wait_for_trust() {
 }
 
 #[test]
-fn no_key_of_one_file_goes_to_the_address_of_another() {
+fn a_model_key_from_one_file_is_not_used_with_an_address_from_another() {
     let mine = format!("{MAIN}api_key_env = \"MINE\"\nheaders = {{ X-Key = \"sk-mine\" }}\n");
     let variables = [("MINE", "sk-mine"), ("ANTHROPIC_API_KEY", "sk-usual"), ("OTHER", "sk-other")];
     let with = |name: &str, lines: &str| {
@@ -320,7 +320,7 @@ fn no_key_of_one_file_goes_to_the_address_of_another() {
 }
 
 #[test]
-fn what_is_shown_of_a_model_names_places_and_never_a_key() {
+fn shown_model_settings_name_key_sources_and_never_a_key() {
     let machine = Machine::with(&[(
         USER,
         "[models.main]\nprovider = \"openai\"\nmodel = \"m\"\napi_key_command = [\"echo\", \"sk-abcdefghijklmnopqrstuv\"]\n\
@@ -341,7 +341,7 @@ fn what_is_shown_of_a_model_names_places_and_never_a_key() {
 }
 
 #[test]
-fn a_command_that_tells_a_key_finds_nothing_that_a_tool_put_down() {
+fn the_path_for_key_commands_excludes_folders_that_tools_can_write_to() {
     let machine = Machine::with(&[("home/project/bin/.keep", "")]);
     let (inside, outside) = (machine.path("home/project/bin"), machine.path("elsewhere"));
     let machine = machine.variables(&[("PATH", &format!("{inside}:{outside}:/usr/bin"))]);
@@ -352,7 +352,7 @@ fn a_command_that_tells_a_key_finds_nothing_that_a_tool_put_down() {
 }
 
 #[test]
-fn a_profile_offers_tools_and_a_project_only_takes_some_away() {
+fn a_project_can_only_remove_tools_from_a_user_profile() {
     let tool = |name: &str| samples::tool(name);
     let offered = |machine: &Machine, typed: Option<&str>| {
         let config = machine.config();
@@ -392,7 +392,7 @@ fn a_profile_offers_tools_and_a_project_only_takes_some_away() {
 }
 
 #[test]
-fn a_profile_with_servers_offers_the_tools_of_no_other() {
+fn a_profile_with_servers_excludes_the_tools_of_other_servers() {
     let machine = Machine::with(&[(
         USER,
         "[mcp_servers.git]\ncommand = \"git-server\"\n[mcp_servers.docs]\ncommand = \"docs-server\"\n\
@@ -412,7 +412,7 @@ fn a_profile_with_servers_offers_the_tools_of_no_other() {
 }
 
 #[test]
-fn bounds_of_agents_never_go_beyond_the_administrators() {
+fn agent_limits_never_exceed_the_administrators_limits() {
     let machine = Machine::with(&[
         (ADMINISTRATOR, "[agent]\nmax_cost = 2.5\nmax_calls = 10\n"),
         (USER, "[agent]\nmax_cost = 5\nmax_calls = 3\nmax_seconds = 60\nmax_tokens = 1000\ncompact_at = 0.5\n"),

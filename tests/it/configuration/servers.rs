@@ -8,7 +8,7 @@ use toolstead_presentation::config::{
 };
 
 #[test]
-fn a_server_is_described_with_its_variables_filled_in() {
+fn configured_servers_have_their_variables_expanded() {
     let machine = Machine::with(&[
         (
             USER,
@@ -83,7 +83,7 @@ fn secrets_of_servers_are_not_shown() {
 }
 
 #[test]
-fn a_layer_that_says_how_a_server_is_reached_says_all_of_it() {
+fn a_layer_that_sets_a_server_command_replaces_the_arguments_and_environment() {
     let machine = Machine::with(&[
         (
             ADMINISTRATOR,
@@ -195,7 +195,7 @@ fn project_files_of_gemini_codex_and_zed_are_read_in_their_notation() {
 }
 
 #[test]
-fn what_other_clients_write_is_understood_or_refused_for_its_server_alone() {
+fn an_invalid_entry_in_a_file_of_another_client_affects_only_its_server() {
     let cursor = r#"{"mcpServers": {
         "files": {"command": "${workspaceFolder}/bin/srv", "args": ["${userHome}", "${workspaceFolderBasename}"],
             "envFile": "${workspaceFolder}/.env", "cwd": "${workspaceFolder}${/}src"},
@@ -256,7 +256,7 @@ fn what_other_clients_write_is_understood_or_refused_for_its_server_alone() {
 }
 
 #[test]
-fn a_token_that_can_be_guessed_is_refused_and_one_that_others_can_read_is_closed_to_them() {
+fn rejects_a_guessable_server_token_and_restricts_token_file_permissions() {
     use std::os::unix::fs::PermissionsExt;
     const GOOD: &str = "0123456789abcdef";
     let machine = Machine::new();
@@ -293,14 +293,14 @@ fn a_token_that_can_be_guessed_is_refused_and_one_that_others_can_read_is_closed
 }
 
 #[test]
-fn a_broken_file_of_another_client_is_a_note() {
+fn a_broken_file_of_another_client_is_reported_as_a_note() {
     let machine = Machine::with(&[("home/project/.mcp.json", "{")]);
     let note = machine.plain(&machine.config().notes[0]);
     assert!(note.starts_with("~/home/project/.mcp.json:1: not valid JSON: "), "{note}");
 }
 
 #[test]
-fn a_table_without_a_server_is_a_note() {
+fn a_server_table_without_command_or_url_is_reported_as_a_note() {
     let machine = Machine::with(&[(USER, "[mcp_servers.git]\nmax_tools = 5")]);
     assert_eq!(
         machine.plain(&machine.config().notes[0]),
@@ -310,7 +310,7 @@ fn a_table_without_a_server_is_a_note() {
 }
 
 #[test]
-fn servers_of_the_old_transport_are_read_in_every_file_of_other_clients() {
+fn sse_servers_are_read_from_all_files_of_other_clients() {
     let server = |key: &str| format!(r#""{key}": {{"type": "sse", "url": "http://127.0.0.1:1/sse"}}"#);
     for (file, text) in [
         (".mcp.json", format!(r#"{{"mcpServers": {{{}}}}}"#, server("old"))),
@@ -329,7 +329,7 @@ fn servers_of_the_old_transport_are_read_in_every_file_of_other_clients() {
 }
 
 #[test]
-fn times_of_other_clients_are_defaults_below_every_file() {
+fn timeout_variables_of_other_clients_are_defaults_below_all_files() {
     let machine = Machine::with(&[(
         USER,
         "[mcp_servers.a]\ncommand = \"x\"\nconnect_timeout_seconds = 7\n[mcp_servers.b]\ncommand = \"y\"",
@@ -351,7 +351,7 @@ fn times_of_other_clients_are_defaults_below_every_file() {
 }
 
 #[test]
-fn a_type_that_does_not_fit_how_a_server_is_reached_is_a_mistake() {
+fn rejects_a_server_type_that_does_not_match_its_command_or_url() {
     for (table, words) in [
         ("type = \"sse\"\ncommand = \"x\"", "the types `http` and `sse` are for servers with `url`"),
         ("type = \"http\"\ncommand = \"x\"", "the types `http` and `sse` are for servers with `url`"),
@@ -365,7 +365,7 @@ fn a_type_that_does_not_fit_how_a_server_is_reached_is_a_mistake() {
 }
 
 #[test]
-fn keys_of_other_clients_that_narrow_a_server_count_or_leave_it_out() {
+fn restricting_keys_of_other_clients_are_applied_or_exclude_the_server() {
     #[track_caller]
     fn check(key: &str, only_tools: Option<&[&str]>, denied: &[&str], is_disabled: bool) {
         let text = format!(r#"{{"mcpServers": {{"up": {{"command": "x", {key}}}}}}}"#);

@@ -62,7 +62,7 @@ fn none(reason: &str) -> String {
 }
 
 #[test]
-fn without_a_word_of_them_every_service_says_what_it_needs() {
+fn each_unconfigured_service_reports_what_it_requires() {
     let machine = machine("", &[]);
     let reasons = [NOBODY_SEARCHES, NO_CLIENT, NO_CLIENT, LINKEDIN_IS_OFF, NO_ADMIN_KEY].map(none);
     check(&machine, reasons.each_ref().map(String::as_str));
@@ -70,7 +70,7 @@ fn without_a_word_of_them_every_service_says_what_it_needs() {
 }
 
 #[test]
-fn the_variables_of_micro_x_are_enough() {
+fn the_micro_x_variables_configure_search_google_and_anthropic_admin() {
     let machine = machine(
         "",
         &[
@@ -140,7 +140,7 @@ fn a_missing_or_wrong_key_makes_its_service_unavailable_and_no_other() {
 }
 
 #[test]
-fn every_key_of_the_sections_has_its_meaning() {
+fn every_service_configuration_key_takes_effect() {
     let machine = machine(
         r#"
         [web]
@@ -190,14 +190,14 @@ fn every_key_of_the_sections_has_its_meaning() {
 }
 
 #[test]
-fn no_tool_touches_the_file_that_tokens_are_sealed_under() {
+fn the_token_key_file_is_forbidden_to_tools() {
     let machine = machine("[secrets]\nkey_file = \"../../project/seal\"\n", &[]);
     let file = machine.path("home/project/seal");
     assert!(machine.config().roots.forbidden.contains(&Path::new(&file).to_owned()));
 }
 
 #[test]
-fn each_provider_of_search_has_its_address_and_its_key() {
+fn each_search_provider_has_its_own_address_and_key() {
     let keys = [("BRAVE_API_KEY", "b"), ("TAVILY_API_KEY", "t"), ("EXA_API_KEY", "e"), ("MINE", "m")];
     for (lines, expected) in [
         ("provider = \"brave\"", "brave at https://api.search.brave.com/ with b"),
@@ -223,7 +223,7 @@ fn each_provider_of_search_has_its_address_and_its_key() {
 }
 
 #[test]
-fn a_usual_key_goes_to_no_other_address() {
+fn default_keys_are_not_sent_to_custom_addresses() {
     let keys = [
         ("BRAVE_API_KEY", "b"),
         ("GOOGLE_CLIENT_ID", "id"),
@@ -260,7 +260,7 @@ fn a_usual_key_goes_to_no_other_address() {
 }
 
 #[test]
-fn what_a_project_says_of_addresses_and_keys_waits() {
+fn service_settings_of_a_project_require_trust() {
     let machine = Machine::with(&[(
         PROJECT,
         r#"
@@ -318,7 +318,7 @@ fn what_a_project_says_of_addresses_and_keys_waits() {
 }
 
 #[test]
-fn no_key_of_one_file_goes_to_the_address_of_another() {
+fn service_keys_and_addresses_of_user_and_project_files_are_not_combined() {
     let mine = r#"
         [search]
         provider = "tavily"
@@ -364,7 +364,7 @@ fn no_key_of_one_file_goes_to_the_address_of_another() {
 }
 
 #[test]
-fn wrong_values_are_told_with_their_lines() {
+fn invalid_service_values_are_reported_with_their_lines() {
     for (section, line, message) in [
         (
             "search",
@@ -404,7 +404,7 @@ fn wrong_values_are_told_with_their_lines() {
 }
 
 #[test]
-fn an_address_that_cannot_be_used_is_told_with_its_line_and_harms_nothing_else() {
+fn an_unusable_address_is_reported_with_its_line_and_affects_no_other_service() {
     for (lines, at, told_of) in [
         (
             "[search]\nprovider = \"searxng\"\nbase_url = \"https://me:hunter2@h\"",
@@ -450,7 +450,7 @@ fn an_address_that_cannot_be_used_is_told_with_its_line_and_harms_nothing_else()
 }
 
 #[test]
-fn a_key_that_would_go_without_encryption_to_another_machine_is_told() {
+fn a_remote_address_that_receives_a_key_without_encryption_is_reported() {
     let lines = |host: &str| {
         format!(
             "[search]\nprovider = \"brave\"\nbase_url = \"http://{host}\"\napi_key_env = \"K\"\n\
@@ -486,7 +486,7 @@ fn a_key_that_would_go_without_encryption_to_another_machine_is_told() {
 }
 
 #[test]
-fn what_is_shown_of_the_services_holds_no_key() {
+fn shown_service_settings_contain_no_keys() {
     let machine = machine(
         "[search]\nprovider = \"searxng\"\nbase_url = \"https://me:hunter2@h\"\n\
          [google]\nclient_id = \"GOCSPX-abcdefghijklmnopqrstuvwxyz\"\nclient_secret_env = \"SECRET\"\n",

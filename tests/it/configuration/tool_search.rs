@@ -6,7 +6,7 @@ use toolstead_domain::Secret;
 use toolstead_infrastructure::models::{EmbeddingsSettings, KeySource};
 
 #[test]
-fn lists_are_deferred_above_limits_that_can_be_set_and_removed() {
+fn tool_deferral_limits_can_be_set_and_removed() {
     let limits = |text: &str| {
         let ToolDeferral { above_tools, above_tokens, .. } = Machine::with(&[(USER, text)]).config().tool_deferral();
         (above_tools, above_tokens)
@@ -17,7 +17,7 @@ fn lists_are_deferred_above_limits_that_can_be_set_and_removed() {
 }
 
 #[test]
-fn no_key_for_embeddings_of_one_file_goes_to_the_address_of_another() {
+fn an_embeddings_key_from_one_file_is_not_used_with_an_address_from_another() {
     let mine = "[tools.search]\nembeddings = { base_url = \"https://mine.example/v1\", model = \"m\", api_key_env = \"MINE\" }\n";
     let with = |project: &str| {
         let project = format!("[tools.search.embeddings]\n{project}\n");

@@ -34,7 +34,7 @@ fn tables_of_tools_become_rules_and_roots() {
 }
 
 #[test]
-fn choices_of_tools_are_made_layer_by_layer() {
+fn tool_selections_are_combined_layer_by_layer() {
     let mut machine = Machine::with(&[(USER, "[tools]\nselect = [\"echo\", \"grep\"]")]);
     machine.request.flags.tools = Some("+glob,-echo".into());
     let expected = ToolSelection::only(["echo", "grep"]).adjusted("+glob,-echo").unwrap();
@@ -48,7 +48,7 @@ fn choices_of_tools_are_made_layer_by_layer() {
 }
 
 #[test]
-fn names_of_tools_must_be_those_of_tools() {
+fn rejects_unknown_tool_names_and_suggests_known_ones() {
     let known = ["echo", "execute_command", "read_file", "Grep", "grep"];
     let check = |toml: &str, tools: Option<&str>| {
         let mut machine = Machine::with(&[(USER, toml)]);
@@ -82,7 +82,7 @@ fn names_of_tools_must_be_those_of_tools() {
 }
 
 #[test]
-fn a_default_time_beyond_the_maximum_is_told() {
+fn a_default_timeout_above_the_maximum_is_capped_and_reported() {
     let machine = Machine::with(&[(USER, "[limits]\ntimeout_seconds = 900")]);
     assert_eq!(
         machine.plain(&machine.config().notes[0]),
@@ -91,7 +91,7 @@ fn a_default_time_beyond_the_maximum_is_told() {
 }
 
 #[test]
-fn an_output_larger_than_all_that_is_kept_is_cut_to_that_and_the_cut_is_told() {
+fn an_output_limit_above_the_retention_limit_is_capped_and_reported() {
     let machine = Machine::with(&[(USER, "[outputs]\nretention_bytes = 2000000")]);
     let config = machine.config();
     assert_eq!(config.call_settings().stored_output_bytes, 2_000_000);

@@ -6,7 +6,7 @@ use toolstead_domain::{NetworkPolicy, PermissionMode, ToolSelection};
 use toolstead_presentation::config::FileTrust;
 
 #[test]
-fn a_file_that_was_merely_found_may_only_tighten() {
+fn an_untrusted_project_file_can_only_tighten_settings() {
     let machine = Machine::with(&[(
         PROJECT,
         r#"
@@ -78,7 +78,7 @@ fn a_file_that_was_merely_found_may_only_tighten() {
 }
 
 #[test]
-fn a_stricter_mode_of_a_found_file_counts_at_once() {
+fn stricter_settings_of_an_untrusted_file_apply_immediately() {
     let machine = Machine::with(&[(PROJECT, "[permissions]\nmode = \"plan\"\n[tools]\nselect = \"-grep\"")]);
     assert_eq!(machine.config().permissions.mode, PermissionMode::Plan);
     assert_eq!(machine.config().tools.selection, ToolSelection::all().adjusted("-grep").unwrap());
@@ -89,7 +89,7 @@ fn a_stricter_mode_of_a_found_file_counts_at_once() {
 }
 
 #[test]
-fn a_file_that_changed_is_a_stranger_again() {
+fn a_changed_file_is_no_longer_trusted() {
     let machine = Machine::with(&[(PROJECT, "[permissions]\nallow = [\"Write\"]")]);
     let trust = |machine: &Machine| machine.config().files[0].trust;
     assert_eq!(trust(&machine), FileTrust::Waiting);
@@ -105,7 +105,7 @@ fn a_file_that_changed_is_a_stranger_again() {
 }
 
 #[test]
-fn trust_is_kept_for_its_owner_alone_and_a_broken_list_trusts_nothing() {
+fn the_trust_list_is_private_to_its_owner_and_a_broken_list_trusts_nothing() {
     use std::os::unix::fs::PermissionsExt;
     let machine = Machine::with(&[(PROJECT, "[permissions]\nallow = [\"Write\"]")]);
     machine.trust("toolstead.toml");

@@ -28,7 +28,7 @@ fn a_view_has_tools_rules_and_overlays() {
 }
 
 #[test]
-fn a_view_is_defined_by_one_file_and_not_by_a_project_that_another_file_precedes() {
+fn a_view_is_defined_by_one_file_and_a_project_cannot_redefine_it() {
     let wider = "[views.review]\ntools = [\"*\"]\n[views.own]\ntools = [\"echo\"]\n";
     let machine =
         Machine::with(&[(USER, VIEW), (ADMINISTRATOR, "[views.review]\nprompts = [\"*\"]\n"), (PROJECT, wider)]);
@@ -45,7 +45,7 @@ fn a_view_is_defined_by_one_file_and_not_by_a_project_that_another_file_precedes
 }
 
 #[test]
-fn wrong_views_are_refused_with_their_place() {
+fn rejects_invalid_views_with_file_and_line() {
     let at = "~/home/.config/toolstead/config.toml";
     let fails = |text: &str, outcome: &str| Machine::with(&[(USER, text)]).fails(&format!("{at}{outcome}"));
     fails(

@@ -5,7 +5,7 @@ use super::{Begins, Error, ErrorBegins, Members, Text, Unknown, call, check, che
 use serde_json::{Value, json};
 
 #[test]
-fn tools_are_listed_as_clai_knows_them() {
+fn the_clai_dialect_lists_tools_with_clai_names_and_parameters() {
     check_list(
         "clai",
         &[
@@ -42,7 +42,7 @@ fn tools_are_listed_as_clai_knows_them() {
 }
 
 #[test]
-fn schemas_of_clai_keep_to_the_words_that_it_takes() {
+fn clai_schemas_use_only_the_keywords_that_clai_supports() {
     const TAKEN: [&str; 6] = ["type", "description", "items", "enum", "properties", "required"];
     fn foreign(schema: &Value) -> Vec<String> {
         let below = |name: &str| schema[name].as_object().into_iter().flatten().flat_map(|(_, one)| foreign(one));
@@ -57,7 +57,7 @@ fn schemas_of_clai_keep_to_the_words_that_it_takes() {
 }
 
 #[test]
-fn calls_of_clai_are_answered_as_the_programs_answer() {
+fn clai_calls_return_the_output_format_of_clai_tools() {
     check(
         "clai",
         &[

@@ -5,7 +5,7 @@ use super::{Begins, Error, ErrorBegins, Text, call, check, check_list, in_sessio
 use serde_json::json;
 
 #[test]
-fn tools_are_listed_as_claude_code_knows_them() {
+fn the_claude_code_dialect_lists_tools_with_claude_code_names_and_parameters() {
     check_list(
         "claude_code",
         &[
@@ -29,7 +29,7 @@ fn tools_are_listed_as_claude_code_knows_them() {
 }
 
 #[test]
-fn calls_of_claude_code_are_answered_as_plain_text_beside_its_members() {
+fn claude_code_calls_return_plain_text_with_structured_members() {
     let ran = |stdout: &str, stderr: &str| json!({"stdout": stdout, "stderr": stderr, "interrupted": false, "isImage": false});
     check(
         "claude_code",

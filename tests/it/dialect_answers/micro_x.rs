@@ -5,7 +5,7 @@ use super::{Begins, Error, ErrorBegins, Text, Unknown, call, check, check_list};
 use serde_json::json;
 
 #[test]
-fn tools_are_listed_as_micro_x_knows_them() {
+fn the_micro_x_dialect_lists_tools_with_micro_x_names_and_parameters() {
     check_list(
         "micro_x",
         &[

@@ -129,12 +129,12 @@ fn calls() -> Vec<Call> {
 }
 
 #[test]
-fn kodelet_finds_its_tools_and_their_answers() {
+fn the_kodelet_dialect_matches_its_documented_tools_and_answers() {
     check(&System { dialect: "kodelet", tools: tools(), calls: calls() });
 }
 
 #[test]
-fn answers_stand_in_tags_where_they_are_wanted() {
+fn answers_are_enclosed_in_tags_if_configured() {
     let session = Session::configured(Some("kodelet"), "[dialect]\ntags = true\n", &[]);
     for (command, expected) in [
         ("echo hi", &[("<result>\nhi\n", "</result>")][..]),

@@ -71,7 +71,7 @@ fn id(page: &str, part: &str) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn kodelet_drives_a_browser_by_its_own_calls() {
+async fn kodelet_calls_can_control_a_browser() {
     for (dialect, prefix) in [(Some("kodelet"), ""), (Some("kodelet"), "browser_"), (None, "")] {
         let place = Place::new(dialect).await;
         let named = |name: &str| format!("{prefix}{name}");
@@ -122,7 +122,7 @@ async fn kodelet_drives_a_browser_by_its_own_calls() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn kodelet_lists_its_browser_tools_by_the_names_of_its_document() {
+async fn the_kodelet_dialect_lists_browser_tools_by_their_documented_names() {
     let place = Place::new(Some("kodelet")).await;
     let listed = block_in_place(|| place.session.list());
     let tool = |name: &str| listed.iter().find(|tool| tool["name"] == name);
@@ -142,7 +142,7 @@ async fn kodelet_lists_its_browser_tools_by_the_names_of_its_document() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn on_the_command_line_a_browser_lasts_for_a_call() {
+async fn a_browser_on_the_command_line_ends_with_its_call() {
     let place = Place::new(Some("kodelet")).await;
     let home = Home::new();
     let config = home.config(&place.config).to_string_lossy().into_owned();

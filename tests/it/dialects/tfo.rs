@@ -153,12 +153,12 @@ fn calls() -> Vec<Call> {
 }
 
 #[test]
-fn telemetryflow_finds_its_tools_and_their_answers() {
+fn the_tfo_dialect_matches_its_documented_tools_and_answers() {
     check(&System { dialect: "tfo", tools: tools(), calls: calls() });
 }
 
 #[test]
-fn a_tool_that_is_switched_off_has_the_number_of_its_table() {
+fn a_disabled_tool_returns_the_documented_tfo_error_code() {
     let session = Session::configured(Some("tfo"), "", &["bash"]);
     let answer = session.call("execute_command", &json!({"command": "echo hi"}));
     assert_eq!((&answer["error"]["code"], &answer["error"]["data"]["kind"]), (&json!(-32004), &json!("disabled")));
@@ -166,7 +166,7 @@ fn a_tool_that_is_switched_off_has_the_number_of_its_table() {
 }
 
 #[test]
-fn lists_have_its_categories() {
+fn tools_can_be_listed_by_tfo_category() {
     let home = Home::new();
     for (category, expected) in CATEGORIES {
         let output = home.run(&["tools", "--dialect", "tfo", "--category", category, "--json"]);

@@ -130,7 +130,7 @@ pub(super) fn area(place: &str) -> String {
 }
 
 #[test]
-fn limits_are_read_as_they_are_written() {
+fn limits_round_trip_through_text_and_invalid_lines_are_rejected() {
     let text = "docs/a.md: phrases 2\ndomain/agent: questions 1, types 3\ntoolstead call: phrases 1\n";
     let limits = Limits::parse(text).unwrap();
     assert_eq!(limits.to_string().split_once('\n').unwrap().1, text);

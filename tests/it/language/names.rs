@@ -66,7 +66,7 @@ fn words(name: &str) -> Vec<String> {
 }
 
 #[test]
-fn names_that_say_nothing_or_hold_a_phrase_are_forbidden() {
+fn vague_names_and_names_with_a_forbidden_phrase_are_rejected() {
     let phrases = Phrases::new();
     for (kind, name, expected) in [
         (Kind::Types, "Kept", true),

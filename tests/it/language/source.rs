@@ -173,7 +173,7 @@ pub(super) fn files(folder: &Path) -> Vec<(PathBuf, SourceFile)> {
 }
 
 #[test]
-fn comments_and_names_are_read_without_tests() {
+fn comments_and_names_are_collected_except_from_test_code() {
     let text = r#"//! A module.
 //! Two lines.
 

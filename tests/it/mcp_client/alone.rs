@@ -11,7 +11,7 @@ use toolstead_infrastructure::mcp::{
 };
 
 #[tokio::test]
-async fn a_program_starts_lists_calls_and_closes_a_real_server() {
+async fn a_standalone_client_lists_and_calls_tools_of_a_real_server_and_closes() {
     let server = StdioUpstream {
         command: node_program("mcp-server-everything").to_str().unwrap().into(),
         args: vec!["stdio".into()],

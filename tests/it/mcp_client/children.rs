@@ -34,7 +34,7 @@ async fn facts_of(server: &Upstream) -> Value {
 }
 
 #[tokio::test]
-async fn a_child_has_the_built_environment_and_nothing_of_ours() {
+async fn a_child_process_receives_only_its_configured_environment_and_standard_streams() {
     let folder = tempfile::tempdir().unwrap();
     let McpTransport::Stdio(mut server) = stdio("python3", &["-c", TELLS]) else { unreachable!() };
     server.env = BTreeMap::from([("DECLARED".to_owned(), "yes".to_owned())]);
@@ -75,7 +75,7 @@ async fn a_child_ends_with_its_server_whether_closed_or_dropped() {
 }
 
 #[tokio::test]
-async fn a_program_that_is_not_there_is_told_with_the_places() {
+async fn a_missing_program_is_reported_with_the_searched_directories() {
     let server = Upstream::start(config("absent", stdio("no-such-server", &[])), deps());
     let reason = loop {
         if let ProviderState::Failed { reason } = server.state() {

@@ -129,7 +129,7 @@ async fn check(transport: &str, mode: &[&str], expected: Expected) {
 const MALFORMED: ErrorKind = ErrorKind::UpstreamProtocol;
 
 #[tokio::test]
-async fn whatever_is_on_standard_output_beside_messages_harms_nobody() {
+async fn unrelated_or_malformed_output_on_stdio_affects_at_most_its_own_call() {
     check("stdio", &["good"], Works("")).await;
     check("stdio", &["noise"], Works("lines of its output that were not messages")).await;
     check("stdio", &["bom"], Works("")).await;
@@ -142,7 +142,7 @@ async fn whatever_is_on_standard_output_beside_messages_harms_nobody() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_slow_to_begin_is_awaited_and_a_silent_one_is_not() {
+async fn a_slow_server_becomes_ready_and_an_unresponsive_server_fails_to_start() {
     check("stdio", &["slow-initialize", "1.0"], Works("")).await;
     check("stdio", &["silent-discover"], Works("")).await;
     check("stdio", &["early"], Works("answers without a pending request: 1")).await;
@@ -152,7 +152,7 @@ async fn a_server_that_is_slow_to_begin_is_awaited_and_a_silent_one_is_not() {
 }
 
 #[tokio::test]
-async fn answers_that_are_none_are_typed_errors_of_their_call() {
+async fn invalid_responses_fail_only_their_own_call_with_a_typed_error() {
     check("stdio", &["double-answer"], Works("answers without a pending request: 1")).await;
     check("stdio", &["unknown-id"], Works("answers without a pending request: 1")).await;
     check("stdio", &["string-id"], Fails(ErrorKind::Timeout, "")).await;
@@ -183,7 +183,7 @@ async fn lists_of_any_length_and_kind_leave_the_good_tools_usable() {
 }
 
 #[tokio::test]
-async fn the_same_over_http() {
+async fn invalid_responses_and_lists_over_http_affect_at_most_their_own_call() {
     check("http", &["good"], Works("")).await;
     check("http", &["early"], Works("answers without a pending request: 1")).await;
     check("http", &["silent-discover"], Works("")).await;
@@ -220,7 +220,7 @@ async fn every_fault_of_http_is_a_typed_error_of_its_call() {
 }
 
 #[tokio::test]
-async fn no_token_goes_where_a_server_points() {
+async fn redirects_and_urls_supplied_by_a_server_are_not_followed() {
     for (mode, kind) in [("redirect", ErrorKind::UpstreamHttp), ("unauthorized", ErrorKind::AuthRequired)] {
         let hostile = over_http(&[mode], |_| {});
         until_ready(&hostile.server).await;
@@ -249,7 +249,7 @@ async fn a_hundred_calls_of_a_server_that_shuffles_each_get_their_own_answer() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_given_up_is_taken_back() {
+async fn a_timed_out_call_is_cancelled_on_the_server() {
     for hostile in [over_stdio(&["hang"], |_| {}), over_http(&["hang"], |_| {})] {
         until_ready(&hostile.server).await;
         for _ in 0..3 {
@@ -266,7 +266,7 @@ async fn a_call_that_is_given_up_is_taken_back() {
 }
 
 #[tokio::test]
-async fn odd_names_stay_apart_and_each_reaches_its_own_tool() {
+async fn tools_with_unusual_names_have_distinct_names_and_remain_callable() {
     let hostile = over_stdio(&["odd-names"], |_| {});
     until_ready(&hostile.server).await;
     let tools = hostile.server.list().await.unwrap();
@@ -282,7 +282,7 @@ async fn odd_names_stay_apart_and_each_reaches_its_own_tool() {
 }
 
 #[tokio::test]
-async fn members_that_nobody_knows_are_passed_on() {
+async fn unknown_members_in_definitions_and_results_are_passed_on() {
     let hostile = over_stdio(&["unknown-members"], |_| {});
     until_ready(&hostile.server).await;
     let tools = hostile.server.list().await.unwrap();
@@ -310,7 +310,7 @@ async fn members_that_nobody_knows_are_passed_on() {
 }
 
 #[tokio::test]
-async fn a_definition_that_changes_is_told() {
+async fn a_changed_tool_definition_is_listed_after_a_notification_or_a_refresh() {
     let hostile = over_stdio(&["rug-pull"], |_| {});
     until_ready(&hostile.server).await;
     work(&hostile.server, 1).await.unwrap();
@@ -328,7 +328,7 @@ async fn a_definition_that_changes_is_told() {
 }
 
 #[tokio::test]
-async fn a_storm_of_news_causes_few_lists() {
+async fn a_burst_of_list_changed_notifications_causes_few_list_requests() {
     let hostile = over_stdio(&["changed-storm"], |_| {});
     until_ready(&hostile.server).await;
     let began = std::time::Instant::now();
@@ -342,7 +342,7 @@ async fn a_storm_of_news_causes_few_lists() {
 }
 
 #[tokio::test]
-async fn questions_are_refused_with_the_right_error_and_harm_nobody() {
+async fn server_requests_without_a_handler_receive_method_not_found_and_calls_succeed() {
     for (name, start) in [("stdio", over_stdio as fn(&[&str], fn(&mut UpstreamConfig)) -> Hostile), ("http", over_http)]
     {
         let hostile = start(&["asks-roots"], |_| {});
@@ -438,7 +438,7 @@ async fn a_child_that_dies_or_falls_silent_is_replaced_and_its_calls_are_typed_e
 }
 
 #[tokio::test]
-async fn a_child_that_stops_reading_costs_only_its_own_calls_their_time() {
+async fn calls_to_a_child_that_stops_reading_time_out_and_the_child_can_be_closed() {
     let hostile = over_stdio(&["stops-reading"], |_| {});
     let server = &hostile.server;
     until_ready(server).await;

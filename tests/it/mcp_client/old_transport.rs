@@ -35,7 +35,7 @@ impl Drop for OldServer {
 }
 
 #[tokio::test]
-async fn a_server_of_the_python_sdk_is_called_over_http_sse_named_or_found() {
+async fn http_sse_is_used_with_a_python_sdk_server_when_configured_or_detected() {
     let old = OldServer::start();
     let McpTransport::Http(reached) = http(&old.url) else { unreachable!() };
     for transport in [McpTransport::Sse(reached.clone()), McpTransport::Http(reached)] {

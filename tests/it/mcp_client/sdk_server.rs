@@ -131,7 +131,7 @@ const EACH_GENERATION: [Option<ProtocolVersion>; 3] =
     [None, Some(ProtocolVersion::V20251125), Some(ProtocolVersion::V20260728)];
 
 #[tokio::test]
-async fn the_sdks_server_is_spoken_with_over_streams_in_each_generation() {
+async fn tools_of_an_sdk_server_are_listed_and_called_over_streams_in_each_generation() {
     for protocol in EACH_GENERATION {
         let (transport, _grow) = over_streams();
         let server = is_listed_and_called(transport, protocol).await;
@@ -140,7 +140,7 @@ async fn the_sdks_server_is_spoken_with_over_streams_in_each_generation() {
 }
 
 #[tokio::test]
-async fn the_sdks_server_is_spoken_with_over_http_in_each_generation() {
+async fn tools_of_an_sdk_server_are_listed_and_called_over_http_in_each_generation() {
     let stop = CancellationToken::new();
     let _stopping = stop.clone().drop_guard();
     for protocol in EACH_GENERATION {
@@ -151,7 +151,7 @@ async fn the_sdks_server_is_spoken_with_over_http_in_each_generation() {
 }
 
 #[tokio::test]
-async fn a_list_of_the_sdks_server_that_grows_is_taken_anew() {
+async fn a_growing_tool_list_of_an_sdk_server_is_fetched_again() {
     let stop = CancellationToken::new();
     let _stopping = stop.clone().drop_guard();
     for (transport, grow) in [over_streams(), over_http(&stop).await] {

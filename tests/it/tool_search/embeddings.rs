@@ -46,7 +46,7 @@ async fn answer(State(fake): State<Arc<Fake>>, request: String) -> (StatusCode, 
 }
 
 #[tokio::test]
-async fn a_configured_service_ranks_and_words_rank_where_it_fails() {
+async fn search_ranks_by_embeddings_and_falls_back_to_words_if_the_service_fails() {
     let fake = Arc::new(Fake::default());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

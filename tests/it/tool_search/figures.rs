@@ -64,14 +64,14 @@ async fn recall(ranking: &str, search: &ToolSearch, tools: &[Arc<Tool>]) -> f64 
 }
 
 #[tokio::test]
-async fn words_find_four_of_five_paraphrased_tasks_among_the_first_five() {
+async fn word_search_ranks_the_tool_among_the_first_five_for_four_of_five_paraphrased_tasks() {
     let found = recall("words", &ToolSearch::default(), &built_in()).await;
     assert!(found >= 0.80, "{found:.3}");
 }
 
 /// Without what only built-in tools have, as the definitions of a server.
 #[tokio::test]
-async fn words_find_fewer_tools_without_keywords_and_aliases() {
+async fn word_search_finds_two_thirds_of_tools_without_keywords_and_aliases() {
     let plain = built_in().into_iter().map(|tool| {
         let mut tool = Arc::unwrap_or_clone(tool);
         tool.keywords = "";
@@ -84,7 +84,7 @@ async fn words_find_fewer_tools_without_keywords_and_aliases() {
 
 /// Measures a real service, at the base URL and with the model of these variables; without them, nothing.
 #[tokio::test]
-async fn a_service_of_embeddings_is_measured_where_one_is_named() {
+async fn an_embeddings_service_named_in_the_environment_is_measured() {
     let variable = |name| std::env::var(name).ok();
     let (Some(base_url), Some(model)) = (variable("TOOLSTEAD_EMBEDDINGS_URL"), variable("TOOLSTEAD_EMBEDDINGS_MODEL"))
     else {

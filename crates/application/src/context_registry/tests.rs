@@ -11,7 +11,7 @@ async fn registered(providers: impl IntoIterator<Item = ScriptedContext>) -> Res
 }
 
 #[tokio::test]
-async fn what_is_offered_twice_is_refused_at_registration() {
+async fn registration_rejects_duplicate_providers_resources_templates_and_prompts() {
     let one = || ScriptedContext::new("one").with_resource("a://x").with_template("b://{x}").with_prompt("p");
     let other = ScriptedContext::new("other");
     for (second, said) in [
@@ -27,7 +27,7 @@ async fn what_is_offered_twice_is_refused_at_registration() {
 }
 
 #[tokio::test]
-async fn lists_are_sorted_and_taken_again_when_a_provider_says_that_it_changed() {
+async fn lists_are_sorted_and_refreshed_when_their_provider_reports_a_change() {
     let provider = Arc::new(ScriptedContext::new("one").with_prompt("b").with_prompt("a"));
     let registry = ContextRegistry::new();
     registry.register(provider.clone()).await.unwrap();
@@ -44,7 +44,7 @@ async fn lists_are_sorted_and_taken_again_when_a_provider_says_that_it_changed()
 }
 
 #[tokio::test]
-async fn what_a_provider_says_outside_of_requests_reaches_all_who_listen() {
+async fn every_listener_receives_a_notice_that_a_provider_sends() {
     let provider = Arc::new(ScriptedContext::new("one"));
     let registry = ContextRegistry::new();
     registry.register(provider.clone()).await.unwrap();
@@ -69,7 +69,7 @@ fn provider_of(registry: &ContextRegistry, uri: &str) -> Option<(String, String)
 }
 
 #[tokio::test]
-async fn a_uri_of_one_server_stays_and_those_of_several_are_told_apart() {
+async fn only_ambiguous_uris_of_servers_are_prefixed_with_the_server_name() {
     let server = |name: &str| ScriptedContext::new(name).of_server();
     let own = ScriptedContext::new("built-in").with_resource("config://a").with_template("file:///{path}");
     let registry = registered([
@@ -125,7 +125,7 @@ async fn a_uri_of_one_server_stays_and_those_of_several_are_told_apart() {
 }
 
 #[tokio::test]
-async fn who_has_a_uri_or_prompt_keeps_it_whoever_comes_later() {
+async fn the_first_server_to_offer_a_uri_or_prompt_keeps_it_when_another_offers_the_same() {
     let servers = ["one", "two"].map(|name| Arc::new(ScriptedContext::new(name).of_server()));
     let registry = ContextRegistry::new();
     for server in &servers {
@@ -150,7 +150,7 @@ async fn who_has_a_uri_or_prompt_keeps_it_whoever_comes_later() {
 }
 
 #[tokio::test]
-async fn results_and_news_of_a_server_name_its_resources_as_they_are_known_here() {
+async fn results_and_notifications_of_a_server_contain_the_public_uris_of_its_resources() {
     let server = |name: &str| ScriptedContext::new(name).of_server().with_resource("a://x").with_template("b://{y}");
     let (one, two) = (Arc::new(server("one").with_resource("c://of-one")), Arc::new(server("two")));
     let registry = ContextRegistry::new();

@@ -58,7 +58,7 @@ async fn every_resource_template_and_prompt_is_pinned_and_scanned() {
 }
 
 #[tokio::test]
-async fn hidden_text_in_an_icon_is_unavailable_whichever_other_text_changes_until_it_is_approved() {
+async fn a_tool_with_hidden_text_in_an_icon_is_unavailable_until_that_text_is_approved() {
     let (pins, pinning) = (pins(), pinning());
     let offered = |description: &str| {
         json!({
@@ -139,7 +139,7 @@ async fn the_history_has_no_item_that_the_server_never_offered() {
 }
 
 #[tokio::test]
-async fn the_removal_of_a_tool_is_approved_once_and_that_of_a_resource_is_no_change() {
+async fn removing_a_tool_requires_one_approval_and_removing_a_resource_requires_none() {
     let (pins, pinning) = (pins(), pinning());
     served(&pins, json!({"description": "One.", "inputSchema": {"type": "object"}})).await;
     pins.context(&pinning, many("One."), None, true).await.unwrap();

@@ -79,7 +79,7 @@ mod tests {
     use toolstead_domain::{Principal, testing::samples::call_id};
 
     #[test]
-    fn a_tree_takes_no_place_once_its_client_is_away_and_nothing_in_it_works() {
+    fn a_call_tree_frees_its_slot_while_its_client_is_away_and_none_of_its_calls_runs() {
         let open_calls = OpenCalls::new(1);
         let _root = open_calls.admit(call_id(1), Principal::local(), CancelSignal::new()).unwrap();
         let has_room = || open_calls.admit(call_id(2), Principal::local(), CancelSignal::new()).is_ok();

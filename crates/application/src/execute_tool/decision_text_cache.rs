@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_decision_that_is_alike_for_all_calls_is_put_into_words_once() {
+    fn decisions_without_call_specific_text_are_rendered_once_and_then_cached() {
         let cache = DecisionTextCache::default();
         let made = Cell::new(0);
         let tell = |accesses: &[Access], decision: &Decision| {

@@ -144,7 +144,7 @@ mod tests {
     use toolstead_domain::testing::samples;
 
     #[test]
-    fn a_tree_has_so_many_calls_and_the_first_one_too_many_is_still_recorded() {
+    fn a_call_tree_refuses_calls_over_its_limit_and_records_only_the_first_of_them() {
         let branch = Arc::new(ParentCall {
             parent: samples::call_id(1),
             tool: Arc::new(samples::tool("make")),

@@ -649,7 +649,7 @@ mod tests {
     }
 
     #[test]
-    fn long_arguments_are_shortened_and_never_lost_in_silence() {
+    fn long_arguments_are_shortened_in_the_record_with_a_notice_of_their_size() {
         let kept = |arguments| record(arguments, RecordedArguments::Redacted).execution().arguments.to_value();
         for length in [5000, LOOKED_AT + 1] {
             let content = kept(json!({"content": "x".repeat(length)}))["content"].as_str().unwrap().to_owned();
@@ -706,7 +706,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_digest_is_that_of_all_pieces_in_their_order(lengths in vec(0..3 * HASHED_AT_ONCE, 0..8)) {
+        fn hashing_in_pieces_yields_the_digest_of_the_whole_json(lengths in vec(0..3 * HASHED_AT_ONCE, 0..8)) {
             let texts: Vec<String> = lengths.iter().enumerate().map(|(at, length)| at.to_string().repeat(*length)).collect();
             let whole: String = Sha256::digest(json!(texts).to_string()).iter().map(|byte| format!("{byte:02x}")).collect();
             let (hex, bytes) = digest(&texts);

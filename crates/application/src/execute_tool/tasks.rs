@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_too_many_tasks_loses_their_own_oldest() {
+    fn a_principal_beyond_its_task_limit_loses_its_own_oldest_task() {
         let tasks = ProviderTaskRegistry::default();
         let (one, other) = (principal("one"), principal("other"));
         let names: Vec<String> = (0..=TASKS_OF_ONE).map(|_| keep(&tasks, &one)).collect();

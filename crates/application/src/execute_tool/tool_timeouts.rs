@@ -32,7 +32,7 @@ mod tests {
     use toolstead_domain::{Alias, Category, Dialect, ToolName, ToolSource};
 
     #[test]
-    fn a_tool_comes_before_its_server_in_any_spelling() {
+    fn a_timeout_of_a_tool_under_any_of_its_names_overrides_that_of_its_server() {
         let server = ServerName::parse("git").unwrap();
         let source = ToolSource::McpServer { server: server.clone(), tool: "log".into() };
         let mut tool = Tool::new(ToolName::for_plain_upstream("log"), Default::default(), Category::Mcp, source);

@@ -91,7 +91,7 @@ impl House {
 }
 
 #[tokio::test]
-async fn every_request_is_answered_and_has_a_row_of_its_kind() {
+async fn every_request_is_answered_and_recorded_with_its_kind() {
     let house = house(&[], Vec::new(), CallSettings::default()).await;
     for (request, kind, tool, called_as, answer) in [
         (
@@ -131,7 +131,7 @@ async fn every_request_is_answered_and_has_a_row_of_its_kind() {
 }
 
 #[tokio::test]
-async fn what_nobody_offers_is_not_found_and_on_record() {
+async fn a_request_for_an_unknown_resource_or_prompt_is_refused_as_not_found_and_recorded() {
     let house = house(&[], Vec::new(), CallSettings::default()).await;
     let unknown = [
         read("config://b"),
@@ -163,7 +163,7 @@ async fn rules_on_paths_hold_for_resources_and_their_completion() {
 }
 
 #[tokio::test]
-async fn a_rule_that_names_the_kind_of_request_closes_it_with_its_completion() {
+async fn a_deny_rule_on_a_request_kind_also_denies_its_completion_requests() {
     let house = house(
         &[(Effect::Deny, "read_resource"), (Effect::Deny, "get_prompt(name:p)")],
         Vec::new(),
@@ -209,7 +209,7 @@ impl ToolHook for Gate {
 }
 
 #[tokio::test]
-async fn hooks_hear_of_requests_and_may_refuse_rewrite_and_replace() {
+async fn hooks_receive_requests_and_can_refuse_or_rewrite_them_or_replace_the_result() {
     let gate = |before, output| Arc::new(Gate { before, output, heard: Mutex::default() });
     let shut = gate(|_| BeforeCallResponse::deny("not today"), None);
     let closed = house(&[], vec![shut.clone()], CallSettings::default()).await;
@@ -243,7 +243,7 @@ async fn hooks_hear_of_requests_and_may_refuse_rewrite_and_replace() {
 }
 
 #[tokio::test]
-async fn requests_of_a_server_are_judged_by_its_name_and_reach_it_with_its_own_uris() {
+async fn requests_to_a_server_are_checked_by_server_rules_and_forwarded_with_its_own_uris() {
     let rules = [
         (Effect::Deny, "mcp__closed"),
         (Effect::Deny, "mcp__half__get_prompt"),
@@ -315,7 +315,7 @@ impl ContextProvider for Curious {
 }
 
 #[tokio::test]
-async fn what_a_server_asks_about_a_resource_or_prompt_names_it_as_what_its_tools_ask() {
+async fn questions_during_resource_and_prompt_requests_name_the_server_like_tool_questions() {
     for (has_own_names, expected) in [(false, "The MCP server `git` asks: PIN?"), (true, "PIN?")] {
         let rules = [(Effect::Allow, "Resource(git:*)"), (Effect::Allow, "Prompt(git:*)")];
         let house = house(&rules, Vec::new(), CallSettings::default()).await;
@@ -332,7 +332,7 @@ async fn what_a_server_asks_about_a_resource_or_prompt_names_it_as_what_its_tool
 }
 
 #[tokio::test]
-async fn a_rule_for_a_prompt_names_it_as_its_server_does() {
+async fn a_prompt_rule_matches_the_name_that_the_server_uses_for_the_prompt() {
     for (has_own_names, rule, is_answered) in [
         (false, "Prompt(git:p)", true),
         (false, "Prompt(git:mcp__git__p)", false),

@@ -36,7 +36,7 @@ fn shown(handler: &ListContextHandler, query: impl Fn(ContextListKind) -> ListCo
 }
 
 #[tokio::test]
-async fn what_a_rule_closes_wholly_is_not_listed() {
+async fn resources_and_prompts_that_a_rule_denies_entirely_are_not_listed() {
     for (deny, expected) in [
         (&[][..], &["config://a", "status://b", "team://c", "file:///{path}", "p", "q"][..]),
         (&["read_resource"], &["p", "q"]),

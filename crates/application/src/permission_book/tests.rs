@@ -64,7 +64,7 @@ impl Shelf {
 }
 
 #[tokio::test]
-async fn a_session_remembers_for_itself_and_until_it_ends() {
+async fn a_session_approval_applies_only_to_its_session_and_until_the_session_ends() {
     let shelf = Shelf::with(&[], InMemoryRuleStore::new());
     let (local, other) = (Principal::local(), Principal::token("other"));
     assert_eq!(shelf.remember("s", write("/w/a"), ApprovalScope::Session).await, ApprovalScope::Session);
@@ -81,7 +81,7 @@ async fn a_session_remembers_for_itself_and_until_it_ends() {
 }
 
 #[tokio::test]
-async fn what_is_kept_holds_at_once_for_every_session() {
+async fn a_stored_approval_applies_immediately_to_every_session() {
     let shelf = Shelf::with(&[], InMemoryRuleStore::new());
     for (scope, path) in [(ApprovalScope::Project, "/w/p"), (ApprovalScope::Always, "/w/a")] {
         assert_eq!(shelf.remember("s", write(path), scope).await, scope);
@@ -95,7 +95,7 @@ async fn what_is_kept_holds_at_once_for_every_session() {
 }
 
 #[tokio::test]
-async fn a_rule_that_cannot_be_kept_holds_for_the_session() {
+async fn an_approval_rule_that_cannot_be_stored_applies_for_the_session() {
     let shelf = Shelf::with(&[], InMemoryRuleStore::broken());
     assert_eq!(shelf.remember("s", write("/w/a"), ApprovalScope::Always).await, ApprovalScope::Session);
     assert_eq!(shelf.verdict(&Principal::local(), "s", &write("/w/a")), Verdict::Allow);
@@ -103,7 +103,7 @@ async fn a_rule_that_cannot_be_kept_holds_for_the_session() {
 }
 
 #[tokio::test]
-async fn a_scope_that_was_not_offered_is_once() {
+async fn an_approval_with_a_scope_that_was_not_offered_applies_once() {
     let shelf = Shelf::with(&[], InMemoryRuleStore::new());
     let mut part = shelf.part(write("/w/a"));
     part.scopes = vec![ApprovalScope::Once];
@@ -116,7 +116,7 @@ async fn a_scope_that_was_not_offered_is_once() {
 }
 
 #[test]
-fn only_the_person_at_this_machine_may_have_rules_kept() {
+fn permanent_approval_is_offered_only_to_the_local_principal_and_only_with_a_rule() {
     let shelf = Shelf::with(&[], InMemoryRuleStore::new());
     let scopes = |principal: &Principal, has_rule| shelf.book.scopes(&of(principal, "s"), &write("/w/a"), has_rule);
     let all = [ApprovalScope::Once, ApprovalScope::Session, ApprovalScope::Project, ApprovalScope::Always];
@@ -146,7 +146,7 @@ async fn deny_and_ask_rules_win_over_what_was_approved() {
 }
 
 #[tokio::test]
-async fn commands_that_only_read_are_approved_for_one_session_beside_the_part() {
+async fn approving_read_only_commands_allows_the_part_and_reading_commands_in_one_session() {
     let rules = [(Effect::Deny, "Bash(cat secret)"), (Effect::Ask, "Bash(git log *)"), (Effect::Deny, "Read(//w/key)")];
     let mut shelf = Shelf::with(&rules, InMemoryRuleStore::new());
     shelf.tool.takes_command_lines = true;
@@ -188,7 +188,7 @@ async fn commands_that_only_read_are_approved_for_one_session_beside_the_part() 
 }
 
 #[tokio::test]
-async fn what_no_rule_can_say_is_approved_for_the_very_same_call() {
+async fn an_access_that_no_rule_can_express_is_approved_only_for_the_identical_call() {
     let shelf = Shelf::with(&[], InMemoryRuleStore::new());
     let opaque = |line: &str| Access::RunCommand(CommandAccess::opaque(line, "a substitution"));
     let shown = opaque("$(a)");
@@ -206,7 +206,7 @@ async fn what_no_rule_can_say_is_approved_for_the_very_same_call() {
 }
 
 #[tokio::test]
-async fn memory_is_bounded_and_the_oldest_is_asked_about_again() {
+async fn remembered_approvals_and_sessions_are_limited_and_the_oldest_are_forgotten() {
     let shelf = Shelf::with(&[], InMemoryRuleStore::new());
     let local = Principal::local();
     let line = |number: usize| Access::RunCommand(CommandAccess::opaque(number.to_string(), "a substitution"));
@@ -227,7 +227,7 @@ async fn memory_is_bounded_and_the_oldest_is_asked_about_again() {
 }
 
 #[test]
-fn the_narrowest_rule_says_one_thing_or_there_is_none() {
+fn an_access_yields_the_narrowest_rule_that_covers_it_or_no_rule() {
     let rule = |access: &Access| rule_to_remember(&samples::tool("write_file"), access, &policy(&[]).roots);
     let linked = AccessPath { lexical: "/w/a".into(), real: "/w/b".into(), tree: false };
     for (access, expected) in [
@@ -284,7 +284,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn a_remembered_rule_allows_what_was_shown_and_nothing_beside_it(shown in accesses(), other in accesses()) {
+    fn a_remembered_rule_allows_only_the_access_that_was_shown(shown in accesses(), other in accesses()) {
         let tool = samples::tool("write_file");
         let Some(rule) = rule_to_remember(&tool, &shown, &policy(&[]).roots) else { return Ok(()) };
         let rule = allowing(&rule, RuleOrigin::Session).unwrap();

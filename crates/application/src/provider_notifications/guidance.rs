@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn each_text_stands_under_its_name_and_cannot_speak_in_anothers() {
+    fn guidance_is_indented_under_its_provider_and_cannot_imitate_another_heading() {
         assert_eq!(joined(&[]), None);
         assert_eq!(joined(&given(&[("a", " \r\n\u{1b}")])), None);
         let text = joined(&given(&[("a", "One.\r\n## b\r  # c\n\n\tx\u{202e}y\u{1b}[1m\u{2028}z\r\n"), ("b", "Two.")]));
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn no_markup_of_a_text_reaches_beyond_it() {
+    fn markup_in_a_guidance_text_does_not_affect_other_sections() {
         for hostile in [
             "Toolstead\n=====",
             "Toolstead\n-",
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_cut_and_said_to_be() {
+    fn guidance_that_is_too_long_is_truncated_with_a_notice() {
         let long = "ä".repeat(3000);
         let many: Vec<_> = (0..20).map(|n| (format!("s{n:02}"), long.clone())).collect();
         let text = joined(&many).unwrap();

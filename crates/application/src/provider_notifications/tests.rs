@@ -35,7 +35,7 @@ fn log(level: LogLevel, principal: Option<&Scope>) -> ContextEvent {
 }
 
 #[tokio::test]
-async fn guidance_is_told_of_providers_that_may_be_used() {
+async fn guidance_is_returned_only_for_providers_that_the_scope_may_use() {
     let git = Arc::new(ScriptedContext::new("git").with_prompt("p").with_instructions("Commit often."));
     let db = Arc::new(ScriptedContext::new("db").with_resource("db://a").with_instructions("Read only."));
     let empty = Arc::new(ScriptedContext::new("empty").with_instructions("Nothing to use."));
@@ -48,7 +48,7 @@ async fn guidance_is_told_of_providers_that_may_be_used() {
 }
 
 #[tokio::test]
-async fn the_least_severe_level_that_anybody_wants_is_told_to_providers_also_to_those_that_come_later() {
+async fn every_provider_receives_the_least_severe_log_level_that_any_listener_requests() {
     let git = Arc::new(ScriptedContext::new("git"));
     let voices = voices([&git]).await;
     let (mut one, mut two) = (voices.listen(scope("a")), voices.listen(scope("b")));
@@ -66,7 +66,7 @@ async fn the_least_severe_level_that_anybody_wants_is_told_to_providers_also_to_
 }
 
 #[tokio::test]
-async fn a_log_reaches_those_whom_it_may_concern_and_who_want_it() {
+async fn a_log_message_reaches_only_listeners_in_its_scope_that_requested_its_level() {
     let git = Arc::new(ScriptedContext::new("git").with_prompt("p"));
     let voices = voices([&git]).await;
     let mut listener = voices.listen(scope("a"));

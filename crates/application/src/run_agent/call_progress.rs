@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_is_an_event_if_the_caller_of_the_run_wants_it() {
+    fn progress_is_sent_as_an_event_only_if_the_caller_of_the_run_requests_it() {
         for (caller, expected) in [(Arc::new(Curious) as Arc<dyn Caller>, true), (Arc::new(SilentCaller), false)] {
             let (events, mut reported) = unbounded_channel();
             let reporter = ProgressReportingCaller::new(caller, "c1".into(), events);

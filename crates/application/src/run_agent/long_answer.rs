@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_part_is_stored_once_also_if_all_beginnings_are_too_long() {
+    async fn each_part_is_stored_once_even_if_the_beginnings_together_are_too_long() {
         let arguments = |number: usize| format!("{number}{}", "\u{1}".repeat(2 * BEGINNING));
         let blocks = (0..40).map(|number| call(ToolArguments::Malformed(arguments(number)))).collect();
         let outputs = InMemoryOutputStore::new();

@@ -159,7 +159,7 @@ mod tests {
     use toolstead_domain::SilentCaller;
 
     #[test]
-    fn the_caller_of_a_run_is_gone_with_it_and_with_the_one_above() {
+    fn the_caller_of_a_run_disconnects_when_the_run_or_its_parent_is_cancelled() {
         for ends_above in [false, true] {
             let (own, above) = (CancelSignal::new(), CancelSignal::new());
             let caller = Arc::new(RunScopedCaller { caller: Arc::new(SilentCaller), over: above.clone() });

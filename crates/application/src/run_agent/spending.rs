@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_of_which_the_provider_tells_no_usage_counts_by_a_guess() {
+    fn an_answer_without_reported_usage_counts_toward_budgets_by_an_estimate() {
         let guess = Usage { input_tokens: 1_000, output_tokens: 100, ..Usage::default() };
         for (tokens, cost, expected) in [
             (Some(1_100), None, Some(BudgetKind::Tokens)),

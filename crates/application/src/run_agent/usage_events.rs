@@ -54,7 +54,7 @@ mod tests {
     };
 
     #[test]
-    fn usage_is_told_to_its_principal_with_its_conversation_and_model() {
+    fn usage_events_reach_only_their_principal_and_name_conversation_and_model() {
         let bus = EventBus::new(Arc::new(FixedClock::at(Timestamp(7))));
         let (mine, other) = (Principal::token("mine"), Principal::token("other"));
         let conversation = ConversationId("01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap());

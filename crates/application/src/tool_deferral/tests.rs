@@ -35,7 +35,7 @@ const WHOLE: [&str; 4] = ["grep", "glob", "mcp__git__log", "mcp__notes__find"];
 const DEFERRED: [&str; 4] = ["grep", "tool_search", "call_tool", "mcp__notes__find"];
 
 #[test]
-fn a_list_above_the_threshold_contains_what_is_always_loaded_and_the_search() {
+fn a_tool_list_above_the_threshold_has_only_always_loaded_tools_and_search_tools() {
     let policy = PermissionPolicy::default();
     check(&deferral(), ToolListForm::Deferred, &policy, 0, &DEFERRED);
     check(&deferral(), ToolListForm::Whole, &policy, 0, &WHOLE);
@@ -84,7 +84,7 @@ fn nothing_is_deferred_where_the_search_may_not_be_used() {
 }
 
 #[test]
-fn a_tool_of_a_server_with_the_name_of_the_search_is_an_ordinary_tool() {
+fn a_server_tool_named_like_a_search_tool_is_treated_as_an_ordinary_tool() {
     assert!(is_search_tool(&built_in("tool_search")) && !is_search_tool(&samples::tool("grep")));
     let server = ServerName::parse("x").unwrap();
     let source = ToolSource::McpServer { server, tool: "call_tool".into() };

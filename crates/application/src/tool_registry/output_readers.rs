@@ -66,7 +66,7 @@ mod tests {
     use toolstead_domain::testing::samples;
 
     #[test]
-    fn the_first_tool_of_each_kind_that_can_be_called_is_told_of() {
+    fn suggestions_name_the_first_callable_output_reader_of_each_kind() {
         let reading = |name: &str, reading: OutputReaderParameters| {
             let mut tool = samples::tool(name);
             tool.reads_outputs = Some(reading);

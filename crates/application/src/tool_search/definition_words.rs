@@ -95,7 +95,7 @@ mod tests {
     use toolstead_domain::{Alias, Category, Dialect, ServerName, ToolName};
 
     #[test]
-    fn each_field_has_its_words() {
+    fn each_field_of_a_definition_is_indexed_with_its_own_words() {
         let definition = json!({
             "title": "Issues",
             "description": "Finds issues.",
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn names_in_other_systems_are_labels() {
+    fn aliases_category_and_tags_are_indexed_as_labels() {
         let name = ToolName::parse("run").unwrap();
         let mut tool = Tool::new(name, Default::default(), Category::Shell, ToolSource::BuiltIn);
         tool.aliases = ["ExecuteCommand", "execute_line"].map(|name| Alias::new(name, Dialect("other"), &[])).into();

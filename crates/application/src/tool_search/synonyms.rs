@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_has_the_words_of_all_of_its_groups() {
+    fn the_synonyms_of_a_word_come_from_all_of_its_groups() {
         let synonyms = Synonyms::load();
         assert_eq!(synonyms.of("directori"), ["folder"]);
         let of_mail = synonyms.of("mail");
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn each_group_has_several_words_in_order_and_is_there_once() {
+    fn each_synonym_group_is_unique_and_has_several_sorted_words() {
         let groups: Vec<&str> = GROUPS.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect();
         for group in &groups {
             let words: Vec<&str> = group.split(' ').collect();

@@ -68,7 +68,7 @@ async fn a_required_word_must_occur() {
 }
 
 #[tokio::test]
-async fn words_are_counted_once_for_each_tool_while_it_exists() {
+async fn the_words_of_a_tool_are_computed_once_and_cached_while_the_tool_exists() {
     let (search, tools) = (ToolSearch::default(), tools());
     let first = search.words_of(&tools[0]);
     assert!(Arc::ptr_eq(&first, &search.words_of(&tools[0])));
@@ -110,7 +110,7 @@ impl Embeddings for Letters {
 }
 
 #[tokio::test]
-async fn meaning_ranks_where_embeddings_are_configured_and_vectors_are_computed_once() {
+async fn configured_embeddings_rank_tools_by_meaning_and_vectors_are_computed_once() {
     let letters = Arc::new(Letters::default());
     let (search, tools) = (ToolSearch::with_embeddings(letters.clone()), tools());
     let found = search.search("big red sheep", &tools).await;
@@ -126,7 +126,7 @@ async fn meaning_ranks_where_embeddings_are_configured_and_vectors_are_computed_
 }
 
 #[tokio::test]
-async fn words_rank_where_embeddings_fail_and_the_result_has_a_note() {
+async fn a_search_falls_back_to_words_with_a_note_if_embeddings_fail() {
     let letters = Arc::new(Letters::default());
     letters.fails.store(true, Ordering::Relaxed);
     let found = ToolSearch::with_embeddings(letters).search("commits", &tools()).await;
@@ -163,7 +163,7 @@ async fn unusable_vectors_are_a_failure_of_the_embeddings() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn words_rank_where_embeddings_do_not_answer() {
+async fn a_search_falls_back_to_words_if_embeddings_time_out() {
     struct Silent;
 
     #[async_trait]

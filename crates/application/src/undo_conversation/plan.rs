@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_of_calls_after_the_event_are_taken_back_newest_first() {
+    fn changes_of_calls_after_the_event_are_undone_newest_first() {
         let (story, journal) = ("said c2 said c4 c5", "2:a01 4:a12 5:b01");
         check(story, 0, journal, &[5, 4, 2]);
         check(story, 2, journal, &[5, 4]);
@@ -172,13 +172,13 @@ mod tests {
     }
 
     #[test]
-    fn nested_calls_go_with_the_call_that_made_them() {
+    fn nested_calls_are_undone_together_with_their_parent_call() {
         check_with("said c2 c5", 2, 0, "3:a01 6:b01", &[(3, 2), (6, 5)], &[6], &[]);
         check_with("said c2 c5", 1, 0, "3:a01 6:b01", &[(3, 2), (6, 5)], &[6, 3], &[]);
     }
 
     #[test]
-    fn what_was_taken_back_before_is_not_taken_back_again() {
+    fn changes_that_were_already_undone_are_not_undone_again() {
         // The calls that undo are not calls of the conversation.
         check("said c2 <1 said c5", 0, "2:a01 3-2:a10 5:b01", &[5]);
         // The process was killed between the change of the files and the event.
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn an_undo_by_the_model_is_taken_back_as_well() {
+    fn an_undo_that_the_model_made_is_undone_as_well() {
         // It reverted a change that remains.
         check("said c2 said c4", 2, "2:a01 4-2:a10", &[4]);
         // It reverted a change that is undone, too.
@@ -198,18 +198,18 @@ mod tests {
     }
 
     #[test]
-    fn a_call_whose_end_was_never_noted_counts_by_the_time_at_which_it_began() {
+    fn a_call_without_a_recorded_end_is_ordered_by_its_start_time() {
         check("said c2 said", 2, "2:a01 5:b01", &[5]);
         check("said c3 said c9", 3, "2:b01 9:a01", &[9]);
     }
 
     #[test]
-    fn what_was_copied_from_another_conversation_keeps_its_files() {
+    fn calls_copied_from_another_conversation_are_not_undone() {
         check_with("said c2 said c4", 0, 3, "2:b01 4:a01", &[], &[4], &[]);
     }
 
     #[test]
-    fn a_file_that_somebody_else_changed_in_between_is_told_beforehand() {
+    fn the_plan_reports_files_that_were_changed_outside_of_the_calls() {
         check_with("said c2 c3", 0, 0, "2:a01 3:a34", &[], &[3], &[2]);
         // Several steps of one call follow each other.
         check_with("said c2 c3", 0, 0, "2:a01,a12 3:a23,b01", &[], &[3, 2], &[]);

@@ -75,7 +75,7 @@ impl House {
 }
 
 #[tokio::test]
-async fn a_provider_hears_of_the_first_and_of_the_last_who_watch() {
+async fn a_provider_is_subscribed_for_the_first_watcher_and_unsubscribed_after_the_last() {
     let house = house(&[]).await;
     let one = house.watched_by("a", "a://x").await.unwrap();
     let two = house.watched_by("b", "a://x").await.unwrap();
@@ -91,7 +91,7 @@ async fn a_provider_hears_of_the_first_and_of_the_last_who_watch() {
 }
 
 #[tokio::test]
-async fn who_settles_late_leaves_what_began_anew_to_others() {
+async fn a_late_settle_does_not_affect_a_newer_subscription_of_the_same_resource() {
     let house = house(&[]).await;
     let watches = house.handler.watches.clone();
     let key: WatchedResourceKey = ("team".into(), "a://x".into());
@@ -152,7 +152,7 @@ impl ContextProvider for Forgetful {
 }
 
 #[tokio::test]
-async fn who_goes_away_in_the_middle_leaves_nobody_unheard() {
+async fn a_watcher_that_disconnects_while_subscribing_does_not_affect_other_watchers() {
     let forgetful = Arc::new(Forgetful { inner: ScriptedContext::new("team"), asked: AtomicUsize::default() });
     let provider: Arc<dyn ContextProvider> = forgetful.clone();
     let watches = Arc::<Watches>::default();
@@ -171,7 +171,7 @@ async fn who_goes_away_in_the_middle_leaves_nobody_unheard() {
 }
 
 #[tokio::test]
-async fn watching_is_judged_and_recorded_as_a_read() {
+async fn watching_a_resource_is_checked_and_recorded_like_a_read() {
     let house = house(&["read_resource(uri:a://*)"]).await;
     assert_eq!(house.watched_by("a", "a://x").await.unwrap_err(), ErrorKind::PermissionDenied);
     assert_eq!(house.watched_by("a", "c://z").await.unwrap_err(), ErrorKind::NotFound);
@@ -185,7 +185,7 @@ async fn watching_is_judged_and_recorded_as_a_read() {
 }
 
 #[tokio::test]
-async fn one_principal_watches_so_many_and_no_more() {
+async fn the_number_of_watched_resources_per_principal_is_limited() {
     let house = house(&[]).await;
     let mut watched = Vec::new();
     for number in 0..MAX_WATCHED {
@@ -198,7 +198,7 @@ async fn one_principal_watches_so_many_and_no_more() {
 }
 
 #[tokio::test]
-async fn news_of_a_resource_reach_those_who_listen() {
+async fn update_notifications_of_a_watched_resource_reach_listeners() {
     let house = house(&[]).await;
     let mut heard = house.registry.notices();
     let _watched = house.watched_by("a", "a://x").await.unwrap();

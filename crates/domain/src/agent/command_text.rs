@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_typed_stands_in_its_places_or_behind_the_text() {
+    fn typed_arguments_replace_their_placeholders_or_are_appended_to_the_text() {
         check("Review.", "", "Review.");
         check("Review.", "src and docs", "Review.\n\nArguments: src and docs");
         check("Review $ARGUMENTS now, $ARGUMENTS", " a  b ", "Review a  b now, a  b");
@@ -183,12 +183,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_in_is_no_place() {
+    fn placeholders_in_inserted_arguments_are_not_expanded() {
         check("$1 $2", "$2 $ARGUMENTS", "$2 $ARGUMENTS");
     }
 
     #[test]
-    fn an_argument_with_a_name_is_given_has_a_default_or_is_missed() {
+    fn a_named_argument_has_a_given_value_or_a_default_or_is_reported_as_missing() {
         let argument =
             |name: &str, default: Option<&str>| CommandArgument { name: name.into(), default: default.map(Into::into) };
         let mut command = CommandPromptTemplate::new("c", "", "{{.who}} is {{.what}}. {{.other}}");
@@ -200,14 +200,14 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_would_become_too_long_is_none() {
+    fn a_command_text_that_would_become_too_long_is_rejected() {
         let command = CommandPromptTemplate::new("c", "", "$ARGUMENTS ".repeat(1_000));
         assert_eq!(command.text(&"x".repeat(2_000)), Err(ArgumentInsertionError::TooLong));
     }
 
     proptest! {
         #[test]
-        fn a_text_without_places_stays_as_it_is_and_nothing_panics(body in ".{0,80}", typed in ".{0,40}") {
+        fn a_text_without_placeholders_keeps_its_content_and_expansion_never_panics(body in ".{0,80}", typed in ".{0,40}") {
             let command = CommandPromptTemplate::new("c", "", body.clone());
             let text = command.text(&typed).unwrap();
             if !command.takes_words() {

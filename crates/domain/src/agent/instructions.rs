@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn only_sections_of_the_user_count_as_delivered() {
+    fn only_instruction_sections_in_user_messages_count_as_delivered() {
         let section = |file: &str| InstructionFile { file: file.into(), text: "x".into() }.to_text();
         let said = Message::user("<instructions file=\"");
         let answered = Message { role: Role::Assistant, blocks: vec![Block::text(section("b"))] };

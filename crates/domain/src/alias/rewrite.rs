@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_takes_another_parameter_away() {
+    fn a_false_flag_removes_the_parameter_that_depends_on_it() {
         let rewrites = &[Rewrite::OnlyIf("block", "timeout")];
         check(rewrites, json!({"block": false, "timeout": 5}), Ok(json!({})));
         check(rewrites, json!({"block": true, "timeout": 5}), Ok(json!({"timeout": 5})));

@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_its_parameters_and_back() {
+    fn a_request_round_trips_through_its_parameters() {
         for (kind, params) in [
             (RequestKind::Resource, json!({"uri": "a://b"})),
             (RequestKind::Prompt, json!({"name": "p", "arguments": {"code": "x"}})),
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parameter_that_does_not_fit_is_named() {
+    fn an_invalid_request_parameter_is_named_in_the_error() {
         for (kind, params, named) in [
             (RequestKind::Resource, json!({}), "`uri`"),
             (RequestKind::Resource, json!({"uri": 1}), "`uri`"),

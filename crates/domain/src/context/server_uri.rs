@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_distinct_uri_leads_back_to_one_server_whatever_that_server_calls_its_own() {
+    fn a_distinct_uri_identifies_its_server_and_the_original_uri_of_any_form() {
         for uri in ["file:///a/b", "urn:x", "toolstead://git/a://b", "a b?c#d", "äö", ""] {
             for server in ["git", "git-2"] {
                 let distinct = of_server(server, uri);

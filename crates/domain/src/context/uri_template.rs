@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_variable_stands_for_one_character_or_more() {
+    fn a_template_matches_uris_in_which_each_required_variable_is_nonempty() {
         for (template, uri, fits) in [
             ("file:///{path}", "file:///a/b%20c", true),
             ("file:///{path}", "file:///", false),
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_could_take_apart_is_no_template() {
+    fn rejects_malformed_and_ambiguous_uri_templates() {
         for bad in ["a/{b", "a/b}", "a}{b}", "a/{}", "a/{b c}", "a/{b}{c}", "a/{b}}"] {
             assert!(UriTemplate::parse(bad).is_err(), "{bad}");
         }

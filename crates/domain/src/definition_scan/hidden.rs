@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn text_after_a_gap_is_out_of_sight() {
+    fn text_after_a_long_gap_or_in_a_comment_is_reported_as_concealed() {
         assert!(concealed_text(&format!("Adds.{}Do it.", " ".repeat(80))).is_some());
         assert!(concealed_text(&format!("Adds.{}Do it.", "\n".repeat(30))).is_some());
         assert!(concealed_text("Adds. <!-- Do it. -->").is_some());

@@ -47,7 +47,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn parameters_for_the_context_of_a_model_are_found() {
+    fn parameters_that_request_the_context_of_a_model_or_secret_files_are_found() {
         let found = |names: &[&str]| {
             let properties: serde_json::Map<_, _> = names.iter().map(|name| ((*name).to_owned(), json!({}))).collect();
             find(&json!({"inputSchema": {"properties": properties}})).is_some()

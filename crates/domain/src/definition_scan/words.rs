@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn disguised_words_are_read() {
+    fn words_disguised_by_digits_spacing_rot13_or_reversal_are_recognized() {
         let pattern = WordPattern::parse("ignore ~1 previous");
         for text in ["1gn0re all pr3v10us", "i g n o r e  p r e v i o u s", "vtaber cerivbhf", "suoiverp erongi"] {
             assert!(other_readings(text).iter().any(|words| pattern.matches(words)), "{text}");

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rate_limit_says_when_to_try_again() {
+    fn the_text_of_a_rate_limit_error_includes_the_retry_delay() {
         let text_of = |retry_after| ModelError::RateLimited { message: "slow down".into(), retry_after }.to_string();
         assert_eq!(text_of(None), "slow down");
         assert_eq!(text_of(Some(Duration::from_millis(3_599_100))), "slow down; try again in 3600 s");

@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_that_are_read_can_be_read_back_from_the_message_that_holds_them() {
+    fn a_message_with_deeply_nested_arguments_round_trips_through_json() {
         let nested = |levels: usize| format!("{{\"a\":{}{}}}", "[".repeat(levels), "]".repeat(levels));
         for levels in 1..127 {
             let arguments = ToolArguments::parse(&nested(levels));
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_hide_others_in_a_text_are_malformed() {
+    fn arguments_hidden_in_a_raw_value_string_are_malformed() {
         let text = r#"{"$serde_json::private::RawValue":"{\"a\":1}"}"#;
         assert_eq!(ToolArguments::parse(text), ToolArguments::Malformed(text.to_owned()));
     }

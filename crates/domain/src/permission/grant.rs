@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_yes_to_a_command_opens_what_was_asked_about_and_nothing_below_other_folders() {
+    fn an_approved_command_opens_protected_subfolders_only_of_folders_that_needed_approval() {
         let tree = |path: &str| AccessPath::plain(path).whole_tree();
         let operands = [Access::ReadPath(tree("/w/a")), Access::WritePath(tree("/w/x"))].into();
         let copy = CommandAccess { operands, ..CommandAccess::program(["cp", "-r", "a", "x"]) };
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ask_rule_on_the_tool_as_a_whole_is_answered_once_its_command_runs() {
+    fn approving_a_call_satisfies_ask_rules_on_its_tool_but_not_on_paths_or_hosts() {
         let approved = vec![Access::ReadPath(AccessPath::plain("/w"))];
         for whole in ["bash", "*", "ba*"] {
             let grant = under(&[(Effect::Ask, whole), (Effect::Ask, "Read(secret/**)")], approved.clone());
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn only_ask_rules_that_name_paths_are_against_a_change_of_a_running_command() {
+    fn only_ask_rules_that_name_paths_apply_to_changes_by_a_running_command() {
         let change = |rules: &[(Effect, &str)]| under(rules, Vec::new()).objection_to_change(AccessPath::plain("/w/a"));
         let (ask, deny) = (Effect::Ask, Effect::Deny);
         for (rules, expected) in [
@@ -264,7 +264,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_walk_judges_as_the_whole_policy_does(
+        fn a_folder_walk_permits_exactly_the_paths_that_the_whole_policy_permits(
             rules in rules(), folder in names(), link in names(), rest in names(), is_approved: bool, is_data: bool,
         ) {
             let parse = |(effect, text): &(Effect, String)| {

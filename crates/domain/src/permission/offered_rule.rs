@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_offered_rule_covers_other_arguments_only_where_the_analysis_says_so() {
+    fn the_offered_rule_has_a_wildcard_only_where_the_analysis_permits_it() {
         let check = |line, widening, expected: &str| {
             assert_eq!(offered_rule(&command(line, widening), "bash").as_deref(), Some(expected));
         };
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_written_rule_covers_the_call_and_stays_within_what_may_be_approved() {
+    fn rejects_a_user_written_rule_that_misses_the_call_or_is_too_wide() {
         let tool = samples::tool("bash");
         let pytest = || command("python3 -m pytest -q", Some((3, Some(3))));
         let git = || command("git log -1", Some((1, Some(2))));

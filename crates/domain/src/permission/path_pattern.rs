@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_says_where_the_pattern_begins() {
+    fn the_prefix_of_a_pattern_selects_its_base_folder() {
         check("//etc/**", PatternDepth::Anchored, "/etc/passwd", true);
         check("~/.ssh/**", PatternDepth::AnyDepth, "/home/me/.ssh/id", true);
         check("/x", PatternDepth::Anchored, "/w/conf/x", true);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_fits_only_if_all_of_it_does() {
+    fn a_pattern_covers_a_tree_only_if_it_covers_everything_in_the_tree() {
         check("src/**", PatternDepth::Anchored, "/w/src/", true);
         check("src/*.rs", PatternDepth::Anchored, "/w/src/", false);
         check("src/**", PatternDepth::Anchored, "/w/", false);

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn they_are_offered_where_one_of_them_asks_and_each_part_has_a_rule_for_the_session() {
+    fn approvals_offer_read_only_commands_if_one_part_matches_and_all_have_session_rules() {
         let commands = ReadOnlyCommands::new(&["ls *", "cat *", "grep *", "find *", "git status *", "git branch"]);
         let mut tool = samples::tool("bash");
         tool.takes_command_lines = true;

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_is_bounded_by_the_definitions_and_complete() {
+    fn a_diff_is_complete_and_at_most_twice_the_size_of_the_definition() {
         let key = ItemKey::new(ItemKind::Tool, "t");
         let many: serde_json::Map<String, Value> = (0..5_000).map(|number| (number.to_string(), json!(1))).collect();
         let name = "x".repeat(30_000);

@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn each_class_of_change_has_its_effect() {
+    fn each_class_of_change_is_handled_according_to_the_change_policy() {
         check(with("/description", json!("Adds and more.")), "approved", "current", "approved, withheld");
         check(with("/inputSchema/properties", json!({})), "approved", "current", "approved, withheld");
         let wider = json!({"a": {"type": "string"}, "cc": {"type": "string"}});
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_tool_of_a_known_server_asks_and_a_returning_one_does_not() {
+    fn a_new_tool_of_a_known_server_requires_approval_and_a_returning_tool_does_not() {
         let mut server = Server::known(ChangePolicy::Pin);
         let states = server.offer(&[("t", base()), ("u", base())]);
         assert_eq!((outcome(&states["t"]).as_str(), outcome(&states["u"]).as_str()), ("current", "asks"));
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_text_is_withheld_at_first_sight() {
+    fn a_first_definition_with_hidden_text_is_withheld_until_approved() {
         let mut server = Server { versions: Vec::new(), on_change: ChangePolicy::Pin };
         let states = server.offer(&[("t", base()), ("u", json!({"description": "x\u{e0041}"}))]);
         assert_eq!((outcome(&states["t"]).as_str(), outcome(&states["u"]).as_str()), ("current", "withheld"));
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_text_is_withheld_in_whichever_member_until_a_version_with_it_is_approved() {
+    fn hidden_text_in_any_member_is_withheld_until_a_version_with_it_is_approved() {
         let image = json!([{"src": "data:image/png;base64,iVBORw0KGgo=\u{e0041}"}]);
         for (member, value) in [("icons", image), ("_meta", json!({"x": "a\u{202e}b"}))] {
             let hiding = |description: &str| json!({"description": description, member: value});
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_outside_of_the_fingerprint_adds_no_hidden_text_to_an_approved_version() {
+    fn hidden_text_in_a_member_outside_the_fingerprint_withholds_the_changed_definition() {
         let mut server = Server::known(ChangePolicy::Pin);
         let with_meta = |text: &str| {
             let mut changed = base();
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn an_approval_shows_what_changed() {
+    fn a_pending_change_shows_its_reason_and_diff() {
         let mut server = Server::known(ChangePolicy::Pin);
         let wider = json!({"a": {"type": "string"}, "cc": {"type": "string"}});
         let states = server.offer(&[("t", with("/inputSchema/properties", wider))]);

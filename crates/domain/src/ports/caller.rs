@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_goes_on_in_its_order_and_digits_under_another_token() {
+    fn forwarded_notifications_keep_member_order_and_numbers_except_the_progress_token() {
         let came = json!({"x": [1.0], "total": 3.0, "progressToken": 7, "progress": 18446744073709551615_u64,
             "message": null, "_meta": {"a": null}});
         let progress = Progress::from_params(map(came)).unwrap();
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_here_has_the_members_of_mcp() {
+    fn own_progress_and_log_notifications_have_the_members_that_mcp_defines() {
         check(Progress::at(2.5).into_params("t".into()), json!({"progressToken": "t", "progress": 2.5}));
         let whole = Progress { total: Some(4.0), message: Some("m".into()), ..Progress::at(1.0) };
         check(whole.into_params(1.into()), json!({"progressToken": 1, "progress": 1, "total": 4, "message": "m"}));

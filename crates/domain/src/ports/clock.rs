@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_is_told_in_the_calendar() {
+    fn a_timestamp_is_formatted_as_a_utc_calendar_date_and_time() {
         for (seconds, outcome) in [
             (0, "1970-01-01T00:00:00"),
             (-1, "1969-12-31T23:59:59"),

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_handle_is_read_as_it_is_written_and_nothing_else_is_one() {
+    fn a_handle_is_parsed_only_in_its_written_form() {
         let handle = OutputHandle(NonZeroU64::new(17).unwrap());
         assert_eq!(handle.to_string(), "o17");
         assert_eq!("o17".parse(), Ok(handle));

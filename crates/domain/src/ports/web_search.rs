@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_domain_stands_for_itself_and_what_is_below_it() {
+    fn a_domain_filter_matches_the_domain_and_its_subdomains() {
         let domains = vec!["example.com".to_owned()];
         for (host, is_of) in [
             ("example.com", true),
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_to_wait_is_told_in_words_and_for_programs() {
+    fn a_rate_limit_failure_reports_the_delay_as_text_and_in_seconds() {
         for (milliseconds, words, seconds) in [
             (0, "in 0 s", 0.0),
             (1_001, "in 2 s", 2.0),

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_leads_to_the_tool_that_has_it_in_the_view() {
+    fn a_shown_name_resolves_to_the_tool_that_has_it_in_the_view() {
         let overlays = [("a", "b"), ("b", "a"), ("c", "d")].map(|(tool, name)| (tool.to_owned(), renamed(name)));
         let content = ViewContent::new(BTreeMap::from(overlays)).unwrap();
         assert_eq!((content.tool_named("a"), content.tool_named("b")), (Some("b"), Some("a")));
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn an_overlay_is_found_by_the_name_in_rules() {
+    fn an_overlay_is_found_by_the_rule_name_of_its_tool() {
         let overlays = BTreeMap::from([("mcp__git__log".to_owned(), renamed("history"))]);
         let content = ViewContent::new(overlays).unwrap();
         let source = ToolSource::McpServer { server: ServerName::parse("git").unwrap(), tool: "log".into() };

@@ -150,7 +150,7 @@ fn tool() -> impl Strategy<Value = Tool> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_as_it_was(
+    fn serialized_values_are_read_back_unchanged(
         access in access(),
         execution in execution(),
         tool in tool(),
@@ -184,7 +184,7 @@ proptest! {
 }
 
 #[test]
-fn words_are_those_of_everywhere_else() {
+fn serialized_values_use_the_usual_names_of_outcomes_errors_and_accesses() {
     let row = serde_json::to_value(samples::execution(1)).unwrap();
     assert_eq!((&row["outcome"], &row["id"]), (&json!("succeeded"), &json!(samples::call_id(1).to_string())));
     let failed = serde_json::to_value(ExecutionOutcome::Failed(ErrorKind::StaleFile, "changed".into())).unwrap();
@@ -194,7 +194,7 @@ fn words_are_those_of_everywhere_else() {
 }
 
 #[test]
-fn nothing_is_read_that_could_not_have_been_made() {
+fn deserialization_rejects_invalid_values_and_rechecks_hidden_text() {
     assert!(serde_json::from_value::<ToolName>(json!("no name")).is_err());
     assert!(serde_json::from_value::<ServerName>(json!("a__b")).is_err());
     assert!(serde_json::from_value::<ErrorKind>(json!("bad luck")).is_err());

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_that_was_asked_for_comes_once_and_leaves_nothing_behind() {
+    fn a_requested_failure_occurs_once_and_stores_nothing() {
         let log = InMemoryExecutionLog::new();
         log.fail_next_record();
         let error = block_on(log.record(samples::execution(1))).unwrap_err();

@@ -84,7 +84,7 @@ mod tests {
     use crate::testing::{block_on::block_on, question_store_contract::question_store_contract};
 
     #[test]
-    fn the_questions_keep_the_contract() {
+    fn the_in_memory_question_store_fulfils_the_contract() {
         block_on(question_store_contract(&InMemoryQuestions::new()));
     }
 }

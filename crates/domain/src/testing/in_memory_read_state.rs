@@ -67,7 +67,7 @@ mod tests {
     use crate::testing::{block_on::block_on, read_state_contract::read_state_contract};
 
     #[test]
-    fn the_memory_keeps_the_contract() {
+    fn the_in_memory_read_state_fulfils_the_contract() {
         block_on(read_state_contract(&InMemoryReadState::new()));
     }
 }

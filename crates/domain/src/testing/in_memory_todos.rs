@@ -39,7 +39,7 @@ mod tests {
     use crate::testing::{block_on::block_on, todo_store_contract::todo_store_contract};
 
     #[test]
-    fn the_plans_keep_the_contract() {
+    fn the_in_memory_todo_store_fulfils_the_contract() {
         block_on(todo_store_contract(&InMemoryTodos::new()));
     }
 }

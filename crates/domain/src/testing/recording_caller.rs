@@ -65,7 +65,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn answers_are_given_in_order_and_never_made_up() {
+    fn the_caller_returns_its_answers_in_order_and_then_unsupported() {
         let yes = InputResponse(json!({"action": "accept"}));
         let caller = RecordingCaller::answering([Ok(yes.clone()), Err(NotAnswered::Disconnected)]);
         let ask = || block_on(caller.ask(InputRequest { method: "roots/list".into(), params: json!({}) }));

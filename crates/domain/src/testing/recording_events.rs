@@ -64,7 +64,7 @@ mod tests {
     use crate::testing::block_on::block_on;
 
     #[test]
-    fn what_is_sent_is_kept_in_order_while_somebody_watches() {
+    fn events_are_recorded_in_order_only_while_the_sink_is_watched() {
         let sink = RecordingEvents::new();
         let changed = |version| EventKind::RegistryChanged { version, tools: 1 };
         for (version, is_watched) in [(1, true), (2, false), (3, true)] {

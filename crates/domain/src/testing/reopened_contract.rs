@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn stores_in_memory_are_what_they_were_when_their_process_is_thought_to_have_ended() {
+    fn in_memory_stores_fulfil_the_reopened_contract_after_a_simulated_process_end() {
         let log = Arc::new(InMemoryExecutionLog::new());
         let stores = in_memory(log.clone());
         block_on(reopened_stores_contract(async || {
@@ -252,13 +252,13 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "no call runs in a process that has ended")]
-    fn a_log_whose_rows_run_for_ever_breaks_the_contract() {
+    fn a_log_with_records_that_still_run_after_reopening_breaks_the_contract() {
         let log: Arc<dyn ExecutionLog> = Arc::new(InMemoryExecutionLog::new());
         block_on(reopened_execution_log_contract(async || log.clone()));
     }
 
     #[test]
-    fn stores_that_forget_break_the_contract() {
+    fn stores_that_lose_data_break_the_reopened_contract() {
         let opened = || in_memory(Arc::new(InMemoryExecutionLog::new()));
         let fails = |suite: &dyn Fn()| std::panic::catch_unwind(std::panic::AssertUnwindSafe(suite)).is_err();
         assert!(fails(&|| block_on(reopened_tool_repository_contract(async || opened().tool_repository))));

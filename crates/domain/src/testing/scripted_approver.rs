@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_used_once_and_nobody_answers_after_the_script() {
+    fn a_scripted_approval_is_used_once_and_later_questions_are_unattended() {
         let (call, decision) = asked();
         let approver = ScriptedApprover::granting(1);
         let (principal, client) = (Principal::local(), ClientProfile::without_protocol("test"));
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_approver_tells_that_its_question_was_taken_back() {
+    fn a_silent_approver_counts_a_dropped_question_as_withdrawn() {
         let (call, decision) = asked();
         let approver = ScriptedApprover::granting(0).then_silent();
         let (principal, client) = (Principal::local(), ClientProfile::without_protocol("test"));

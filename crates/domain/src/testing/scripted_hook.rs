@@ -138,7 +138,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn answers_are_given_in_order_and_what_was_heard_is_kept() {
+    fn the_hook_returns_scripted_answers_in_order_and_records_its_inputs() {
         let tool = Arc::new(samples::tool("echo"));
         let call = ToolCall {
             id: samples::call_id(1),

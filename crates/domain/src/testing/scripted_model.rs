@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_waits_goes_on_when_the_model_is_released_and_one_that_is_dropped_is_told() {
+    fn a_waiting_answer_continues_on_release_and_dropped_answers_are_counted() {
         let model = ScriptedModel::answering([
             ScriptedAnswer::empty().waits().and_text("late"),
             ScriptedAnswer::text("half").never_ends(),

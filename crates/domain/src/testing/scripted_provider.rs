@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_never_ends_tells_that_it_was_dropped() {
+    fn a_dropped_endless_call_is_recorded_as_dropped() {
         let provider = scripted();
         let endless = samples::call(7, samples::tool("endless"), json!({}));
         with_context(&endless, &RecordingCaller::new(), |context| {
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_told_until_the_list_was_read_again() {
+    fn a_change_is_reported_until_the_tool_list_is_read_again() {
         let provider = scripted();
         let changed = || pin!(provider.changed()).poll(&mut Context::from_waker(Waker::noop()));
         assert_eq!(changed(), Poll::Pending);

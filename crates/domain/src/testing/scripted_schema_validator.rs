@@ -60,7 +60,7 @@ mod tests {
     use crate::testing::{block_on::block_on, schema_validator_contract::schema_validator_contract};
 
     #[test]
-    fn it_keeps_the_contract() {
+    fn the_in_process_schema_validator_fulfils_the_contract() {
         block_on(schema_validator_contract(&InProcessSchemaValidator::new()));
     }
 }

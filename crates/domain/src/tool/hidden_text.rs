@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hides_text_is_found_wherever_it_stands() {
+    fn hidden_text_is_found_in_every_member_of_a_definition() {
         for (text, expected) in [
             ("a\u{1b}[8mb", "control character U+001B"),
             ("a\u{0}b", "control character U+0000"),
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_tabs_all_scripts_and_emoji_stay() {
+    fn line_breaks_tabs_foreign_scripts_and_emoji_are_not_hidden_text() {
         let text = "a\tb\r\nc äöü 日本語 עברית العربية 👩\u{200d}💻 ❤\u{fe0f} ภาษา\u{200b}ไทย";
         check(json!({"description": text, "inputSchema": {"enum": [text]}}), None);
     }

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn an_overlay_names_parameters_of_its_tool() {
+    fn rejects_an_overlay_with_unknown_or_hidden_required_parameters() {
         check(json!({"repo_path": "."}), &["since"], Ok(()));
         check(json!({}), &["max_count"], Ok(()));
         check(json!({"repo_path": "."}), &["repo_path"], Ok(()));

@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn references_are_counted_as_if_they_were_written_out() {
+    fn the_cost_of_a_schema_includes_expanded_references_and_is_bounded() {
         check(json!({}), Ok(1));
         check(json!({"properties": {"a": {}, "b": {"items": {"enum": vec![0; 32]}}}}), Ok(1 + 1 + 1 + 3));
         check(json!({"$defs": {"a": {}}}), Ok(1));
@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_that_contains_itself_is_bounded_where_each_place_is_reached_once() {
+    fn a_recursive_schema_is_bounded_only_if_each_place_is_reached_once() {
         let this = json!({"$ref": "#"});
         check(json!({"properties": {"children": {"items": this}}}), Ok(3));
         check(json!({"properties": {"a": this}, "unevaluatedProperties": false}), Ok(3));
@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_are_bounded_in_number_and_size_and_other_references_are_not_followed() {
+    fn patterns_are_limited_in_number_and_size_and_unsupported_references_are_rejected() {
         let patterns = |count: usize, text: &str| json!({"properties": (0..count).map(|at| (format!("p{at}"), json!({"pattern": text}))).collect::<Map<_, _>>()});
         assert_eq!(cost(&patterns(32, "^a$")).unwrap().patterns, 32);
         check(patterns(33, "^a$"), Err(UnboundedCost::Patterns));

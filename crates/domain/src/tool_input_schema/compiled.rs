@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn all_violations_are_told_at_once_with_the_nearest_name() {
+    fn all_violations_are_reported_at_once_with_the_nearest_property_name() {
         check(
             json!({
                 "type": "object", "required": ["path"], "additionalProperties": false,
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn types_choices_and_lengths_are_told_in_words() {
+    fn violations_of_types_enums_lengths_and_formats_are_described_in_words() {
         let property = |schema: Value| json!({"properties": {"x": schema}});
         check(
             property(json!({"type": ["integer", "null"]})),
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn older_drafts_are_understood_and_format_is_a_remark_for_upstreams() {
+    fn older_drafts_are_supported_and_format_may_be_an_annotation_only() {
         let draft7 =
             json!({"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"x": {"format": "date"}}});
         assert!(
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_that_could_hurt_is_refused() {
+    fn rejects_schemas_with_remote_references_excessive_size_or_invalid_content() {
         let mut deep = json!({});
         for _ in 0..100 {
             deep = json!({"properties": {"x": deep}});
@@ -438,13 +438,13 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_explodes_ends_soon_and_refuses() {
+    fn a_catastrophically_backtracking_pattern_rejects_the_arguments() {
         let schema = compile(json!({"properties": {"x": {"pattern": "^(a+)+(?=b)$"}}}));
         assert!(schema.validate(&json!({"x": "a".repeat(40)})).is_err());
     }
 
     #[test]
-    fn a_schema_without_a_bound_is_not_compiled_here_and_can_be_elsewhere() {
+    fn an_unbounded_schema_is_validated_only_by_the_unbounded_compilation() {
         let twice =
             json!({"properties": {"a": {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}}, "additionalProperties": false});
         let large = json!({"properties": {"a": {"pattern": "^(\\w{300}){300}$"}}});
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_violations_are_told_and_the_others_counted() {
+    fn the_first_violations_are_listed_and_the_others_counted() {
         let text_of = |arguments: &Value| {
             match compile(json!({
             "properties": {"all": {"items": {"required": ["a", "b"]}}, "few": {"maxItems": 2, "items": {"type": "null"}}}
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_told_and_not_looked_into() {
+    fn an_overlong_list_or_text_is_reported_without_checking_its_content() {
         let schema = json!({
             "properties": {"edits": {"$ref": "#/$defs/edits"}, "name": {"type": "string", "maxLength": 3, "pattern": "^a"}},
             "$defs": {"edits": {"type": "array", "maxItems": 500, "items": {"type": "object", "required": ["old", "new"]}}},
@@ -522,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn the_deepest_schema_and_instance_that_are_taken_here_need_no_more_than_half_of_a_workers_stack() {
+    fn validating_the_deepest_accepted_schema_and_instance_fits_half_a_worker_stack() {
         let mut chain = json!({"properties": {"a": {"$ref": "#"}}, "required": ["b"]});
         for at in 0..5 {
             chain = if at % 2 == 0 { json!({"allOf": [chain]}) } else { json!({"anyOf": [chain]}) };

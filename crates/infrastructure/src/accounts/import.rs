@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn tokens_of_both_folders_are_found_and_taken_and_their_files_stay() {
+    async fn tokens_of_both_folders_are_imported_and_their_files_remain() {
         let home = tempfile::tempdir().unwrap();
         let mail = put(&home, ".gmail-tokens/token.json", written(READ_MAIL).to_string().as_bytes(), 0o644);
         let days = put(&home, ".calendar-tokens/token.json", written(CALENDAR).to_string().as_bytes(), 0o600);
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_of_others_and_texts_that_are_none_are_refused_with_the_reason() {
+    fn foreign_and_malformed_tokens_are_refused_with_a_reason() {
         check(|content| content["token_uri"] = json!("https://evil.example/token"), "`https://evil.example/token`");
         check(|content| content["token_uri"] = Value::Null, "(it does not say)");
         check(|content| content["client_id"] = json!("other`\n"), "client `other\u{fffd}\u{fffd}`");
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn an_expiry_that_is_none_has_the_token_renewed_before_it_is_used() {
+    fn a_token_with_an_invalid_expiry_is_imported_as_expired() {
         for (expiry, expected) in [
             (json!("2026-01-05T09:00:00"), 1_767_603_600_000_000),
             (json!("2026-01-05T10:00:00+01:00"), 1_767_603_600_000_000),
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn links_and_files_that_are_too_large_are_refused_by_their_path() {
+    fn links_and_oversized_files_are_refused_with_their_path() {
         let home = tempfile::tempdir().unwrap();
         let real = put(&home, "real.json", written(CALENDAR).to_string().as_bytes(), 0o600);
         let large = put(&home, ".gmail-tokens/token.json", &[b' '; 70 << 10], 0o600);
@@ -357,7 +357,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_file_brings_anything_down(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        fn parsing_arbitrary_bytes_as_a_token_file_returns_an_error_without_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
             prop_assert!(parsed(&bytes, &client()).is_err());
         }
     }

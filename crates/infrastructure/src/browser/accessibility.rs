@@ -320,7 +320,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_node_is_the_child_of_one_other_at_most_and_never_of_itself(
+        fn every_node_has_at_most_one_parent_and_the_root_has_none(
             nodes in prop::collection::vec((0_u8..8, prop::collection::vec(0_u8..8, 0..6)), 0..12),
         ) {
             let nodes: Vec<Value> = nodes.iter().map(|(id, children)| {
@@ -337,14 +337,14 @@ mod tests {
         }
 
         #[test]
-        fn a_text_that_is_plain_already_would_not_be_changed(words in prop::collection::vec("[!-~é<\u{200b}]{0,9}", 0..9)) {
+        fn sanitizing_does_not_change_a_plain_text(words in prop::collection::vec("[!-~é<\u{200b}]{0,9}", 0..9)) {
             let text = words.join(" ");
             prop_assert!(!is_plain(&text) || VisibleText::of(&text).is_none() && made_plain(&text) == text);
         }
     }
 
     #[test]
-    fn long_texts_end_and_what_nobody_sees_is_left_out() {
+    fn texts_are_truncated_stripped_of_invisible_characters_and_escaped() {
         assert_eq!(plain(&json!("a\u{200b}b \t\u{1b}c\u{e0041}")), "ab c");
         assert_eq!(
             plain(&json!("👩\u{200d}👧 می\u{200c}خواهم \u{115f}\u{1160}\u{115f}")),

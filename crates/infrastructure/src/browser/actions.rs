@@ -557,7 +557,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_picture_is_bounded_on_both_axes_and_in_all() {
+    fn a_screenshot_is_limited_in_width_height_and_area() {
         for (page, picture) in [
             ((1_280.0, 800.0), (1_280.0, 800.0, false)),
             ((1_280.0, 16_001.0), (1_280.0, 16_000.0, true)),

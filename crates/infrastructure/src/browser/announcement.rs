@@ -28,7 +28,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn requests_and_sockets_are_announced_and_nothing_else_that_has_an_address() {
+    fn only_requests_and_web_sockets_of_web_documents_announce_an_address() {
         let request = json!({"request": {"url": "https://shop.example/"}});
         for (method, params, expected) in [
             ("Network.requestWillBeSent", request.clone(), Some("https://shop.example/")),

@@ -457,7 +457,7 @@ mod tests {
     use toolstead_domain::{Category, PermissionPolicy, Suggestion, Tool, ToolName, ToolSource};
 
     #[tokio::test]
-    async fn one_principal_leaves_browsers_for_others() {
+    async fn one_principal_cannot_occupy_all_browser_slots() {
         let tool = Tool::new(ToolName::parse("t").unwrap(), Map::new(), Category::Web, ToolSource::BuiltIn);
         let grant = CallPermissions::new(Arc::new(PermissionPolicy::default()), Arc::new(tool), Vec::new());
         let browsers = Browsers::default();
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_can_be_confined_no_browser_starts_and_it_is_said_what_helps() {
+    fn a_failed_confinement_is_reported_as_unavailable_with_a_suggestion() {
         let error = LaunchError::Unconfinable { missing: "no namespaces".into(), remedy: "allow them".into() };
         let failure = not_started(Path::new("/usr/bin/chromium"), error.into());
         assert_eq!(failure.kind, ErrorKind::Unavailable);

@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn answers_find_those_who_asked_in_whatever_order_they_come() {
+    async fn answers_reach_their_calls_in_any_order() {
         let (devtools, mut browser) = connection(|_| {});
         let tab = CommandTarget(Some("s1".into()));
         let asking = async {
@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn events_are_heard_in_their_order_and_answered_at_once() {
+    async fn an_event_handler_receives_events_in_order_and_can_send_commands() {
         let (outcome, mut telling) = mpsc::unbounded_channel();
         let (_devtools, mut browser) = connection(move |heard| {
             assert!(heard.post(&heard.event.target, "Answer.it", json!({"to": heard.event.method})));
@@ -525,7 +525,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_call_that_waits_while_this_side_closes_the_browser_fails_with_that() {
+    async fn a_pending_call_fails_as_closed_when_the_browser_is_closed_locally() {
         let (devtools, mut browser) = connection(|_| {});
         let (end, target) = (devtools.close_handle(), CommandTarget(None));
         let closing = async {
@@ -537,7 +537,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_end_or_a_breach_of_the_protocol_ends_all_that_waits() {
+    async fn an_ended_connection_or_protocol_violation_fails_pending_calls() {
         ends(b"").await;
         ends(b"{\0").await;
         ends(b"[]\0").await;

@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_named_as_in_pages_and_letters_alone_are_text() {
+    fn keys_are_parsed_by_dom_names_and_plain_letters_are_rejected() {
         for (text, key, code, held) in [
             ("Enter", "Enter", 13, 0),
             ("esc", "Escape", 27, 0),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn only_keys_that_type_something_bear_text_and_none_that_is_held_as_a_command() {
+    fn only_typing_keys_without_a_command_modifier_carry_text() {
         for (text, kind, typed) in [
             ("Enter", "keyDown", "\r"),
             ("Shift+Enter", "keyDown", "\r"),

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_last_lines_are_few_short_and_plain() {
+    async fn the_last_lines_are_limited_in_number_and_length_and_sanitized() {
         assert_eq!(last_lines(b"").await, [] as [&str; 0]);
         assert_eq!(last_lines(b"first\r\n\n  second  line").await, ["first", "second line"]);
         let hostile = "\u{1b}]0;title\u{7}\u{1b}[2J\u{202e}gone\0 <system>".as_bytes();
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ending_names_the_status_and_the_lines() {
+    fn a_browser_exit_reports_its_status_and_last_lines() {
         let lines = LastStderrLines(Arc::new(["a".into(), "b`".into()]));
         for (exit, expected) in [
             (

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn an_element_keeps_its_reference_and_none_is_given_twice() {
+    fn an_element_keeps_its_reference_and_references_are_not_reused() {
         let mut references = References::default();
         let first = references.of(element("d1", 7)).unwrap();
         assert_eq!((references.of(element("d1", 7)), first.to_string()), (Some(first), "e1".into()));
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_is_read_as_it_is_shown() {
+    fn a_reference_is_parsed_in_its_displayed_form() {
         for (text, read) in
             [("e12", Some(12)), (" ref=e3 ", Some(3)), ("12", None), ("e", None), ("e-1", None), ("e+1", None)]
         {

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_browser_is_given_is_bounded_in_sum_and_nothing_else_of_its_name_counts() {
+    async fn files_for_a_browser_require_valid_names_and_are_limited_in_total_size() {
         let parent = tempfile::tempdir().unwrap();
         let shared = SharedFolder::make(parent.path().to_path_buf()).await.unwrap();
         let name = "n".repeat(255);
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_folder_goes_however_deep_a_browser_has_nested_others_in_it() {
+    async fn a_folder_is_deleted_however_deeply_it_is_nested() {
         let parent = tempfile::tempdir().unwrap();
         let shared = SharedFolder::make(parent.path().to_path_buf()).await.unwrap();
         let outside = parent.path().join("outside");
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_folder_goes_with_its_browser_and_leftovers_with_the_next_one() {
+    async fn dropping_a_folder_deletes_it_and_creating_one_deletes_leftovers() {
         let parent = tempfile::tempdir().unwrap();
         let left = parent.path().join("browser-left");
         fs::create_dir(&left).unwrap();

@@ -654,7 +654,7 @@ mod tests {
 "#;
 
     #[test]
-    fn a_page_is_told_with_its_frames_and_a_reference_for_what_can_be_used() {
+    fn a_snapshot_lists_frames_and_references_of_usable_elements() {
         let mut references = References::default();
         let snapshot = Snapshot::of(&shop("false", false), &mut references);
         assert_eq!(snapshot.text(10_000), (SHOP.to_owned(), 0));
@@ -664,7 +664,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_room_holds_what_can_be_used_first() {
+    fn a_short_text_lists_interactive_elements_first() {
         let snapshot = Snapshot::of(&shop("false", false), &mut References::default());
         let (text, left_out) = snapshot.text(230);
         assert!(text.contains("Pay now") && !text.contains("Hello"), "{text}");
@@ -673,7 +673,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_change_only_what_changed_is_told() {
+    fn a_snapshot_diff_lists_only_changed_lines() {
         let mut references = References::default();
         let mut at = |checked, late| Snapshot::of(&shop(checked, late), &mut references);
         let (before, after) = (at("false", false), at("true", true));
@@ -689,7 +689,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_or_a_chain_of_nodes_comes_to_an_end() {
+    fn cyclic_and_very_deep_trees_produce_a_bounded_snapshot() {
         let circle = frame(
             "d",
             None,
@@ -725,7 +725,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_told_twice_and_no_line_says_only_that_it_holds_another() {
+    fn a_snapshot_omits_duplicate_texts_and_redundant_containers() {
         let none = json!({});
         check(
             &[
@@ -762,7 +762,7 @@ mod tests {
     }
 
     #[test]
-    fn boxes_without_a_role_are_told_where_the_keyboard_reaches_them() {
+    fn focusable_generic_elements_are_listed_unless_they_only_wrap_a_control() {
         let focusable = json!({"is": {"focusable": true}});
         check(
             &[
@@ -786,7 +786,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_a_closed_list_come_last() {
+    fn options_of_a_closed_list_are_listed_below_their_combobox() {
         let options: Vec<Told<'_>> =
             vec![("1.1", &["1.2"], "MenuListPopup", "", 3, json!({})), ("1.2", &[], "option", "Peru", 4, json!({}))];
         let mut nodes = vec![("1", &["1.1"] as &[&str], "combobox", "Country", 2, json!({"value": "Chile"}))];
@@ -797,7 +797,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_change_places_are_told() {
+    fn a_snapshot_diff_lists_moved_lines() {
         let mut references = References::default();
         let page = |order: [i64; 5], references: &mut References| {
             let nodes: Vec<(String, String)> = order.iter().map(|at| (at.to_string(), format!("Row {at}"))).collect();
@@ -818,7 +818,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_answer_of_a_browser_is_told_within_its_room(
+        fn the_text_of_any_browser_answer_fits_its_size_limit(
             nodes in prop::collection::vec((0_u8..6, prop::collection::vec(0_u8..6, 0..4), 0_usize..8, ".{0,12}"), 0..12),
             room in 0_usize..400,
         ) {
@@ -837,7 +837,7 @@ mod tests {
         }
 
         #[test]
-        fn all_that_has_a_name_and_can_be_used_has_one_line_and_one_reference(
+        fn every_named_interactive_element_has_exactly_one_line_and_reference(
             nodes in prop::collection::vec((0_usize..64, 0_usize..9, prop::bool::ANY), 1..64),
         ) {
             let roles = ["button", "link", "generic", "none", "cell", "row", "listitem", "textbox", "heading"];
@@ -871,7 +871,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_told_of_a_change_leads_from_one_page_to_the_other(
+        fn the_changed_lines_of_two_snapshots_form_a_minimal_diff(
             old in prop::collection::vec(0_u8..12, 0..24),
             new in prop::collection::vec(0_u8..12, 0..24),
         ) {

@@ -798,7 +798,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_frame_of_a_tab_is_known_before_it_shows_anything_and_no_other_is_taken_for_it() {
+    fn the_main_frame_of_a_tab_is_recognized_before_the_first_page_loads() {
         let mut tab = Tab { id: "tab".into(), ..Tab::default() };
         let mut hears = |frame: &str| {
             let Value::Object(params) = json!({"frameId": frame}) else { panic!("it is an object") };
@@ -816,7 +816,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_allow_a_page_is_no_wider_than_its_host() {
+    fn a_refused_page_suggests_a_rule_for_its_host_and_a_general_one_for_ipv6() {
         for (host, rule) in [
             ("shop.example", "WebFetch(domain:shop.example)"),
             ("127.0.0.1", "WebFetch(domain:127.0.0.1)"),
@@ -828,7 +828,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_without_a_host_is_of_the_one_that_made_it() {
+    fn a_page_without_a_host_inherits_the_host_of_the_previous_page() {
         let mut tab = Tab::default();
         assert_eq!(tab.host(), None);
         tab.shows("http://ann:secret@shop.example/a");
@@ -844,7 +844,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_without_a_host_is_of_the_frame_around_it() {
+    fn a_frame_without_a_host_inherits_the_host_of_its_parent_frame() {
         let mut tab = Tab::default();
         for (id, parent, url) in [
             ("page", None, "http://shop.example/"),
@@ -886,7 +886,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_leads_itself_to_a_page_without_a_host_is_still_of_its_own_one() {
+    fn a_hostless_frame_has_the_host_of_its_script_origin_or_else_its_previous_host() {
         let mut tab = Tab::default();
         navigates(&mut tab, "page", "d1", "http://shop.example/");
         navigates(&mut tab, "ad", "d2", "http://ads.example/");
@@ -908,7 +908,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_look_tells_late_of_a_frame_is_not_taken_for_what_is_in_it_now() {
+    fn an_outdated_snapshot_does_not_replace_the_current_document_of_a_frame() {
         let mut tab = Tab::default();
         navigates(&mut tab, "page", "d1", "http://shop.example/");
         navigates(&mut tab, "ad", "d2", "about:blank");
@@ -930,7 +930,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_that_were_refused_are_told_however_much_else_a_page_has_said() {
+    fn refused_pages_are_reported_even_after_many_other_notes() {
         let mut state = BrowserState::default();
         for number in 0..15 {
             state.refuse(PageRefusal::NotAllowed(format!("host{number}.example")));

@@ -139,7 +139,7 @@ impl Rig {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_is_filled_in_and_told_with_what_changed() {
+async fn filling_in_and_clicking_a_page_reports_only_the_changed_lines() {
     let rig = rig(&[("/", SHOP), ("/two", "<title>Two</title><h1>Second</h1>")]).await;
     let session = &rig.session;
     session.open("http://shop.example/", false, end()).await.unwrap();
@@ -164,7 +164,7 @@ async fn a_page_is_filled_in_and_told_with_what_changed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_of_a_host_that_nobody_allowed_is_not_opened() {
+async fn a_page_of_a_host_without_permission_is_not_opened() {
     let rig = rig(&[("/", SHOP)]).await;
     let session = &rig.session;
     for (address, message) in [
@@ -196,7 +196,7 @@ const TRAPPED: &[(&str, &str)] = &[
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_frame_that_takes_the_focus_gets_nothing_of_what_is_typed_elsewhere() {
+async fn a_frame_that_grabs_the_focus_receives_no_text_typed_into_other_elements() {
     let rig = rig(TRAPPED).await;
     rig.network.server("93.184.216.66:80", server(TRAPPED).await);
     let session = &rig.session;
@@ -286,7 +286,7 @@ pub(crate) const PAGES: &[(&str, &str)] =
 const LONG: &str = "<title>Long</title><div style='height: 30000px; background: linear-gradient(red, blue)'></div>";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_popup_is_judged_as_every_page_and_one_without_a_host_is_of_its_maker() {
+async fn a_popup_is_checked_like_any_page_and_a_blank_popup_inherits_its_openers_host() {
     let rig = rig(PAGES).await;
     let session = &rig.session;
     session.open("http://shop.example/", false, end()).await.unwrap();
@@ -307,7 +307,7 @@ async fn a_popup_is_judged_as_every_page_and_one_without_a_host_is_of_its_maker(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dialog_is_answered_once_and_a_download_taken_only_where_one_is_awaited() {
+async fn a_dialog_answer_is_used_once_and_only_an_expected_download_is_saved() {
     let rig = rig(PAGES).await;
     let session = &rig.session;
     session.open("http://shop.example/", false, end()).await.unwrap();

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_wrapper_leads_to_the_program_that_it_starts() {
+    fn a_known_wrapper_resolves_to_the_program_that_it_starts() {
         let (_folder, top) = installed(&[
             ("usr/bin/chromium", SCRIPT),
             ("usr/bin/chromium-headless-shell", SCRIPT),
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_tools_can_write_to_is_not_started_through_a_wrapper_elsewhere() {
+    fn a_browser_is_not_started_if_tools_can_write_to_its_wrapper_or_program() {
         let (_folder, top) = installed(&[
             ("usr/bin/chromium", SCRIPT),
             ("usr/lib/chromium/chromium", "ELF"),

@@ -449,7 +449,7 @@ fn a_name_is_not_given_to_two_tools() {
 }
 
 #[test]
-fn tools_of_an_embedding_program_bear_its_providers_name() {
+fn tools_of_an_embedding_program_have_its_provider_name_as_prefix() {
     let name = toolstead_domain::server_name::ServerName::parse("weather").unwrap();
     let tools = InProcessTools::named(&name, all(), test_environment(Workspace::closed())).unwrap();
     assert_eq!(tools.name(), "weather");
@@ -458,7 +458,7 @@ fn tools_of_an_embedding_program_bear_its_providers_name() {
 }
 
 #[test]
-fn a_call_says_what_it_will_touch() {
+fn a_call_reports_the_accesses_it_will_make() {
     let bench = Bench::new();
     let kinds = |accesses: Vec<Access>| {
         let shown = |access: &Access| access.to_string().replace(&*bench.path("").to_string_lossy(), "@/");
@@ -489,7 +489,7 @@ fn a_call_says_what_it_will_touch() {
 }
 
 #[test]
-fn nothing_is_said_of_an_undo_where_no_journal_is_kept() {
+fn without_a_journal_undo_is_unavailable_and_not_mentioned() {
     let mut bench = Bench::new();
     let of = |tools: &InProcessTools, name: &str| {
         let tool = tools.definitions().iter().find(|tool| tool.name().as_str() == name).unwrap();
@@ -512,7 +512,7 @@ fn nothing_is_said_of_an_undo_where_no_journal_is_kept() {
 }
 
 #[test]
-fn a_test_run_judges_calls_asks_about_them_and_gives_a_run() {
+fn the_test_harness_applies_rules_requests_approvals_and_runs_calls() {
     let folder = tempfile::tempdir().unwrap();
     let runtime = Runtime::new().unwrap();
     let write = |run: &ToolTestHarness| {

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_third_format_has_sheets_headings_and_prompts() {
+    fn notebook_format_3_worksheets_headings_and_prompt_numbers_are_read() {
         let cells = json!([
             {"cell_type": "heading", "level": 2, "source": ["Old ", "times"]},
             {"cell_type": "code", "input": "1+1", "prompt_number": 5, "outputs": [
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn other_json_is_no_notebook() {
+    fn rejects_json_that_is_not_a_notebook() {
         for (text, reason) in [
             ("{\"a\": 1}", "without the `nbformat`"),
             ("[]", "not a valid JSON notebook"),

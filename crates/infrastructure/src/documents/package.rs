@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn targets_are_found_from_the_folder_of_their_part() {
+    fn relationship_targets_resolve_relative_to_the_folder_of_their_part() {
         for (folder, target, expected) in [
             ("word", "styles.xml", "word/styles.xml"),
             ("ppt/slides", "../notesSlides/notesSlide1.xml", "ppt/notesSlides/notesSlide1.xml"),

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_stand_under_markers_and_the_next_ones_are_named() {
+    fn document_parts_have_markers_and_the_remaining_pages_are_named() {
         let pdf = document(DocumentKind::Pdf, 57, &[(1, "one\ntwo"), (2, "three")]);
         let text = "--- page 1 of 57 ---\none\ntwo\n\n--- page 2 of 57 ---\nthree";
         let found = render(&pdf, &all());
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_ends_between_two_parts() {
+    fn long_documents_are_cut_between_parts_or_lines_with_the_next_position() {
         let page = "x".repeat(999) + "\n";
         let pdf = document(DocumentKind::Pdf, 9, &[(2, &page.repeat(20)), (4, &page.repeat(20)), (5, "end")]);
         let first = render(&pdf, &DocumentRenderOptions { is_selected: true, ..all() });
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_is_kept_in_characters() {
+    fn the_length_limit_counts_characters_rather_than_bytes() {
         let lines = "ä".repeat(9) + "\n";
         let docx = document(DocumentKind::Docx, 1, &[(1, &lines.repeat(40))]);
         let first = render(&docx, &DocumentRenderOptions { characters: 100, ..all() });
@@ -257,7 +257,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(32))]
         /// A reader that follows the suggested positions reads everything exactly once.
         #[test]
-        fn reading_on_leads_through_the_whole(lengths in prop::collection::vec(0_usize..60, 1..8), limit in 1_u64..40) {
+        fn suggested_positions_cover_the_whole_document_exactly_once(lengths in prop::collection::vec(0_usize..60, 1..8), limit in 1_u64..40) {
             let line = "z".repeat(700) + "\n";
             let texts: Vec<String> = lengths.iter().map(|lines| line.repeat(*lines)).collect();
             let parts: Vec<(u64, &str)> = (1..).zip(texts.iter().map(String::as_str)).collect();

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_ranges_are_read() {
+    fn page_selections_accept_numbers_and_ranges_and_reject_invalid_input() {
         use DocumentKind::{Notebook, Pdf};
         check(Pdf, "3", 9, Ok(&[3]));
         check(Pdf, " 4-6, 2 ,5", 9, Ok(&[2, 4, 5, 6]));
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_selection_a_pdf_is_read_in_tens_and_all_else_whole() {
+    fn the_default_selection_is_ten_pages_of_a_pdf_and_all_parts_of_others() {
         assert_eq!(select_parts(None, DocumentKind::Pdf, 57).unwrap(), (1..=10).collect::<Vec<_>>());
         assert_eq!(select_parts(None, DocumentKind::Xlsx, 57).unwrap().len(), 57);
         assert_eq!(select_parts(None, DocumentKind::Notebook, 0).unwrap(), [0; 0]);

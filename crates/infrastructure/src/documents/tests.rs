@@ -80,7 +80,7 @@ fn refused(bytes: &[u8], text: &str) {
 }
 
 #[test]
-fn what_cannot_be_read_is_named() {
+fn rejects_encrypted_and_unsupported_documents_with_the_reason() {
     refused(&fixture("encrypted.pdf"), "it is encrypted, and a password is needed");
     refused(&fixture("encrypted.docx"), "it is encrypted, and a password is needed");
     refused(&fixture("report.doc"), "it is a Word document from before 2007 (.doc), which is not supported");
@@ -90,7 +90,7 @@ fn what_cannot_be_read_is_named() {
 }
 
 #[test]
-fn of_a_truncated_document_nothing_is_made_up() {
+fn truncated_documents_are_reported_as_damaged_except_repaired_pdfs() {
     for name in ["report.docx", "budget.xlsx", "talk.pptx", "notebook.ipynb", "chromium.pdf"] {
         let whole = fixture(name);
         for part in [whole.len() / 2, whole.len() - 100, 20] {
@@ -129,7 +129,7 @@ fn check_docx(body: &str, expected: &str) {
 }
 
 #[test]
-fn what_word_writes_and_libreoffice_does_not_is_read_too() {
+fn reads_docx_elements_that_word_writes_but_libreoffice_does_not() {
     check_docx("<w:p><w:r><w:t>a</w:t><w:noBreakHyphen/><w:t>b &lt;c&gt;</w:t></w:r></w:p><w:p/>", "a-b <c>");
     check_docx(
         "<w:p><w:del><w:r><w:delText>old</w:delText></w:r></w:del><w:ins><w:r><w:t>new</w:t></w:r></w:ins></w:p>",
@@ -165,7 +165,7 @@ fn what_word_writes_and_libreoffice_does_not_is_read_too() {
 }
 
 #[test]
-fn links_numbers_and_pictures_of_a_slide_are_told() {
+fn links_numbering_and_image_descriptions_of_a_slide_are_returned() {
     let relationships = |targets: &[(&str, &str)]| {
         let one = |(kind, target): &(&str, &str)| {
             format!("<Relationship Id='{kind}' Type='http://x/{kind}' Target='{target}' TargetMode='Internal'/>")
@@ -191,7 +191,7 @@ fn links_numbers_and_pictures_of_a_slide_are_told() {
 }
 
 #[test]
-fn documents_that_mean_harm_are_refused() {
+fn rejects_malicious_or_malformed_documents() {
     refused(&docx(&format!("<a>{}</a>", " ".repeat(3 << 20))), "`word/document.xml` grows more than 100 times");
     refused(&docx(&"<a>".repeat(100_000)), "are nested more than 256 levels deep");
     let bomb = "<!DOCTYPE a [<!ENTITY b 'bbbb'><!ENTITY c '&b;&b;&b;&b;'>]><a>&c;</a>";
@@ -219,7 +219,7 @@ fn two_entries_of_one_name_are_refused() {
 }
 
 #[test]
-fn sizes_in_headers_are_not_believed() {
+fn rejects_entries_larger_than_their_declared_size() {
     // Both headers of the entry say that it unpacks to one byte.
     let text = format!("<a>{}</a>", " ".repeat(2 << 20));
     let honest = docx(&text);
@@ -242,7 +242,7 @@ fn an_encrypted_entry_is_refused_as_such() {
 }
 
 #[test]
-fn an_archive_that_unpacks_to_more_than_all_may_is_refused() {
+fn rejects_archives_over_the_entry_total_or_document_size_limit() {
     let limits = DocumentLimits { zip_total_bytes: 1000, zip_entry_bytes: 900, ..DocumentLimits::default() };
     let text_of = |document: &str| {
         let order = DocumentParseOptions { pages: None, limits: limits.clone() };
@@ -289,7 +289,7 @@ fn pdf(objects: &[&str]) -> Vec<u8> {
 const CATALOG: &str = "<</Type/Catalog/Pages 2 0 R>>";
 
 #[test]
-fn a_pdf_without_text_says_so() {
+fn reading_a_pdf_without_a_text_layer_returns_a_note() {
     let blank = "<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]/Contents 4 0 R>>";
     let scan = pdf(&[CATALOG, "<</Type/Pages/Kids[3 0 R]/Count 1>>", blank, "<</Length 0>>\nstream\n\nendstream"]);
     let document = read(&scan, None).unwrap();
@@ -310,7 +310,7 @@ fn a_pdf_that_makes_the_library_panic_is_refused() {
 }
 
 #[test]
-fn titles_and_labels_are_short_whatever_a_document_says() {
+fn titles_and_labels_are_truncated_to_a_maximum_length() {
     let notebook = serde_json::json!({"nbformat": 4, "nbformat_minor": 5, "cells": [],
         "metadata": {"title": "ä".repeat(1 << 20)}});
     let order =

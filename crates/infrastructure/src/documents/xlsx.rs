@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_counted_as_excel_does() {
+    fn column_references_convert_to_excel_column_numbers() {
         let columns = ["A1", "Z9", "AA1", "XFD1", "XFE1", "7", ""].map(column_of);
         assert_eq!(columns, [Some(1), Some(26), Some(27), Some(16_384), None, None, None]);
     }

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_tells_attributes_of_one_name_apart() {
+    fn a_prefix_distinguishes_attributes_of_the_same_name() {
         let mut xml = XmlReader::new("<s id='256' r:id='rId2'/>".as_bytes(), "p.xml");
         let XmlEvent::Open(element) = xml.next().unwrap() else { panic!("no element") };
         assert_eq!(

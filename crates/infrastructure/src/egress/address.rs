@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn every_other_range_is_named_in_each_of_its_forms() {
+    fn non_public_addresses_are_classified_by_range_in_every_notation() {
         use NonPublicRange::{LinkLocal, Loopback, Metadata, Private, Special};
         for (text, range) in [
             ("0.0.0.0", Special),
@@ -292,7 +292,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_form_of_an_address_that_is_not_global_is_global(v4 in not_global(), filling: u64) {
+        fn non_global_ipv4_addresses_stay_non_global_when_embedded_in_ipv6(v4 in not_global(), filling: u64) {
             prop_assert!(check_public(v4.into()).is_err());
             for form in forms(v4, filling) {
                 prop_assert!(check_public(form.into()).is_err(), "{} as {}", v4, form);
@@ -300,7 +300,7 @@ mod tests {
         }
 
         #[test]
-        fn outside_of_2000_slash_3_only_other_forms_of_public_ipv4_are_global(bits: u128) {
+        fn outside_2000_slash_3_only_embedded_public_ipv4_addresses_are_global(bits: u128) {
             let address = Ipv6Addr::from_bits(bits);
             if check_public(address.into()).is_ok() && bits >> 125 != 1 {
                 prop_assert_eq!(embedded(address).map(|v4| check_public(v4.into())), Some(Ok(())));

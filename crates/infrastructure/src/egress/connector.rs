@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_answer_must_be_public() {
+    async fn every_resolved_address_of_a_host_must_be_public() {
         let network = Arc::new(FakeNetwork::default());
         for (addresses, refused) in [
             (&["93.184.216.34"][..], None),
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_address_is_judged_as_a_name_is_and_never_resolved() {
+    async fn literal_addresses_are_checked_for_public_range_without_resolution() {
         let network = Arc::new(FakeNetwork::default());
         for (text, refused) in [("93.184.216.34", false), ("127.0.0.1", true), ("[::ffff:10.0.0.1]", true)] {
             let host = Host::parse(text).unwrap();
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_private_address_is_open_to_the_hosts_and_ports_that_the_configuration_names() {
+    async fn private_addresses_are_reachable_only_for_configured_hosts_and_ports() {
         let network = Arc::new(FakeNetwork::default());
         network.name("db.corp.example", &[&["10.1.2.3", "fd00::1"]]);
         network.name("here.corp.example", &[&["10.1.2.3", "127.0.0.1"]]);
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_configured_host_may_be_private_and_never_of_the_local_link() {
+    async fn a_configured_host_may_have_a_private_but_not_a_link_local_address() {
         let network = Arc::new(FakeNetwork::default());
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         for (host, addresses, refused) in [
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_is_resolved_once_and_the_judged_addresses_are_tried_in_turn() {
+    async fn a_name_is_resolved_once_per_connection_and_its_addresses_are_tried_in_order() {
         let network = Arc::new(FakeNetwork::default());
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         network.name("example.com", &[&["93.184.216.34", "93.184.216.35"], &["127.0.0.1"]]);
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_without_answers_or_with_far_too_many_is_not_reached() {
+    async fn rejects_names_that_resolve_to_no_address_or_too_many() {
         let network = Arc::new(FakeNetwork::default());
         let many = vec!["93.184.216.34"; MAX_ADDRESSES + 1];
         network.name("none.example", &[&[]]);
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn names_and_servers_that_never_answer_are_given_up() {
+    async fn resolution_and_connection_attempts_time_out_without_a_response() {
         let connector = Connector::new(Arc::new(Silence), HostPatterns::default());
         for (name, seconds) in [("slow.example", RESOLVE_TIMEOUT), ("example.com", CONNECT_TIMEOUT)] {
             let start = Instant::now();
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_machines_own_resolver_knows_this_machine_which_is_not_public() {
+    async fn the_system_resolver_resolves_localhost_and_the_loopback_address_is_rejected() {
         let connector = Connector::new(Arc::new(SystemNetwork::default()), HostPatterns::default());
         let error = connector.connect(&Host::parse("localhost").unwrap(), 443).await.unwrap_err();
         assert!(

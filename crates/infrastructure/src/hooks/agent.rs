@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_hook_reads_of_each_moment_what_claude_code_would_tell_it() {
+    async fn agent_event_hooks_receive_the_input_fields_of_claude_code() {
         let common = |event: &str, more: Value| {
             let mut whole = json!({
                 "session_id": "01890a5d-ac96-774b-bcce-b302099a8057", "transcript_path": "", "cwd": "/",
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_hook_answers_becomes_a_word() {
+    async fn agent_event_hooks_can_block_stop_add_context_or_report_messages() {
         use HookEvent::{Notification, PreCompact, Stop, UserPromptSubmit};
         let block = |text: &str| AgentHookResponse { block: Some(text.into()), ..AgentHookResponse::default() };
         let silent = AgentHookResponse::default();
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn matchers_choose_compactions_and_notifications_and_nothing_else() {
+    async fn matchers_filter_compactions_subagents_and_notifications_but_not_prompts() {
         let objects = async |event, matcher: &str, text: &str| {
             said(vec![hook(event, matcher, "exit 2")], event, text).await.block.is_some()
         };
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_gate_before_prompts_that_breaks_or_says_nothing_keeps_the_prompt_back() {
+    async fn a_prompt_gate_hook_that_fails_or_decides_nothing_blocks_the_prompt() {
         for (line, opens) in [("exit 1", false), ("true", false), (r#"echo '{"decision": "approve"}'"#, true)] {
             let gate = HookDefinition {
                 gate: true,
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_session_begins_with_its_first_prompt_and_what_hooks_say_is_bounded() {
+    async fn the_first_prompt_runs_session_start_hooks_and_hook_context_is_limited() {
         let begins = hook(HookEvent::SessionStart, "*", "echo welcome");
         let long = hook(HookEvent::UserPromptSubmit, "*", "head -c 9990 /dev/zero | tr '\\0' x");
         let word = said(vec![begins, long.clone(), long], HookEvent::UserPromptSubmit, "mend it").await;

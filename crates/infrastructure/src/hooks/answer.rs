@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn json_decides_whatever_the_other_codes_are() {
+    fn json_output_decides_regardless_of_exit_codes_other_than_2() {
         for code in [0, 1, 3] {
             let said = |members| before(code, &specific(members), "").decision;
             assert_eq!(said(json!({"permissionDecision": "allow"})), Some(HookDecision::Allow));
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_decisions_the_strictest_counts() {
+    fn the_strictest_of_several_decisions_in_one_answer_applies() {
         let both = |old: &str, new: &str| {
             let said = json!({"decision": old, "reason": "why", "hookSpecificOutput": {"permissionDecision": new}});
             before(0, &said.to_string(), "")
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_understood_is_a_fault_and_no_answer() {
+    fn failed_hooks_and_invalid_answers_are_faults_without_a_decision() {
         for (answer, outcome) in [
             (before(1, "", "boom"), "it ended with code 1: boom"),
             (before(127, "text", ""), "it ended with code 127"),
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_that_a_hook_says_is_taken() {
+    fn a_hook_answer_keeps_its_message_context_and_updated_input() {
         let said = json!({"systemMessage": "note", "suppressOutput": true, "hookSpecificOutput": {
             "hookEventName": "PreToolUse", "permissionDecision": "allow", "updatedInput": {"a": 1},
             "additionalContext": "mind", "unknown": 7}});
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_for_a_person_may_be_answered_and_not_be_changed() {
+    fn a_permission_request_hook_may_decide_but_not_change_the_input() {
         let asked = |decision: Value| {
             let said = specific(json!({"hookEventName": "PermissionRequest", "decision": decision}));
             answer(HookEvent::PermissionRequest, RunOutcome::Exited(Exit::Code(0)), &said, "")
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn any_output_becomes_a_result() {
+    fn any_json_output_becomes_a_tool_result() {
         assert_eq!(as_result(json!("a")).joined_text(), "a");
         assert_eq!(as_result(json!([{"type": "text", "text": "b"}])).joined_text(), "b");
         assert_eq!(as_result(json!({"content": [{"type": "text", "text": "c"}]})).joined_text(), "c");

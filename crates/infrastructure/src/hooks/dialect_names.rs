@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_told_in_the_words_of_claude_code_and_understood_again() {
+    fn calls_convert_to_claude_code_names_and_back() {
         check("write_file", json!({"path": "a", "content": "b"}), "Write", json!({"content": "b", "file_path": "a"}));
         check(
             "multi_edit",
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn two_spellings_with_two_values_are_refused() {
+    fn rejects_two_spellings_of_an_argument_with_different_values() {
         let call = call("write_file", json!({}));
         let both = json!({"file_path": "a", "path": "b"}).as_object().unwrap().clone();
         DialectCallNames::of(&call).to_canonical(both).unwrap_err();

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_chooses_among_calls_and_what_is_unclear_is_chosen() {
+    fn a_rule_selects_matching_calls_and_calls_with_unknown_accesses() {
         use SampleCallAccesses::{Nothing, Reads, Unknown, Writes};
         let file = |path: &str| json!({"path": path, "content": ""});
         check("Edit(src/**)", "write_file", file("src/a"), Writes("src/a"), true);
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_a_line_names_count_wherever_they_stand() {
+    fn a_file_rule_selects_commands_that_write_a_matching_file_anywhere_in_the_line() {
         for (command, expected) in
             [("echo x > src/a", true), ("touch src/a", true), ("cd src && touch a", true), ("touch a > b", false)]
         {
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_on_commands_chooses_by_each_command_of_the_line() {
+    fn a_command_rule_is_matched_against_every_command_of_the_line() {
         for (command, expected) in [
             ("git push origin", true),
             ("cd src && 'git' push; ls", true),

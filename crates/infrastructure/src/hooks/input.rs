@@ -233,7 +233,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_hook_reads_what_claude_code_would_tell_it_and_the_canonical_call() {
+    fn tool_hooks_receive_claude_code_input_and_the_canonical_call() {
         let call = call("write_file", json!({"path": "a", "content": "b"}));
         let message =
             input(HookPayload::Call(HookEvent::PreToolUse, &call, None), PermissionMode::AcceptEdits, Path::new("/w"));
@@ -250,7 +250,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_end_of_a_call_is_told_by_its_outcome() {
+    fn the_call_outcome_determines_the_hook_event_at_its_end() {
         let call = call("write_file", json!({"path": "a", "content": "b"}));
         let mut row = samples::execution(1);
         let result = ToolResult::text("done");

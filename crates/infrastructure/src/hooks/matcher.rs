@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_expression_is_refused() {
+    fn rejects_invalid_or_oversized_matcher_expressions() {
         assert!(
             Matcher::parse("(").unwrap_err().to_string().contains("the matcher `(` is not a valid regular expression")
         );
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn alternatives_stand_alone_where_they_can_be_told_apart() {
+    fn a_matcher_is_split_into_alternatives_where_this_is_unambiguous() {
         for (matcher, expected) in [
             ("*", &["*"][..]),
             ("Edit, Wirte", &["Edit", "Wirte"]),

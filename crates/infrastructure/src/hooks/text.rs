@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_steers_a_terminal_is_gone_and_long_texts_are_cut() {
+    fn terminal_control_sequences_are_removed_and_long_texts_are_cut() {
         assert_eq!(clean(" \u{1b}[31mred\u{1b}[0m\u{1b}]0;title\u{7}!\r\n\u{202e}x\u{200b}\u{e0041} "), "red!\nx");
         assert_eq!(clean("\u{1b}]0;no end"), "");
         let long = clean(&"ä".repeat(MAX_TEXT + 5));

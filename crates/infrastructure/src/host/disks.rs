@@ -148,7 +148,7 @@ not a mount
 ";
 
     #[test]
-    fn disks_are_told_once_and_nothing_else_is() {
+    fn each_disk_is_listed_once_and_other_file_systems_only_on_request() {
         let shown = |all| {
             let one = |mount: Mount| format!("{} {} {}", mount.mount_point.display(), mount.file_system, mount.source);
             parse(MOUNT_INFO, all).into_iter().map(one).collect::<Vec<_>>()
@@ -158,13 +158,13 @@ not a mount
     }
 
     #[test]
-    fn hostile_escapes_are_left_as_they_are() {
+    fn invalid_escapes_are_left_unchanged() {
         assert_eq!(unescaped("a\\040b\\0x\\999\\"), b"a b\\0x\\999\\");
         assert_eq!(unescaped("\\04ü"), "\\04ü".as_bytes());
     }
 
     #[test]
-    fn this_machine_has_a_root() {
+    fn the_root_file_system_is_mounted_and_reports_its_space() {
         let root = mounts(true).into_iter().find(|mount| mount.mount_point == Path::new("/")).unwrap();
         assert!(root.space().is_ok());
     }

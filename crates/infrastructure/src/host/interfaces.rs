@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_loopback_interface_is_known_by_its_address() {
+    fn the_loopback_interface_is_listed_with_its_kind_and_address() {
         let all = interfaces().unwrap();
         let loopback = all.iter().find(|interface| interface.is_loopback).unwrap();
         assert_eq!(loopback.kind, "Loopback");
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn hardware_has_names() {
+    fn interface_hardware_types_have_display_names() {
         assert_eq!(kind(Some("1"), false), "Ethernet");
         assert_eq!(kind(Some("1"), true), "Wireless");
         assert_eq!(kind(None, false), "Other");

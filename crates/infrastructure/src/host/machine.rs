@@ -86,14 +86,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_knows_itself() {
+    fn reads_the_kernel_memory_processors_and_user_of_this_machine() {
         let machine = Machine::read();
         assert_eq!(machine.kernel, "Linux");
         assert!(machine.total_memory_bytes > 1 << 20 && machine.processors > 0 && !machine.user.is_empty());
     }
 
     #[test]
-    fn files_of_the_system_are_read_leniently() {
+    fn system_files_are_parsed_with_tolerance_for_missing_or_broken_lines() {
         let cpu_info = "processor\t: 0\nmodel name\t: Fast One\nprocessor\t: 1\nmodel name\t: Fast Two\n";
         assert_eq!(value_of(cpu_info, "model name", ':').as_deref(), Some("Fast One"));
         assert_eq!(

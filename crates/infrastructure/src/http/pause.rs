@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_says_in_three_ways_how_long_it_wants_to_be_left_alone() {
+    fn retry_after_is_read_as_seconds_milliseconds_or_a_date() {
         check(&[], None);
         check(&[("retry-after", "7")], Some(7000));
         check(&[("retry-after", "0.5")], Some(500));
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_double_up_to_the_longest_and_differ() {
+    fn pauses_double_up_to_a_maximum_with_random_variation() {
         let after = |tries| pause_after(tries, Duration::from_millis(500), Duration::from_secs(30));
         for (tries, milliseconds) in [(1, 500.0), (2, 1000.0), (4, 4000.0), (7, 30_000.0), (u32::MAX, 30_000.0)] {
             for _ in 0..50 {

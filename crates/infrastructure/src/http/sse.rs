@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_and_retry_outlive_their_event() {
+    fn event_id_and_retry_time_persist_after_their_event() {
         let (events, decoder) = decode(&[b"id: 1\ndata: a\n\nid: 2\nretry: 500\ndata: \n\nretry: soon\nid: \0\n\n"]);
         assert_eq!(events.len(), 1);
         assert_eq!((decoder.last_event_id(), decoder.retry()), (Some("2"), Some(Duration::from_millis(500))));
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_over_the_limit_is_refused_before_it_is_held() {
+    fn an_event_over_the_limit_is_rejected_before_it_is_buffered() {
         for endless in ["x", "data: x", "data: x\n", "event: x", ":x"] {
             let mut decoder = SseDecoder::new(1000);
             let pushes = (0..2000).find(|_| decoder.push(endless.as_bytes()).is_err());
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_priming_event_gives_an_id_and_no_event() {
+    fn a_priming_event_sets_the_event_id_and_yields_no_event() {
         let mut stream = Vec::new();
         write_priming_event(&mut stream, "a\nid: b", Some(Duration::from_millis(250)));
         let (events, decoder) = decode(&[&stream]);
@@ -250,7 +250,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_however_it_is_cut(
+        fn a_written_event_is_decoded_from_any_division_into_chunks(
             data in "[^\r]{1,200}",
             cuts in proptest::collection::vec(1_usize..40, 0..20),
         ) {

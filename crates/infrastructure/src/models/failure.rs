@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_told_by_status_and_words_of_each_provider() {
+    fn provider_errors_are_classified_by_their_status_and_body() {
         let anthropic = |kind: &str, message: &str| {
             format!(r#"{{"type":"error","error":{{"type":"{kind}","message":"{message}"}},"request_id":"req_1"}}"#)
         };
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_says_itself_when_asking_again_is_of_use() {
+    fn response_headers_determine_whether_a_failure_is_temporary() {
         let with = |status: u16, name: &'static str, value: &'static str| {
             let headers =
                 HeaderMap::from_iter([(http::HeaderName::from_static(name), HeaderValue::from_static(value))]);

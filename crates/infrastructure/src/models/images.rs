@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_that_would_be_refused_is_a_text_in_its_place() {
+    fn an_image_that_the_provider_would_reject_is_replaced_by_a_text() {
         check(&png(800, 1), "image/png");
         check(&png(801, 1), "801x1 pixels, at most 800 per side");
         check(&[&png(1, 1)[..], &[0; 2000]].concat(), "KiB in base64");
@@ -185,13 +185,13 @@ mod tests {
     }
 
     #[test]
-    fn the_kind_is_that_of_the_bytes() {
+    fn the_media_type_of_an_image_is_detected_from_its_bytes() {
         let jpeg = [0xff, 0xd8, 0xff, 0xc0, 0, 11, 8, 0, 5, 0, 7, 1, 1, 0x11, 0];
         check(&jpeg, "image/jpeg");
     }
 
     #[test]
-    fn many_images_are_smaller_and_the_oldest_go() {
+    fn many_images_have_a_smaller_size_limit_and_the_oldest_are_omitted() {
         let images = |count: usize, side: u32| texts_of(vec![image(&png(side, side)); count], Some(&LIMITS), &[]);
         assert_eq!(images(2, 300), ["image/png", "image/png"]);
         assert!(images(3, 300).iter().all(|one| one.contains("at most 200 per side")));
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_without_eyes_is_told_of_a_tool_that_has_some() {
+    fn a_model_without_image_support_is_referred_to_a_tool_that_accepts_images() {
         let tool = |property: Value| OfferedTool {
             name: "look".into(),
             description: String::new(),

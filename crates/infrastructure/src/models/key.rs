@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_new_key_in_the_file_counts_at_once() {
+    async fn a_changed_key_file_takes_effect_immediately() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
         let key =
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_program_without_a_runner_starts_no_command_and_names_the_feature_to_turn_on() {
+    async fn a_key_command_without_a_command_runner_fails_and_names_the_missing_feature() {
         let source = KeySource::Command(vec!["key".into()]);
         let key = ApiKeyResolver { source, commands: None, remembered: Mutex::default() };
         let error = key.now().await.unwrap_err().to_string();
@@ -162,7 +162,7 @@ mod tests {
         }
 
         #[tokio::test]
-        async fn a_command_runs_once_and_again_when_its_key_was_refused() {
+        async fn a_key_command_runs_again_only_after_its_key_was_rejected() {
             let folder = tempfile::tempdir().unwrap();
             let key = key(command("echo x >> runs; echo \"sk-$(wc -l < runs | tr -d ' ')\""), folder.path());
             assert_eq!(secret_of(&key).await, "sk-1");
@@ -176,7 +176,7 @@ mod tests {
         }
 
         #[tokio::test]
-        async fn what_a_command_prints_is_in_no_error() {
+        async fn errors_of_a_key_command_do_not_contain_its_output() {
             let folder = tempfile::tempdir().unwrap();
             for (line, words) in [
                 ("echo sk-secret; echo sk-secret >&2; exit 3", "it ended with code 3"),
@@ -194,7 +194,7 @@ mod tests {
         }
 
         #[tokio::test]
-        async fn no_shell_reads_a_command() {
+        async fn a_key_command_runs_without_a_shell() {
             let folder = tempfile::tempdir().unwrap();
             let words = ["echo", "$(id);sk-1"].map(str::to_owned).to_vec();
             assert_eq!(secret_of(&key(KeySource::Command(words), folder.path())).await, "$(id);sk-1");

@@ -67,7 +67,7 @@ mod tests {
     };
 
     #[test]
-    fn only_a_file_that_is_its_owners_alone_gives_a_key() {
+    fn rejects_a_key_file_that_other_users_can_access() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
         fs::write(&path, "sk-1\n").unwrap();
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_short_text_in_a_file_is_no_key() {
+    fn rejects_a_key_that_is_not_a_short_text_in_a_readable_file() {
         let folder = tempfile::tempdir().unwrap();
         let private = |name: &str, bytes: &[u8]| {
             let path = folder.path().join(name);

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn dots_become_underscores_and_come_back_even_beside_a_tool_of_that_name() {
+    fn dots_in_tool_names_map_to_underscores_and_back_without_collisions() {
         let map = NameMap::of(&offered(&["git.status", "read_file", "files.read"]), allowed, 64);
         assert_eq!(map.provider_name("git.status"), "git_status");
         assert_eq!(map.tool_name("git_status"), "git.status");
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_is_offered_no_more_is_taken_for_no_other() {
+    fn a_tool_that_is_no_longer_offered_is_not_confused_with_another_tool() {
         let map = NameMap::of(&offered(&["git_status"]), allowed, 64);
         let spelled = map.provider_name("git.status");
         assert!(spelled.starts_with("git_status_"), "{spelled}");
@@ -131,7 +131,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_name_is_spelled_as_the_provider_wants_and_comes_back(
+        fn every_tool_name_maps_to_a_valid_provider_name_and_back(
             names in proptest::collection::vec("[a-c._/é-]{1,5}|[a.]{60,80}", 1..12),
             starts_with_a_letter: bool,
         ) {

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_has_the_providers_id_unless_it_is_unfit_or_stands_in_the_conversation() {
+    fn a_call_keeps_its_provider_id_unless_the_id_is_invalid_or_already_used() {
         let earlier = Message { role: Role::Assistant, blocks: vec![call("call_0"), call("call_1_2")] };
         let mut ids = CallIdAllocator::after(&ModelRequest::of(vec![earlier]));
         let taken: Vec<String> =
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn members_of_arguments_go_there_and_come_back() {
+    fn argument_names_are_mapped_to_the_provider_and_back() {
         let schema = json!({"type": "object", "properties": {"-A": {"type": "integer"}}});
         let tools = [OfferedTool { name: "Grep".into(), description: String::new(), input_schema: Arc::new(schema) }];
         let offer = ToolMapping::of(ProviderKind::Gemini, &tools, |_, _| true, 64);

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_does_not_get_through_wherever_the_stream_is_divided() {
+    fn a_key_is_redacted_wherever_the_stream_is_split() {
         let text =
             format!("sk-01 ä {KEY}{KEY} token-of-sixteen-or-more sk-0123456789abcdeX a title of many letters sk-");
         let expected = "sk-01 ä [redacted][redacted] [redacted] sk-0123456789abcdeX a title of many letters sk-";
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_back_comes_before_what_follows() {
+    fn withheld_text_is_emitted_before_the_next_event() {
         let mut redaction = redaction();
         assert_eq!(
             redaction.applied(vec![ModelEvent::TextDelta("ask-01".into())]),
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_in_no_call_and_in_no_sealed_block() {
+    fn a_key_in_a_call_is_redacted_and_a_sealed_block_with_a_key_is_dropped() {
         let call = |text: &str| {
             let arguments = json!({"command": format!("echo {text}"), "more": [{text: text}], "n": 1});
             let arguments = ToolArguments::Object(arguments.as_object().unwrap().clone());
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn short_keys_of_local_servers_are_words_and_not_searched_for() {
+    fn short_keys_of_local_servers_are_not_redacted() {
         let events = vec![ModelEvent::TextDelta("run ollama".into())];
         assert_eq!(StreamRedactor::of(Some("ollama"), []).applied(events.clone()), events);
     }

@@ -153,7 +153,7 @@ fn is_whole(pieces: &[Result<ModelEvent, ModelError>]) -> bool {
 }
 
 #[tokio::test]
-async fn a_request_is_made_again_as_long_as_nothing_of_its_answer_came() {
+async fn temporary_failures_before_an_answer_are_retried_with_growing_pauses() {
     for status in
         ["408 Request Timeout", "409 Conflict", "429 Too Many Requests", "500 Internal Server Error", "529 Overloaded"]
     {
@@ -169,7 +169,7 @@ async fn a_request_is_made_again_as_long_as_nothing_of_its_answer_came() {
 }
 
 #[tokio::test]
-async fn the_provider_says_how_long_it_wants_to_be_left_alone() {
+async fn the_retry_pause_follows_the_headers_of_the_provider() {
     let busy = |header: &str| response(&format!("429 Too Many Requests\r\n{header}"), "");
     let date = "Date: Wed, 21 Oct 2026 07:28:00 GMT\r\nRetry-After: Wed, 21 Oct 2026 07:28:45 GMT";
     let (url, _server) =
@@ -186,7 +186,7 @@ async fn the_provider_says_how_long_it_wants_to_be_left_alone() {
 }
 
 #[tokio::test]
-async fn five_tries_are_enough() {
+async fn a_request_fails_after_five_attempts() {
     let (url, server) = serving(vec![response("503 Service Unavailable", "later"); 5]).await;
     let (pauses, pieces) = answer_of(&model(&url)).await;
     assert_eq!(pauses.len(), 4);
@@ -202,7 +202,7 @@ async fn five_tries_are_enough() {
 }
 
 #[tokio::test]
-async fn what_will_not_pass_is_asked_once() {
+async fn permanent_failures_are_not_retried() {
     for (head, kind) in [
         ("400 Bad Request", ErrorKind::UpstreamHttp),
         ("401 Unauthorized", ErrorKind::AuthRequired),
@@ -222,7 +222,7 @@ async fn what_will_not_pass_is_asked_once() {
 }
 
 #[tokio::test]
-async fn an_answer_that_has_begun_is_not_asked_for_again() {
+async fn a_request_is_not_retried_once_its_answer_has_begun() {
     let half = &ANSWER[..ANSWER.find("content_block_stop").unwrap()];
     let (url, server) = serving(vec![response("200 OK\r\nContent-Type: text/event-stream", half)]).await;
     let (pauses, pieces) = answer_of(&model(&url)).await;
@@ -232,7 +232,7 @@ async fn an_answer_that_has_begun_is_not_asked_for_again() {
 }
 
 #[tokio::test]
-async fn an_error_that_comes_first_in_the_stream_is_as_one_before_it() {
+async fn an_error_at_the_start_of_a_stream_is_handled_like_a_failed_request() {
     for (kind, tries) in [("overloaded_error", 2), ("api_error", 2), ("invalid_request_error", 1)] {
         let error =
             format!("data: {{\"type\":\"error\",\"error\":{{\"type\":\"{kind}\",\"message\":\"Overloaded\"}}}}\n\n");
@@ -244,7 +244,7 @@ async fn an_error_that_comes_first_in_the_stream_is_as_one_before_it() {
 }
 
 #[tokio::test]
-async fn an_answer_has_no_more_calls_than_somebody_can_make() {
+async fn an_answer_with_more_than_256_calls_is_a_protocol_error() {
     let part = "{\"functionCall\":{\"name\":\"a\"}}";
     let parts = vec![part; 300].join(",");
     let body = format!("{{\"candidates\":[{{\"content\":{{\"parts\":[{parts}]}},\"finishReason\":\"STOP\"}}]}}");
@@ -269,7 +269,7 @@ impl Wake for Woken {
 }
 
 #[tokio::test]
-async fn a_silent_provider_is_given_up_in_the_end() {
+async fn a_request_fails_after_the_provider_is_silent_for_300_seconds() {
     let (listener, url) = listener().await;
     let model = model(&url);
     let mut answer = ask(&model).await;
@@ -309,7 +309,7 @@ async fn a_silent_provider_is_given_up_in_the_end() {
 }
 
 #[tokio::test]
-async fn an_endless_answer_is_cut_off() {
+async fn an_endless_answer_event_or_document_is_a_protocol_error() {
     let (listener, url) = listener().await;
     let server = tokio::spawn(async move {
         let (mut stream, _) = taken(&listener).await;
@@ -333,7 +333,7 @@ async fn an_endless_answer_is_cut_off() {
 }
 
 #[tokio::test]
-async fn the_key_is_where_the_provider_looks_and_in_nothing_else() {
+async fn the_key_appears_only_in_the_header_that_the_provider_expects() {
     let (url, server) = serving(vec![response("400 Bad Request", &format!("{KEY} team-secret {KEY}"))]).await;
     let model = model(&url);
     let (_, pieces) = answer_of(&model).await;
@@ -361,7 +361,7 @@ impl UserProgramPort for ChangingKey {
 }
 
 #[tokio::test]
-async fn a_key_that_has_changed_meanwhile_is_asked_for_anew() {
+async fn a_rejected_cached_key_is_requested_again_from_the_key_command() {
     let command = KeySource::Command(["key", "main"].map(str::to_owned).to_vec());
     let refused = || response("401 Unauthorized", "");
     let commands = Arc::new(ChangingKey::default());
@@ -382,7 +382,7 @@ async fn a_key_that_has_changed_meanwhile_is_asked_for_anew() {
 }
 
 #[tokio::test]
-async fn a_model_without_its_key_asks_nobody() {
+async fn a_model_without_a_usable_key_sends_no_request() {
     for (key, words) in [
         (KeySource::Missing("set `A_KEY`".into()), "set `A_KEY`"),
         (KeySource::File("/no/such/file".into()), "/no/such/file"),
@@ -398,7 +398,7 @@ async fn a_model_without_its_key_asks_nobody() {
 }
 
 #[test]
-fn settings_that_cannot_be_used_are_refused_without_their_secrets() {
+fn invalid_settings_are_rejected_without_revealing_secrets() {
     let client = || HttpClient::new(Connector::to_configured_hosts(Arc::new(SystemNetwork::default())));
     let check = |change: &dyn Fn(&mut ModelSettings), words: &str| {
         let mut settings = settings("http://127.0.0.1:1", KeySource::Known(Secret::new(KEY)));
@@ -421,7 +421,7 @@ fn settings_that_cannot_be_used_are_refused_without_their_secrets() {
 }
 
 #[tokio::test]
-async fn paths_stand_behind_the_base_url() {
+async fn request_paths_are_appended_to_the_base_url() {
     for (base, path) in
         [("", "/v1/messages"), ("/", "/v1/messages"), ("/v1/", "/v1/messages"), ("/a/b", "/a/b/v1/messages")]
     {

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_does_not_get_through_and_neither_does_what_hides_text() {
+    fn keys_are_redacted_and_invisible_characters_are_removed() {
         let key = Secret::new("sk-123456");
         let message = clean("bad key sk-123456\u{1b}[31m\n(sk-123456)\u{202e}", [&key, &Secret::new("b")]);
         assert_eq!(message, "bad key [redacted][31m ([redacted])");
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_with_hidden_characters_in_a_header_or_within_a_longer_one_does_not_get_through() {
+    fn keys_with_hidden_characters_in_headers_or_in_longer_keys_are_redacted() {
         let key = Secret::new("sk-123456");
         for hidden in ["\u{200b}", "\u{7}", "\u{200d}", "\u{ad}", "\u{fe0f}", "\u{e0101}"] {
             assert_eq!(clean(&format!("bad key sk-12{hidden}3456"), [&key]), "bad key [redacted]", "{hidden:?}");

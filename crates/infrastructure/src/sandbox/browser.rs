@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn only_pages_of_the_web_and_of_this_machine_are_opened() {
+    fn the_browser_opens_only_https_pages_and_local_http_pages() {
         check("https://accounts.example/o?x=1", true);
         check("http://127.0.0.1:8080/auth", true);
         check("http://localhost/auth", true);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_that_the_environment_names_comes_before_that_of_the_desktop_and_no_screen_means_none() {
+    fn the_browser_variable_precedes_the_desktop_browser_which_needs_a_display() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["xdg-open", "other"] {
             let file = folder.path().join(name);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_is_one_word_that_no_shell_reads_and_no_secret_goes_along() {
+    fn the_address_is_one_argument_without_a_shell_and_secrets_are_not_inherited() {
         let folder = tempfile::tempdir().unwrap();
         let (file, pipe) = (folder.path().join("browser"), folder.path().join("told"));
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_go_on_and_are_of_one_workspace() {
+    fn task_numbers_increase_separately_in_each_workspace() {
         let folder = tempfile::tempdir().unwrap();
         // Longer than the path of a socket may be.
         let data = folder.path().join("d".repeat(150));
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_records_go_and_no_number_comes_again() {
+    fn the_oldest_task_records_are_removed_and_numbers_are_not_reused() {
         let folder = tempfile::tempdir().unwrap();
         let tasks = tasks(folder.path(), "/a");
         let running = tasks.begin().unwrap();

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernel_of_the_tests_resolves_beneath() {
+    fn the_kernel_of_the_test_machine_supports_openat2() {
         assert!(features().openat2);
     }
 }

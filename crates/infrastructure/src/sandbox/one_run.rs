@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_program_that_is_taken_back_or_late_takes_along_what_left_its_group() {
+    async fn a_cancelled_or_timed_out_program_ends_with_processes_that_left_its_group() {
         let launcher = Launcher::start().unwrap();
         let folder = tempfile::tempdir().unwrap();
         tokio::select! {

@@ -104,7 +104,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     #[test]
-    fn a_home_that_lasts_gets_its_places_and_settings_over_no_link_of_its_program() {
+    fn preparing_a_persistent_home_does_not_follow_links_of_the_program() {
         let folder = tempfile::tempdir().unwrap();
         let top = fs::canonicalize(folder.path()).unwrap();
         fs::create_dir(top.join("theirs")).unwrap();

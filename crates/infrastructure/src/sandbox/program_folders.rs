@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_shows_its_project_and_never_the_home() {
+    fn a_program_path_exposes_its_project_but_never_the_whole_home() {
         let folder = tempfile::tempdir().unwrap();
         let home = fs::canonicalize(folder.path()).unwrap().join("home");
         fs::create_dir_all(home.join("work/tool/dist")).unwrap();

@@ -297,7 +297,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn settings_that_a_command_leads_elsewhere_or_writes_are_not_copied() {
+    fn settings_that_commands_can_redirect_or_write_are_not_copied() {
         let folder = tempfile::tempdir().unwrap();
         let home = fs::canonicalize(folder.path()).unwrap();
         for name in ["dotfiles", ".config/git", ".ssh", "mine"] {
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_over_a_link_in_a_root_is_told_from_one_beside_it() {
+    fn a_path_through_a_link_within_a_root_is_detected() {
         let folder = tempfile::tempdir().unwrap();
         let top = fs::canonicalize(folder.path()).unwrap();
         fs::create_dir_all(top.join("root/inner/deep")).unwrap();
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_in_a_closed_folder_is_closed_under_each_of_its_names() {
+    fn a_restricted_folder_covers_every_path_under_which_its_contents_are_visible() {
         let folder = tempfile::tempdir().unwrap();
         let top = fs::canonicalize(folder.path()).unwrap();
         fs::create_dir_all(top.join("data/work")).unwrap();

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn the_child_tells_the_verdict_and_what_is_wrong() {
+    fn the_child_reports_the_verdict_and_the_violations() {
         let day = || json!({"properties": {"day": {"format": "date"}}});
         let wrong = ["/day", "a text of the format date", "\"?\""].map(str::to_owned);
         check(true, day(), json!({"day": "2026-01-01"}), ValidationOutcome::Valid);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_schema_and_what_is_no_question_are_told() {
+    fn an_invalid_schema_and_an_unreadable_request_are_reported() {
         let no_schema = answer(
             &json!({"asserts_formats": true}).to_string(),
             &mut json!({"schema": {"type": "strng"}, "value": {}}).to_string().as_bytes(),

@@ -310,14 +310,14 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_confinement_holds_where_the_tests_run() {
+    async fn the_self_test_finds_full_confinement_on_the_test_machine() {
         let launcher = Launcher::start().unwrap();
         assert_eq!(tier(&launcher).await, SandboxTier::First { notes: Vec::new() });
     }
 
     /// Without confinement every attempt reaches its canary, so the attempts can detect a difference.
     #[tokio::test]
-    async fn what_is_open_is_found() {
+    async fn the_self_test_detects_every_reachable_canary_without_confinement() {
         let canaries = placed();
         let task = |kind| SelfTestInput {
             kind,
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn canaries_are_placed_where_there_is_room_for_the_path_of_a_socket() {
+    fn canaries_are_placed_in_the_first_folder_with_a_short_enough_socket_path() {
         let folder = tempfile::tempdir().unwrap();
         let top = fs::canonicalize(folder.path()).unwrap();
         let padded = |length: usize| top.join("x".repeat(length - top.as_os_str().len() - 1));
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn canaries_that_are_gone_are_missed() {
+    fn missing_canaries_are_detected() {
         for taken in [|folder: &Path| folder.join(OUTSIDE).join("file"), |folder: &Path| tries::socket(folder)] {
             let canaries = placed();
             assert!(canaries.are_there().is_ok());
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn what_helps_is_what_this_user_can_do_here() {
+    fn the_suggestion_depends_on_the_user_and_the_kernel_features() {
         let features = |landlock_abi, user_namespaces| KernelFeatures { openat2: true, landlock_abi, user_namespaces };
         for (features, is_root, does_with_tier_2, expected, has_tier_2) in [
             (features(Some(6), false), false, false, "sysctl user.max_user_namespaces=15000", true),
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_of_landlock_is_noted() {
+    fn missing_landlock_features_are_noted() {
         let features = |landlock_abi| KernelFeatures { openat2: true, landlock_abi, user_namespaces: true };
         for (abi, expected) in [(None, "no Landlock"), (Some(5), "older than ABI 6")] {
             let notes = notes(features(abi));

@@ -157,7 +157,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn who_writes_into_a_folder_on_the_way_chooses_where_it_leads() {
+    fn a_path_resolved_through_a_writable_root_counts_as_controlled_by_runs() {
         let folder = tempfile::tempdir().unwrap();
         let top = fs::canonicalize(folder.path()).unwrap();
         for name in ["root/inner", "home/bin", "elsewhere/bin"] {
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn one_look_at_the_disk_finds_each_link_once() {
+    fn a_path_cache_resolves_each_link_once() {
         let folder = tempfile::tempdir().unwrap();
         let top = fs::canonicalize(folder.path()).unwrap();
         symlink("first", top.join("link")).unwrap();
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_leads_where_the_system_says() {
+    fn cached_path_resolution_agrees_with_canonicalize() {
         let folder = tempfile::tempdir().unwrap();
         let top = fs::canonicalize(folder.path()).unwrap();
         fs::create_dir_all(top.join("folder/inner")).unwrap();

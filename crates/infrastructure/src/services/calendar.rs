@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_event_that_was_created_and_is_not_told_is_in_doubt() {
+    async fn an_event_without_a_readable_response_is_reported_as_possibly_created() {
         let zone = Zone::parse("UTC", Utc::now()).unwrap();
         let written = UncheckedEvent {
             summary: "Review",
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_next_page_without_a_name_that_can_be_one_is_none() {
+    async fn an_invalid_next_page_token_is_ignored() {
         let query = EventQuery {
             calendar_id: "primary".into(),
             time_min: None,

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_found_in_every_shape_and_hold_no_key() {
+    fn error_messages_are_extracted_from_every_format_without_the_key() {
         let key = Secret::new("key-1");
         for (body, expected) in [
             (r#"{"error": {"code": 7, "message": "a\nb"}}"#, "a b"),

@@ -50,7 +50,7 @@ mod tests {
     use toolstead_domain::invisible_characters::is_removable;
 
     #[test]
-    fn nothing_that_hides_or_moves_text_or_looks_like_a_call_is_left() {
+    fn invisible_characters_are_removed_and_call_marks_are_escaped() {
         for (text, expected, removed) in [
             ("a\r\nb\rc\nd\te", "a\nb\nc\nd\te", 0),
             ("a\r\nb\rc\n\td", "a\nb\nc\n\td", 0),
@@ -71,7 +71,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_clean_stays_as_it_is(text in "[<a-z|/ \r\n\u{0}-\u{1f}\u{202a}-\u{202e}]{0,60}|(</?(tool_use|invoke) ?){0,5}") {
+        fn cleaning_text_is_idempotent(text in "[<a-z|/ \r\n\u{0}-\u{1f}\u{202a}-\u{202e}]{0,60}|(</?(tool_use|invoke) ?){0,5}") {
             let once = clean_text(&text);
             prop_assert_eq!(clean_text(&once), once.clone());
             prop_assert!(!once.chars().any(is_removable));

@@ -45,7 +45,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn an_address_is_read_with_the_host_that_is_asked_for() {
+    fn mail_addresses_are_validated_and_their_host_is_converted_to_ascii() {
         for (text, expected) in [
             ("ann@example.com", Ok("ann@example.com")),
             ("ANN.e+x@EXAMPLE.com", Ok("ANN.e+x@example.com")),
@@ -69,7 +69,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_address_is_one_word_that_reads_the_same_again(text in "[ -~\r\n\u{a0}-\u{2fff}]{0,30}@[a-z.,;@ \r\n\u{a0}-\u{2fff}-]{0,30}") {
+        fn a_parsed_mail_address_has_no_separators_and_parses_to_itself(text in "[ -~\r\n\u{a0}-\u{2fff}]{0,30}@[a-z.,;@ \r\n\u{a0}-\u{2fff}-]{0,30}") {
             if let Ok(address) = read(&text) {
                 prop_assert_eq!(address.matches('@').count(), 1);
                 prop_assert!(address.chars().all(|c| c.is_ascii_graphic() && !",;<>\"()[]\\:".contains(c)));

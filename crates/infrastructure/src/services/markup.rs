@@ -60,7 +60,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn tags_go_and_entities_are_said() {
+    fn removes_tags_and_decodes_entities() {
         for (text, expected) in [
             ("About <strong>A</strong>", "About A"),
             ("Tom &amp; Jerry&#x27;s &quot;x&quot; &#39;y&#39; &hellip;", "Tom & Jerry's \"x\" 'y' …"),
@@ -78,7 +78,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_has_a_plain_form_that_is_no_longer(text in "[<>&;#xa1\u{e9} /]{0,60}|\\PC{0,40}") {
+        fn plain_text_is_never_longer_than_its_markup(text in "[<>&;#xa1\u{e9} /]{0,60}|\\PC{0,40}") {
             prop_assert!(plain(&text).len() <= text.len());
         }
     }

@@ -28,7 +28,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_line_shows_all_that_it_holds() {
+    fn whitespace_is_collapsed_and_long_text_is_cut_with_an_ellipsis() {
         for (text, expected) in [
             ("  a\t\n b\u{a0}c ", "a b c"),
             ("a\u{85}b\u{2028}c", "a b c"),

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_program_stands_in_the_catalogue_once() {
+    fn the_catalogue_lists_no_program_twice() {
         let mut names: Vec<&str> =
             [PROGRAMS, RISKY, INTERPRETERS].into_iter().flatten().flat_map(|program| program.names).copied().collect();
         assert!(names.len() > 300, "{}", names.len());
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_known_without_its_folder_and_its_version() {
+    fn a_program_is_identified_without_its_folder_and_version() {
         for (name, expected) in [
             ("bash", "bash"),
             ("/bin/bash", "bash"),

@@ -131,14 +131,14 @@ mod tests {
     }
 
     #[test]
-    fn a_cd_may_have_failed_until_and_rules_it_out() {
+    fn both_folders_are_possible_after_cd_until_an_and_operator_follows() {
         assert_eq!(moved("sub").known().unwrap(), [PathBuf::from("/work"), PathBuf::from("/work/sub")]);
         assert_eq!(moved("sub").right_side(true).known().unwrap(), [PathBuf::from("/work/sub")]);
         assert_eq!(moved("../a").right_side(true).known().unwrap(), [PathBuf::from("/a")]);
     }
 
     #[test]
-    fn many_folders_are_any_folder() {
+    fn too_many_possible_working_folders_are_treated_as_unknown() {
         let mut folders = WorkingFolders::start(Path::new("/"));
         for _ in 0..MAX_FOLDERS {
             folders.record_change(&FolderChange::To("a".into()));

@@ -54,7 +54,7 @@ fn reason(text: &str) -> String {
 }
 
 #[test]
-fn texts_are_read_as_the_table_says() {
+fn every_shell_text_is_analysed_as_the_table_expects() {
     let wrong: Vec<String> = ROWS
         .iter()
         .filter(|(text, expected)| rendered(text) != *expected)
@@ -64,7 +64,7 @@ fn texts_are_read_as_the_table_says() {
 }
 
 #[test]
-fn a_deny_rule_catches_a_program_wherever_the_table_has_it_run() {
+fn a_deny_rule_matches_a_program_wherever_a_shell_text_runs_it() {
     // Texts in which `rm` is data: quoted, an operand, a comment, or part of another name.
     const DATA: &[&str] = &[
         "git status \\\n  rm x",
@@ -91,7 +91,7 @@ fn a_deny_rule_catches_a_program_wherever_the_table_has_it_run() {
 }
 
 #[test]
-fn what_is_not_plain_says_why_in_words_for_people() {
+fn commands_that_are_not_plain_have_a_readable_reason() {
     for (text, expected) in [
         ("$x y", "the program's name is in a variable"),
         ("$(cat x) y", "the program's name comes from another command"),
@@ -123,7 +123,7 @@ fn time_of_this_thread() -> Duration {
 }
 
 #[test]
-fn whatever_exceeds_a_limit_is_opaque_and_nothing_takes_long() {
+fn shell_texts_beyond_a_limit_are_opaque_and_analysed_in_bounded_time() {
     let many = |open: &str, close: &str, count: usize| format!("{}x{}", open.repeat(count), close.repeat(count));
     let texts = [
         format!("echo {}", "a".repeat(MAX_TEXT)),
@@ -179,7 +179,7 @@ fn whatever_exceeds_a_limit_is_opaque_and_nothing_takes_long() {
 }
 
 #[test]
-fn what_stands_far_behind_in_a_word_is_read_as_well() {
+fn a_deny_rule_matches_a_program_deep_inside_a_long_word() {
     let quoted = "'a', ".repeat(100);
     let texts = [
         format!("foo {}rm", "a:".repeat(20)),
@@ -194,7 +194,7 @@ fn what_stands_far_behind_in_a_word_is_read_as_well() {
 }
 
 #[test]
-fn a_word_with_more_values_than_are_read_says_so() {
+fn a_word_with_too_many_possible_values_states_this_as_the_reason() {
     assert_eq!(
         reason(&format!("foo {}rm", "a=".repeat(300))),
         "a word of it holds more than 256 places where a value may begin"
@@ -202,13 +202,13 @@ fn a_word_with_more_values_than_are_read_says_so() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_opaque() {
+fn a_command_that_is_not_valid_utf8_is_opaque() {
     assert!(analyse_bytes(b"ls \xff", Path::new("/w")).is_opaque());
     assert!(!analyse_bytes(b"ls", Path::new("/w")).is_opaque());
 }
 
 #[test]
-fn shells_within_shells_are_followed_six_deep() {
+fn nested_shells_are_analysed_up_to_a_maximum_depth() {
     let nested =
         |depth: usize| (0..depth).fold("rm x".to_owned(), |text, _| format!("sh -c '{}'", text.replace('\'', r"'\''")));
     assert!(!analyse(&nested(5), Path::new("/w")).is_opaque());
@@ -237,7 +237,7 @@ proptest! {
 }
 
 #[test]
-fn more_files_than_are_judged_make_a_command_opaque() {
+fn a_command_that_names_too_many_files_is_opaque() {
     let repeated =
         |count: usize, what: &str| (0..count).map(|at| what.replace('N', &at.to_string())).collect::<String>();
     assert!(!analyse(&format!("rm{}", repeated(1_000, " N")), Path::new("/w")).is_opaque());

@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_stands_in_a_file_until_it_is_committed() {
+    fn a_record_is_kept_in_a_file_until_it_is_committed() {
         let (backlog, folder) = backlog();
         for number in [1, 2] {
             assert!(append(&backlog, number));
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_were_taken_and_never_committed_stay() {
+    fn records_that_are_taken_but_not_committed_remain_in_the_backlog() {
         let (backlog, _folder) = backlog();
         assert!(append(&backlog, 1));
         drop(backlog.take());
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn rows_that_failed_are_told_of_again_when_others_could_be_committed() {
+    async fn a_later_commit_signals_failed_records_again() {
         let (backlog, _folder) = backlog();
         assert!(append(&backlog, 1));
         backlog.wait_for_records().await;
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn so_many_rows_are_enough_and_those_that_were_taken_do_not_count() {
+    async fn the_record_threshold_does_not_count_records_that_were_taken() {
         let (backlog, _folder) = backlog();
         let fill = |count: usize| (0..count).for_each(|number| assert!(append(&backlog, number as u32)));
         fill(ENOUGH_ROWS);
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_that_cannot_be_written_is_used_again() {
+    fn an_unwritable_segment_is_reused_and_deleted_at_close() {
         let (backlog, folder) = backlog();
         let path = folder.path().join("segment");
         backlog.state().spare = Some(Segment::unwritable(path.clone()));
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn files_and_rows_are_bounded() {
+    fn the_backlog_bounds_its_records_and_the_size_of_its_files() {
         let (backlog, folder) = backlog();
         let accepted = (0..5000).take_while(|number| append(&backlog, *number)).count();
         assert_eq!(accepted, MAX_ROWS);
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_goes_while_others_are_read_leaves_no_older_state_of_its_rows() {
+    fn reading_while_files_are_deleted_never_returns_only_an_older_state() {
         let folder = tempfile::tempdir().unwrap();
         let row = |execution| PendingRecord::new(&execution, MINE).line().as_bytes().to_vec();
         let [older, newer] = [0, 1].map(|number| place(&folder).file(MINE, number));
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_leads_to_no_file_is_passed_over() {
+    fn dangling_links_in_the_backlog_folder_are_ignored() {
         let folder = tempfile::tempdir().unwrap();
         for number in 0..2 {
             std::os::unix::fs::symlink(folder.path().join("missing"), place(&folder).file(MINE, number)).unwrap();
@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_those_of_one_database_in_the_order_of_their_rows() {
+    fn lists_only_files_of_one_database_in_record_order() {
         let folder = tempfile::tempdir().unwrap();
         let id = Uuid::from_u128(7);
         for name in [".10.test.db.rows", ".9.test.db.rows", ".0.other.db.rows", ".0.x.test.db.rows", ".lock"] {
@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_file_can_be_written_the_row_comes_back_and_nothing_is_taken_for_empty() {
+    fn a_missing_folder_rejects_records_and_is_not_read_as_empty() {
         let (backlog, folder) = backlog();
         drop(folder);
         assert!(!append(&backlog, 1));

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_content_has_no_name_before_it_is_adopted_and_is_its_owners_alone() {
+    fn a_blob_is_readable_only_after_adoption_and_only_by_its_owner() {
         let folder = tempfile::tempdir().unwrap();
         let blobs = BlobFolder::new(folder.path().join("blobs"), Uuid::from_u128(1), true, 1);
         let mut prepared = blobs.prepare(b"x").unwrap();
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_content_that_went_while_it_was_prepared_is_told() {
+    fn adoption_reports_a_blob_that_was_removed_after_its_preparation() {
         let folder = tempfile::tempdir().unwrap();
         let blobs = BlobFolder::new(folder.path().to_owned(), Uuid::from_u128(1), false, 1);
         assert!(blobs.adopt(&mut blobs.prepare(b"x").unwrap()).unwrap());
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_adopted_goes_with_its_value_or_with_the_next_start() {
+    fn unadopted_blobs_are_removed_on_drop_or_at_the_next_start() {
         let folder = tempfile::tempdir().unwrap();
         let [one, two, three] =
             [1, 2, 3].map(|id| BlobFolder::new(folder.path().to_owned(), Uuid::from_u128(id), false, 1));

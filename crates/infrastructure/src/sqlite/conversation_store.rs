@@ -361,7 +361,7 @@ mod tests {
     use toolstead_domain::{Block, ToolResultBlock};
 
     #[test]
-    fn an_event_may_have_so_many_bytes_and_no_more() {
+    fn rejects_an_event_that_exceeds_the_maximum_size() {
         let of =
             |bytes: usize| written(&ConversationEventKind::UserSaid { blocks: vec![Block::text("x".repeat(bytes))] });
         let around = of(0).unwrap().len();
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_is_kept_can_be_read_back_however_deep_it_is() {
+    fn every_stored_event_can_be_read_back_and_too_deep_ones_are_rejected() {
         let ended = |levels: usize| {
             let content = vec![Block::text("\"[[[\\")];
             let result = ToolResultBlock { id: "c".into(), name: "t".into(), content, is_error: false };

@@ -282,7 +282,7 @@ mod tests {
     use crate::sqlite::new_database::{TestDatabase, new_database};
 
     #[tokio::test]
-    async fn no_list_sorts_or_walks_the_table() {
+    async fn every_execution_list_query_is_a_single_index_search() {
         let TestDatabase { folder: _folder, mut connection, .. } = new_database().await;
         let [tool, principal] = [Some("t".to_owned()), Some("p".to_owned())];
         let outcomes = [None, Some(OutcomeKind::Succeeded), Some(OutcomeKind::Failed)];

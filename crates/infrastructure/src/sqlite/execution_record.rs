@@ -283,7 +283,7 @@ mod tests {
 
     /// Every later version must be able to read these lines.
     #[test]
-    fn records_of_this_version_have_this_form() {
+    fn the_encoding_of_records_of_this_version_is_stable() {
         let execution = ToolExecution {
             parent: Some(samples::call_id(9)),
             kind: RequestKind::Prompt,
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_begins_with_its_id() {
+    fn the_id_is_read_from_the_start_of_a_record() {
         let line = encoded(&samples::execution(3));
         assert_eq!(id_of(line.as_bytes()), Some(samples::call_id(3)));
         assert_eq!(id_of(&line.as_bytes()[..30]), None);

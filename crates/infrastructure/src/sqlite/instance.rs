@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_dead_process_had_on_record_is_written_and_what_cannot_be_read_is_left() {
+    async fn records_of_a_dead_process_are_written_and_unreadable_backlogs_are_left() {
         let TestDatabase { folder, options, mut connection, mut recorder } = new_database().await;
         let instances = folder.path().join("instances");
         let backlogs = BacklogLocation::new(&instances, &options.path);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lock_of_a_living_process_is_held_and_its_file_goes_with_it() {
+    fn a_running_process_keeps_its_lock_and_the_lock_file_is_removed_at_exit() {
         let folder = tempfile::tempdir().unwrap();
         let [one, two] = [(); 2].map(|()| Instance::join(folder.path()).unwrap());
         assert_eq!(lock_files(folder.path()).collect::<BTreeSet<_>>(), BTreeSet::from([one.id, two.id]));
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_nobody_holds_is_that_of_a_dead_process() {
+    fn an_unheld_lock_marks_a_dead_process_and_only_one_process_acquires_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = lock_path(folder.path(), Uuid::from_u128(7));
         std::fs::write(&path, "").unwrap();

@@ -167,7 +167,7 @@ mod tests {
 
     /// Data from before workspaces belongs to no workspace, and numbering continues after it.
     #[tokio::test]
-    async fn what_was_kept_before_there_were_workspaces_is_found_in_none() {
+    async fn migrated_data_from_before_workspaces_belongs_to_no_workspace() {
         let mut connection = SqliteConnection::connect("sqlite::memory:").await.unwrap();
         sqlx::query("PRAGMA foreign_keys = ON").execute(&mut connection).await.unwrap();
         let before = migrations().into_iter().take(6).collect();
@@ -199,7 +199,7 @@ mod tests {
 
     /// A log of the version before records can be read and extended.
     #[tokio::test]
-    async fn rows_from_before_records_are_read_beside_new_ones() {
+    async fn an_audit_log_from_before_the_record_format_is_migrated_and_extended() {
         let mut database = new_database_at(16).await;
         for (number, outcome, instance) in [(1, "succeeded", "NULL"), (2, "running", "x'07'")] {
             let statement = format!(
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_is_the_folder() {
+    fn the_migration_list_matches_the_migration_folder() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations/sqlite");
         let mut files: Vec<String> = std::fs::read_dir(folder)
             .unwrap()

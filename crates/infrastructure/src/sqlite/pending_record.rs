@@ -123,7 +123,7 @@ mod tests {
     };
 
     #[tokio::test]
-    async fn every_field_comes_back_and_an_empty_text_is_one() {
+    async fn every_stored_field_is_read_back_unchanged_even_if_it_is_empty() {
         let mut database = new_database().await;
         let full = ToolExecution {
             parent: Some(samples::call_id(9)),

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_call_that_has_ended_is_written_once_and_where_its_start_stands() {
+    async fn an_ended_call_is_written_once_at_the_position_of_its_start() {
         let (start, end) = (samples::running_execution, samples::execution);
         let rows = [start(1), end(2), start(3), start(1), end(1), start(1), start(3)];
         let (taken, changes, stored) = record("none", &rows).await;
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_checkpoint_brings_the_rows_into_the_file() {
+    async fn a_checkpoint_moves_recorded_executions_into_the_database_file() {
         let mut database = new_database().await;
         let rows: Vec<_> =
             (0..4096).map(|number| PendingRecord::new(&samples::execution(number), Uuid::nil())).collect();
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refused_row_harms_none_of_its_statement() {
+    async fn a_rejected_record_does_not_affect_others_of_its_statement() {
         let row = |number| match number {
             3 | 20 => ToolExecution { outcome: ExecutionOutcome::Interrupted, ..samples::execution(number) },
             _ => samples::execution(number),
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_start_stands_where_the_end_is_refused() {
+    async fn the_start_of_a_call_remains_if_its_end_is_rejected() {
         let rows = [samples::running_execution(1), samples::execution(1), samples::running_execution(2)];
         let (taken, _, stored) = record("succeeded", &rows).await;
         assert_eq!(taken, [true, false, true]);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_later_end_is_written_where_the_first_one_is_refused() {
+    async fn a_later_end_is_written_if_the_first_end_is_rejected() {
         let refused = ToolExecution { outcome: ExecutionOutcome::Interrupted, ..samples::execution(1) };
         let rows = [samples::running_execution(1), refused, samples::execution(1)];
         let (taken, _, stored) = record("interrupted", &rows).await;

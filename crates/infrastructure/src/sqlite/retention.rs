@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn rows_go_by_age_and_by_number_and_running_ones_stay() {
+    async fn retention_removes_records_by_age_and_number_but_keeps_running_calls() {
         let mut rows: Vec<ToolExecution> = (0..8).map(samples::execution).collect();
         rows[1] = samples::running_execution(1);
         let by = |older_than, max_rows| AuditLogCutoff { older_than, max_rows };
@@ -169,13 +169,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn more_rows_than_one_step_takes_go_as_well() {
+    async fn retention_removes_more_records_than_one_step_handles() {
         let rows: Vec<ToolExecution> = (0..1300).map(samples::execution).collect();
         check(&rows, AuditLogCutoff { older_than: started(1298), max_rows: 1 << 40 }, &[1298, 1299]).await;
     }
 
     #[test]
-    fn an_age_beyond_all_times_keeps_everything() {
+    fn an_excessive_maximum_age_is_clamped_and_does_not_overflow() {
         let retention = AuditRetention { max_age: Duration::MAX, max_rows: 1 };
         assert_eq!(AuditLogCutoff::at(samples::START, retention).older_than, Timestamp(samples::START.0 - i64::MAX));
     }

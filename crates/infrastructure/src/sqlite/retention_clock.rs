@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_jump_of_the_clock_makes_nothing_old_before_the_clock_has_gone_on_for_a_day() {
+    async fn a_forward_clock_jump_ages_no_records_until_a_day_later() {
         const AHEAD: i64 = 200 * 24;
         // Day by day, hour by hour.
         check(&[(0, 0), (1, 1), (24, 24), (47, 47), (48, 48)]).await;
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_clock_beyond_all_bounds_is_no_fault() {
+    async fn extreme_clock_values_cause_no_fault() {
         let TestDatabase { folder: _folder, mut connection, .. } = new_database().await;
         for now in [i64::MIN, i64::MAX, 0, i64::MAX, i64::MIN] {
             read_clock(&mut connection, Timestamp(now)).await.unwrap();

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fingerprint_changes_with_what_a_model_sees() {
+    fn a_tool_fingerprint_changes_only_with_model_visible_parts() {
         check(|definition| definition["description"] = "e".into(), true);
         check(|definition| definition["inputSchema"]["type"] = "string".into(), true);
         check(|definition| definition["annotations"]["readOnlyHint"] = false.into(), true);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_has_not_changed_is_not_written_again() {
+    async fn unchanged_tools_are_not_written_again() {
         let TestDatabase { folder: _folder, mut connection, .. } = new_database().await;
         let mut tools = ["a", "b", "c"].map(samples::tool);
         assert_eq!(save(&mut connection, &tools, 10).await, (4, vec![10, 10, 10]));
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn of_many_ways_to_start_a_provider_the_last_ones_are_kept() {
+    async fn a_provider_keeps_the_catalogues_of_its_latest_start_commands_only() {
         let TestDatabase { folder: _folder, mut connection, .. } = new_database().await;
         let catalogue = StoredToolCatalogue { tools: vec![samples::tool("a")], changes: Vec::new() };
         for number in 0..KEPT_STARTS + 3 {

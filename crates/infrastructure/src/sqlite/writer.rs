@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_row_that_cannot_be_written_harms_no_other() {
+    async fn a_record_that_cannot_be_written_does_not_affect_other_records() {
         let mut database = new_database().await;
         let trigger = "CREATE TRIGGER refuse BEFORE INSERT ON tool_executions WHEN new.id = x'BAD'
             BEGIN SELECT RAISE(ABORT, 'refused'); END";
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_row_is_written_also_when_nobody_waits_for_it_any_more() {
+    async fn a_record_is_written_even_if_its_caller_no_longer_waits() {
         let (writer, log, _folder) = start(new_database().await, false);
         // The thread does nothing else until `go_on` is sent.
         let (go_on, held_up) = oneshot::channel::<()>();
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_full_disk_is_told_and_what_was_acknowledged_stays() {
+    async fn a_full_disk_is_reported_and_acknowledged_records_remain() {
         let database = new_database().await;
         database.recorder.limit_pages(56);
         let (writer, log, _folder) = start(database, false);
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_asks_again_and_again_makes_nothing_be_written() {
+    async fn checks_in_quick_succession_cause_only_one_trial_write() {
         let mut database = new_database().await;
         let mut other = connect_writer(&database.options.path, &database.options).await.unwrap();
         let trial = "CREATE TABLE tried (at INTEGER); \
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_waits_in_the_backlog_survives_a_full_disk() {
+    async fn records_in_the_backlog_survive_a_full_disk() {
         let database = new_database().await;
         database.recorder.limit_pages(56);
         let (writer, log, folder) = start(database, true);
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn rows_that_could_not_be_committed_are_tried_again_when_nothing_else_happens() {
+    async fn uncommitted_records_are_retried_without_further_activity() {
         let mut database = new_database().await;
         database.recorder = impatient(&database.options);
         let options = database.options.clone();
@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_row_on_record_that_the_database_refuses_harms_no_other() {
+    async fn a_backlog_record_that_the_database_rejects_does_not_affect_others() {
         let mut database = new_database().await;
         let trigger = "CREATE TRIGGER refuse BEFORE INSERT ON tool_executions WHEN new.tool = 'bad'
             BEGIN SELECT RAISE(ABORT, 'refused'); END";
@@ -518,7 +518,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_row_counts_before_it_is_committed_and_is_read_by_everybody() {
+    async fn a_record_is_readable_by_every_reader_before_it_is_committed() {
         let (writer, log, folder) = start(new_database().await, true);
         writer.check().await.unwrap();
         record(&writer, 1).now_or_never().expect("nothing to wait for").unwrap();
@@ -540,7 +540,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn rows_are_committed_together_up_to_a_bound_of_bytes() {
+    async fn large_records_beyond_one_batch_are_all_committed() {
         let (writer, log, _folder) = start(new_database().await, true);
         let large = |number| {
             let mut execution = samples::execution(number);

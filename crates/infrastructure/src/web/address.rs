@@ -137,7 +137,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn an_address_is_read_as_it_is_meant_or_refused() {
+    fn web_addresses_are_normalized_and_ambiguous_ones_are_rejected() {
         for (text, expected) in [
             ("https://docs.example/a?b=c#d", "https://docs.example/a?b=c#d"),
             (" HTTP://Docs.Example:80 ", "http://docs.example/"),
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_redirect_leads_where_every_parser_says_or_nowhere() {
+    fn only_unambiguous_redirect_targets_are_accepted() {
         let base = Url::parse("https://docs.example/a/b?c").unwrap();
         for (location, expected) in [
             ("/d", Some("https://docs.example/d")),
@@ -211,7 +211,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_read_has_the_host_that_its_text_shows(text in r"https?://[a-z0-9.@:\\/#?%-]{0,30}") {
+        fn a_parsed_address_has_the_host_that_its_text_shows(text in r"https?://[a-z0-9.@:\\/#?%-]{0,30}") {
             if let Ok(url) = read(&text) {
                 let rest = text.split_once("://").unwrap().1;
                 let host = host_of(&url).unwrap().to_string();

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mark_counts_first_then_the_header_then_the_page_itself() {
+    fn the_charset_comes_from_the_byte_order_mark_then_the_header_then_the_page() {
         let latin = Some("text/html; charset=ISO-8859-1");
         check("é".as_bytes(), None, "UTF-8", "é");
         check(b"\xe9", latin, "windows-1252", "é");
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_names_is_told_by_its_looks_and_never_fails() {
+    fn an_undeclared_charset_is_detected_and_decoding_never_fails() {
         let russian = "Съешь же ещё этих мягких французских булок, да выпей чаю";
         let (bytes, ..) = encoding_rs::WINDOWS_1251.encode(russian);
         check(&bytes, Some("text/plain"), "windows-1251", russian);

@@ -58,7 +58,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn so_many_origins_are_kept_and_those_that_were_used_last() {
+    fn the_pool_keeps_a_limited_number_of_recently_used_origins() {
         let pool = EndpointPool::new(HttpClient::new(Connector::to_configured_hosts(Arc::new(FakeNetwork::default()))));
         let go = |url: String| drop(pool.endpoint(&url.parse().unwrap()).unwrap());
         for round in 0..3 * MAX_ORIGINS {

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_rules_of_a_site_hold_for_this_program() {
+    async fn robots_rules_and_response_status_decide_whether_a_path_is_allowed() {
         for (status, text, path, expected) in [
             (200, "User-agent: *\nDisallow: /private/\n", "/private/a", false),
             (200, "User-agent: *\nDisallow: /private/\n", "/public", true),
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn rules_that_would_take_too_long_keep_out() {
+    async fn too_many_robots_rules_forbid_access_and_one_long_rule_does_not() {
         let many = format!("User-agent: *\n{}", "Allow: /a\n".repeat(20_000)).leak();
         assert!(!allowed(200, many, "/a").await);
         let long = format!("User-agent: *\nDisallow: /{}\n", "*a".repeat(100_000)).leak();
@@ -168,14 +168,14 @@ mod tests {
     }
 
     #[test]
-    fn half_a_line_is_no_rule() {
+    fn a_truncated_last_line_is_no_robots_rule() {
         assert_eq!(whole_lines(b"Allow: /a\nDisallow: /", true), b"Allow: /a");
         assert_eq!(whole_lines(b"Allow: /a\nDisallow: /", false), b"Allow: /a\nDisallow: /");
         assert_eq!(whole_lines(b"Disallow: /", true), b"");
     }
 
     #[tokio::test]
-    async fn the_file_is_read_once_an_hour() {
+    async fn robots_txt_is_cached_for_an_hour() {
         let server = TestServer::plain(|_| Reply::new(200, "User-agent: *\nDisallow: /x\n")).await;
         let (robots, deadline) = (RobotsCache::default(), Instant::now() + Duration::from_secs(60));
         for (now, path, expected, reads) in

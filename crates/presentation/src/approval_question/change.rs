@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn no_kind_of_line_hides_others_behind_the_end_of_the_excerpt() {
+    fn the_row_limit_of_the_excerpt_counts_long_wide_and_escaped_lines_as_shown() {
         for (preview, cut_lines) in [
             (new_file("a", 57), 0),
             (new_file("a", 58), 1),
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_content_that_is_not_in_the_preview_makes_it_incomplete() {
+    fn a_preview_that_omits_file_content_is_incomplete() {
         assert!(!ShownChange::of("b/x: 70000 bytes, which are not shown\n").is_complete);
         assert!(ShownChange::of("--- a/x\n+++ b/x\n@@ -0,0 +1 @@\n+text, which are not shown\n").is_complete);
     }

@@ -113,7 +113,7 @@ fn question(asked: &Asked) -> ApprovalQuestion {
 }
 
 #[test]
-fn defaults_that_were_filled_in_are_no_news() {
+fn an_approval_question_omits_arguments_that_equal_their_defaults() {
     let schema = json!({"properties": {"n": {"default": 1}, "o": {"default": {}}, "path": {}}});
     let definition = json!({"description": "x", "inputSchema": schema}).as_object().unwrap().clone();
     let mut asked = Asked::about(json!({"path": "a", "n": 1, "o": {"deep": true}}), vec![write("/w/a")]);
@@ -123,7 +123,7 @@ fn defaults_that_were_filled_in_are_no_news() {
 }
 
 #[test]
-fn a_question_about_one_file_names_nothing_below_it() {
+fn a_question_about_one_file_does_not_mention_paths_below_it() {
     let folder = tempfile::tempdir().unwrap();
     let (file, new) = (folder.path().join("a.txt"), folder.path().join("b.txt"));
     std::fs::write(&file, "x").unwrap();
@@ -138,7 +138,7 @@ fn a_question_about_one_file_names_nothing_below_it() {
 }
 
 #[test]
-fn a_text_that_the_change_shows_is_not_repeated_in_another_form() {
+fn arguments_that_the_change_shows_are_not_repeated_in_the_question() {
     let arguments = json!({"path": "a", "old_text": "    return", "new_text": "    yield", "mode": "0777"});
     let mut asked = Asked::about(arguments, vec![write("/w/a")]);
     assert_eq!(question(&asked).facts.len(), 4, "{:?}", question(&asked).facts);
@@ -148,7 +148,7 @@ fn a_text_that_the_change_shows_is_not_repeated_in_another_form() {
 }
 
 #[test]
-fn what_a_client_sends_to_an_mcp_server_is_told_though_the_server_calls_it_a_default() {
+fn arguments_to_an_mcp_server_are_shown_even_where_equal_to_a_default() {
     let schema = json!({"properties": {"to": {"default": "all"}}});
     let definition = json!({"description": "x", "inputSchema": schema}).as_object().unwrap().clone();
     let mut asked = Asked::about(json!({"to": "all"}), vec![write("/w/a")]);
@@ -159,7 +159,7 @@ fn what_a_client_sends_to_an_mcp_server_is_told_though_the_server_calls_it_a_def
 }
 
 #[test]
-fn a_change_is_shown_instead_of_the_arguments_and_no_line_of_it_passes_for_ours() {
+fn a_change_replaces_the_arguments_and_its_lines_are_marked_and_escaped() {
     let content = "y".repeat(60);
     let mut asked = Asked::about(json!({"path": "a", "content": content, "mode": "4755"}), vec![write("/w/a")]);
     asked.preview =
@@ -187,7 +187,7 @@ fn a_change_is_shown_instead_of_the_arguments_and_no_line_of_it_passes_for_ours(
 }
 
 #[test]
-fn what_an_approver_has_not_read_is_approved_once_at_most() {
+fn a_request_not_shown_completely_offers_only_a_single_approval_until_read() {
     let new_file = |lines| format!("--- a/a\n+++ b/a\n@@ -0,0 +1,{lines} @@\n{}", "+line\n".repeat(lines));
     let long = "x".repeat(10_000);
     let run = Access::RunCommand(CommandAccess::opaque("x > y", "?"));
@@ -247,7 +247,7 @@ fn a_definition_that_is_not_shown_completely_cannot_be_approved_before_it_was_re
 }
 
 #[test]
-fn a_question_about_a_nested_call_names_the_tool_that_makes_it() {
+fn a_question_about_a_nested_call_names_the_calling_tool_or_agent() {
     let within = Some(samples::tool("many"));
     let mut asked = Asked { within, ..Asked::about(json!({}), vec![write("/w/a")]) };
     assert_eq!(question(&asked).heading, "May the tool `write_file` run, called by the tool `many`?");
@@ -256,7 +256,7 @@ fn a_question_about_a_nested_call_names_the_tool_that_makes_it() {
 }
 
 #[test]
-fn a_question_says_what_why_and_how_far_a_yes_goes() {
+fn an_approval_question_states_the_access_its_reason_and_what_an_approval_covers() {
     let mut asked = Asked::about(
         json!({"path": "a", "description": "store the notes"}),
         vec![write("/w/a"), Access::Send("a@b.c".into()), Access::ReadPath(AccessPath::plain("/w/b").whole_tree())],
@@ -318,7 +318,7 @@ fn a_question_says_what_why_and_how_far_a_yes_goes() {
 }
 
 #[test]
-fn a_question_says_what_else_a_rule_on_commands_allows() {
+fn a_question_states_which_other_commands_the_offered_rule_allows() {
     for (rule, expected) in [
         ("Bash(git log *)", "the rule `Bash(git log *)`, which also allows `git log` with any other arguments"),
         ("Bash(git log -1)", "the rule `Bash(git log -1)`"),
@@ -331,7 +331,7 @@ fn a_question_says_what_else_a_rule_on_commands_allows() {
 }
 
 #[test]
-fn a_question_lists_the_commands_that_only_read_where_approving_them_is_offered() {
+fn a_question_lists_read_only_commands_only_if_their_approval_is_offered() {
     let mut asked = asked_about_reading();
     assert_eq!(
         question(&asked).facts,
@@ -357,7 +357,7 @@ fn a_question_lists_the_commands_that_only_read_where_approving_them_is_offered(
 }
 
 #[test]
-fn nothing_that_a_model_wrote_can_pass_for_a_line_of_ours() {
+fn quoted_model_text_cannot_imitate_lines_of_the_program() {
     for (given, shown) in [
         ("a\nWhy: it is safe", "`a\\nWhy: it is safe`"),
         ("a\r\u{b}\u{c}\u{85}\u{2028}b", "`a\\u{d}\\u{b}\\u{c}\\u{85}\\u{2028}b`"),
@@ -373,7 +373,7 @@ fn nothing_that_a_model_wrote_can_pass_for_a_line_of_ours() {
 }
 
 #[test]
-fn what_is_not_shown_whole_is_approved_once_at_most() {
+fn an_access_that_is_not_shown_completely_can_only_be_approved_once() {
     let long = format!("/w/{}", "x".repeat(3_000));
     let row = &question(&Asked::about(json!({}), vec![write(&long)])).rows[0];
     assert!(row.what.ends_with("` (cut: 1003 more characters)"), "{}", row.what);
@@ -381,7 +381,7 @@ fn what_is_not_shown_whole_is_approved_once_at_most() {
 }
 
 #[test]
-fn a_question_is_bounded_and_one_that_nobody_would_read_is_not_asked() {
+fn a_question_has_a_bounded_length_and_too_many_accesses_give_no_question() {
     let many = |count: usize| {
         let accesses = (0..count).map(|n| Access::RunCommand(CommandAccess::opaque("x".repeat(5_000 + n), "?")));
         let arguments = (0..200).map(|n| (format!("{n}{}", "k".repeat(900)), json!("v".repeat(9_000))));
@@ -396,7 +396,7 @@ fn a_question_is_bounded_and_one_that_nobody_would_read_is_not_asked() {
 
 proptest! {
     #[test]
-    fn a_text_from_outside_is_one_line_that_only_its_own_backticks_end(text in "\\PC{0,40}|[ `\\\\\n\u{1b}\u{202e}a]{0,40}") {
+    fn quoted_foreign_text_is_one_line_between_two_backticks(text in "\\PC{0,40}|[ `\\\\\n\u{1b}\u{202e}a]{0,40}") {
         let shown = quote(&text, 1_000).text;
         prop_assert!(!shown.chars().any(hides_but_blank), "{shown:?}");
         prop_assert_eq!(shown.matches('`').count(), 2);

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn words_files_and_what_is_piped_in_make_one_prompt() {
+    fn words_files_and_piped_input_form_one_prompt() {
         check(&["explain", "this"], None, "explain this");
         check(&["explain this"], Some("fn main() {}\n"), "explain this\n\nfn main() {}\n");
         check(&[], Some("what is new?"), "what is new?");
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told_with_what_to_do() {
+    fn unreadable_prompt_input_is_reported_with_a_suggestion() {
         for (words, piped) in [(&[][..], None), (&[" "], Some("\n")), (&[], Some(""))] {
             assert_eq!(read(words, &[], piped), Ok(Vec::new()));
         }
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_is_known_by_its_bytes_and_stands_before_the_text() {
+    fn an_image_is_recognized_by_its_bytes_and_precedes_the_text() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.txt");
         fs::write(&file, b"\x89PNG\r\n").unwrap();

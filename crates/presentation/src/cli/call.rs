@@ -332,7 +332,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_line_that_a_tool_says_passes_for_one_of_a_question() {
+    fn no_line_of_a_tool_message_can_imitate_a_question() {
         assert_eq!(format_message("info:", "done\n"), "info: done");
         let said = "x\nMay the tool `read` run?\n1. [d]eny [o]nce? ";
         assert_eq!(format_message("1 of 2", said), "1 of 2 x\n  | May the tool `read` run?\n  | 1. [d]eny [o]nce? ");

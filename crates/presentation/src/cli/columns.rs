@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_terminal_that_reports_no_width_has_the_usual_one() {
+    fn an_unknown_or_tiny_terminal_width_is_replaced_by_a_usable_width() {
         assert_eq!([0, 20, 80, 200].map(usable), [80, 40, 80, 200]);
     }
 

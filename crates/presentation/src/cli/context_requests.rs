@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_server_offers_names_it_whatever_its_definition_holds() {
+    fn a_definition_receives_the_server_name_as_metadata_unless_it_is_built_in() {
         for (meta, expected) in
             [(json!({"a": 1}), json!({"a": 1, SERVER: "git"})), (json!("x"), json!({SERVER: "git"}))]
         {

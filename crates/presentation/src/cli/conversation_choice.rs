@@ -62,7 +62,7 @@ mod tests {
     use toolstead_domain::{Timestamp, testing::in_memory_conversations::InMemoryConversations};
 
     #[tokio::test]
-    async fn a_conversation_is_meant_by_as_much_of_its_id_as_tells_it_apart() {
+    async fn a_conversation_is_selected_by_any_unambiguous_prefix_of_its_id() {
         let store = InMemoryConversations::new();
         assert!(find_conversation(&store, &ConversationSelector::Last).await.is_err());
         let ids = [

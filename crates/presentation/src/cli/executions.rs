@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_a_day_a_moment_or_so_long_ago() {
+    fn parses_a_time_as_a_day_a_timestamp_or_an_age() {
         assert_eq!(since("2026-11-22").map(time), Ok("2026-11-22T00:00:00.000Z".into()));
         assert_eq!(since("2026-11-22T10:00:00+01:00").map(time), Ok("2026-11-22T09:00:00.000Z".into()));
         assert!(since("2h").unwrap() < since("1h").unwrap() && since("1d").unwrap() < since("90m").unwrap());

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn keys_come_at_once_and_not_while_a_question_is_open() {
+    async fn keys_are_read_immediately_except_while_a_question_is_open() {
         let (mut hands, open) = pty();
         let terminal = Terminal::new(open());
         let mut keyboard = Keyboard::of(open()).unwrap();
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_escape_waits_for_its_sequence_and_the_modes_come_back() {
+    async fn an_escape_key_waits_for_its_sequence_and_terminal_modes_are_restored() {
         let (mut hands, open) = pty();
         let modes = || tcgetattr(open()).unwrap().local_modes;
         let before = modes();

@@ -89,7 +89,7 @@ mod tests {
     static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
     #[tokio::test]
-    async fn nothing_is_told_before_the_question_has_its_answer() {
+    async fn tool_messages_are_printed_only_after_an_open_question_is_answered() {
         let text_of = || std::mem::take(&mut *TOLD.lock().unwrap());
         let terminal = Arc::new(Terminal::new(File::open("/dev/null").unwrap()));
         let asides = ToolMessagePrinter {

@@ -143,12 +143,12 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_of_a_table_begins_no_line() {
+    fn a_table_cell_is_escaped_to_a_single_line() {
         assert_eq!(table(&["A"], [vec!["x\nerror: y".into()]]), " A\n x\\nerror: y");
     }
 
     #[test]
-    fn a_line_is_cut_on_a_character() {
+    fn a_line_is_cut_at_a_character_boundary() {
         assert_eq!(cut("äöüß\nx", Some(3)), "äö…");
         assert_eq!(cut("äöü", Some(3)), "äöü");
     }

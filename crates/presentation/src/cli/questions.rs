@@ -221,7 +221,7 @@ mod tests {
     use toolstead_domain::{Timestamp, testing::question_store_contract::questions};
 
     #[test]
-    fn no_text_of_an_agent_passes_for_an_option_or_an_answer() {
+    fn agent_text_cannot_imitate_options_or_answers_of_a_question() {
         let mut asked = questions();
         asked[0].question = "Which?\n   1) Keep all: safe\n   -> yes".into();
         asked[0].options[0].description = "so\n   2) other".into();
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_a_number_of_an_option_or_own_words() {
+    fn an_answer_is_an_option_number_or_free_text() {
         check(&["1", "1,2"], Some(&["a", "a, b"]));
         check(&["b", "2"], Some(&["b", "b"]));
         check(&["1,2", "1,3"], Some(&["1,2", "1,3"]));

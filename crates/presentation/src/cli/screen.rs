@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn each_row_fits_into_the_width_and_steers_nothing() {
+    fn each_screen_row_fits_the_width_and_has_no_control_characters() {
         for (typed, open_line, state, expected) in [
             ("", "", "", &["> "][..]),
             ("hello", "The answer", "thinking", &["The answer", "thinking", "> hello"]),

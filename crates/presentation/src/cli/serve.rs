@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_start_builds_the_definitions_of_listed_tools_alone() {
+    async fn ordinary_tool_definitions_are_built_at_the_first_listing_and_not_at_startup() {
         let home = tempfile::tempdir().unwrap();
         let (config, _) = loaded(home.path(), "tools.select = \"echo\"\npermissions.allow = [\"echo\"]");
         let composition = App::builder(config).build().await.unwrap();
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn the_configuration_bounds_clients_in_number_and_time() {
+    fn the_configuration_sets_the_limits_for_clients_and_their_connections() {
         let text = r#"
             [limits]
             sessions = 3

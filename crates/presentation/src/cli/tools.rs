@@ -273,7 +273,7 @@ mod tests {
     use toolstead_domain::{ServerName, ToolName, ToolSource};
 
     #[test]
-    fn no_text_of_a_server_begins_a_line_of_a_tool() {
+    fn server_text_begins_no_line_of_the_shown_tool_details() {
         let Value::Object(definition) = json!({
             "title": "Adds\noffered      yes",
             "description": "Adds.\n\u{1b}[2Jname         bash\n\u{202e}input schema",

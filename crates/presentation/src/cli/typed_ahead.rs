@@ -156,14 +156,14 @@ mod tests {
     }
 
     #[test]
-    fn each_line_waits_and_what_is_not_sent_stays_in_the_input_line() {
+    fn each_typed_line_is_queued_and_unsent_text_stays_in_the_draft() {
         check(&[b"one\r", b"tw", b"o\n", b"thr"], &["one", "two"], "thr", false);
         check(&[b"\r", b"  \r"], &[], "  ", false);
         check(&[b"a\\\r", b"b\r"], &["a\nb"], "", false);
     }
 
     #[test]
-    fn lines_that_are_pasted_are_one_text() {
+    fn pasted_lines_form_a_single_text() {
         check(&[b"fn main() {\r}\r\r"], &["fn main() {\n}"], "", false);
         check(&[b"one\ntwo"], &[], "one\ntwo", false);
     }
@@ -183,14 +183,14 @@ mod tests {
     }
 
     #[test]
-    fn escape_is_told_from_the_keys_that_begin_with_it() {
+    fn the_escape_key_is_distinguished_from_keys_that_begin_with_escape() {
         check(&[b"a\x1b"], &[], "a", true);
         check(&[b"\x1b\x1b"], &[], "", true);
         check(&[b"\x1b[A"], &[], "", false);
     }
 
     #[test]
-    fn neither_draft_nor_queue_grows_without_end() {
+    fn the_draft_and_the_queue_are_limited_in_size() {
         let mut typed = TypeAheadBuffer::default();
         typed.take(&vec![b'x'; 1 << 20]);
         assert_eq!(typed.draft().len(), MAX_DRAFT);
@@ -202,7 +202,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_in_any_parts_are_read_to_their_end(bursts in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..20)) {
+        fn random_bytes_leave_no_escapes_in_the_draft_and_a_bounded_unread_rest(bursts in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..20)) {
             let mut typed = TypeAheadBuffer::default();
             for burst in &bursts {
                 typed.take(burst);

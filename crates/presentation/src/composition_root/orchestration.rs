@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn work_is_handed_over_in_the_words_of_other_systems() {
+    fn subagent_aliases_accept_the_arguments_of_other_systems() {
         let theirs = json!({
             "description": "d", "prompt": "p", "subagent_type": "explore", "model": "inherit", "resume": "x",
             "run_in_background": true, "max_turns": 3,
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_and_the_choice_of_tools_may_name_each_of_them() {
+    fn rules_and_tool_selections_can_name_every_orchestration_tool_and_alias() {
         for tool in orchestration().definitions() {
             let names = std::iter::once(tool.name().as_str()).chain(tool.aliases.iter().map(|alias| alias.name));
             names.for_each(|name| assert!(nameable().contains(&name), "{name}"));

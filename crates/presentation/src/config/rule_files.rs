@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_kept_is_in_force_at_the_next_start() {
+    async fn stored_rules_apply_at_the_next_start_unless_their_file_was_changed() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         let (home, project) = (root.join("home"), root.join("home/project"));
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_yes_for_the_project_is_not_written_where_a_link_leads() {
+    async fn a_project_rule_is_not_written_through_a_symbolic_link() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         let (home, project, other) = (root.join("home"), root.join("home/project"), root.join("home/other"));
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_files_keep_the_contract_of_their_port() {
+    async fn the_rule_files_fulfil_the_rule_store_contract() {
         let folder = tempfile::tempdir().unwrap();
         let home = folder.path().canonicalize().unwrap();
         let project = home.join("project");
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_not_toml_are_left_alone() {
+    fn no_rules_are_stored_in_a_json_configuration_or_for_the_home_folder() {
         let folder = tempfile::tempdir().unwrap();
         let home = folder.path().canonicalize().unwrap();
         fs::create_dir_all(home.join("config/toolstead")).unwrap();

@@ -5,7 +5,7 @@ use std::{
 };
 
 #[test]
-fn no_character_that_steers_a_terminal_passes() {
+fn terminal_control_and_bidirectional_characters_are_escaped() {
     let steering = (0..0x20).chain(0x7f..=0x9f).filter_map(char::from_u32).filter(|c| !matches!(c, '\n' | '\t'));
     let reordering = "\u{61c}\u{200e}\u{200f}\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2066}\u{2067}\u{2068}\u{2069}";
     for c in steering.chain(reordering.chars()).chain(['\u{2028}', '\u{2029}']) {
@@ -16,7 +16,7 @@ fn no_character_that_steers_a_terminal_passes() {
 }
 
 #[test]
-fn line_feeds_and_tabs_pass_unless_one_line_is_wanted() {
+fn line_feeds_and_tabs_are_escaped_only_in_single_line_output() {
     assert_eq!(escaped("a\tb\n\u{1b}[31m"), "a\tb\n\\u{1b}[31m");
     assert_eq!(on_one_line("a\tb\n\u{1b}[31m"), "a\\tb\\n\\u{1b}[31m");
 }

@@ -268,7 +268,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[test]
-    fn questions_go_out_under_their_keys_beside_the_state() {
+    fn an_input_required_result_has_the_questions_by_key_and_the_state() {
         let request = |method: &str, params| InputRequest { method: method.into(), params };
         let form = request("elicitation/create", json!({"message": "?"}));
         let requests = BTreeMap::from([("q".to_owned(), form), ("r".to_owned(), request("roots/list", Value::Null))]);
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_that_nobody_here_knows_go_on_in_their_order() {
+    fn unknown_call_parameters_are_kept_in_their_order() {
         let params = json!({"b": 1.0, "name": "t", "task": {"ttl": 1}, "a": null, "arguments": {"x": 1}, "c": {"d": []},
             "requestState": null});
         let call = ToolCallRequest::parse(&mut params.as_object().unwrap().clone(), Map::new()).unwrap();
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_needs_a_name() {
+    fn rejects_a_tool_call_with_missing_or_malformed_parameters() {
         for params in [
             json!({}),
             json!({"name": 1}),

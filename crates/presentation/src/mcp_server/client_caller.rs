@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_is_told_only_when_asked_for_and_only_upwards() {
+    fn progress_is_sent_only_with_a_token_and_only_if_it_increases() {
         let silent = caller(None, NotificationTarget::Response(Notify::new()));
         silent.progress(progress(1.0));
         assert_eq!(sent(&silent), Vec::<Value>::new());
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_response_is_fed_as_things_happen() {
+    async fn notifications_are_delivered_to_the_response_as_they_occur() {
         let caller = caller(Some(json!(1)), NotificationTarget::Response(Notify::new()));
         caller.progress(progress(1.0));
         assert!(caller.next_notification().await.ends_with(br#""progress":1}}"#));
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_clients_error_is_its_own_word_and_the_end_of_a_page_is_told_to_who_was_asked() {
+    async fn returns_the_clients_error_and_reports_completion_of_its_elicitation_once() {
         let questions = Arc::new(PendingQuestions::default());
         let capabilities = json!({"elicitation": {"url": {}}}).as_object().unwrap().clone();
         let client = ClientProfile { capabilities, ..ClientProfile::without_protocol("test") };

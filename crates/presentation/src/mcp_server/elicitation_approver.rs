@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_field_answers_for_all_parts_and_a_second_form_has_one_for_each() {
+    async fn the_first_form_has_one_field_for_all_parts_and_the_second_one_per_part() {
         let mut asked = asked(ProtocolVersion::V20260728, json!({"elicitation": {}}));
         let each = InputResponse(accept(json!({"all_parts": "each"})));
         let caller = Arc::new(RecordingCaller::answering([Ok(each)]));
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_an_accept_with_a_choice_for_each_part_grants() {
+    async fn approval_requires_an_accept_with_a_valid_choice_for_each_part() {
         let granted = answered(json!({"action": "accept", "content": {"part_1": "always", "part_2": "run"}})).await;
         let scopes = vec![ApprovalScope::Always, ApprovalScope::Run];
         assert_eq!(granted, Approval::Granted { by: "the person at agent 1".into(), scopes });
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_an_accept_with_a_choice_that_every_part_offers_approves_all() {
+    async fn approving_all_parts_requires_an_accept_with_a_choice_that_every_part_offers() {
         let once = answered_by(vec![accept(json!({"all_parts": "once"}))]).await;
         let by = "the person at agent 1".to_owned();
         assert_eq!(once, Approval::Granted { by, scopes: vec![ApprovalScope::Once; 2] });
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_form_that_shows_a_part_of_a_definition_offers_only_a_denial() {
+    async fn a_form_with_a_truncated_definition_offers_only_denial() {
         let mut long = asked_about_definition(300);
         long.parts.push(long.parts[0].clone());
         long.client = asked(ProtocolVersion::V20251125, json!({"elicitation": {}})).client;
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_form_offers_the_commands_that_only_read_and_lists_them() {
+    async fn a_form_lists_read_only_commands_and_offers_to_approve_them() {
         let asked_by_form = |version, answers: Vec<Value>| {
             let mut reading = asked_about_reading();
             reading.client = asked(version, json!({"elicitation": {}})).client;
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reason_denies_and_reaches_the_model() {
+    async fn a_form_answer_with_a_reason_denies_the_call_with_that_message() {
         let denied =
             |reason: &str| Approval::Denied { by: "the person at agent 1".into(), message: Some(reason.to_owned()) };
         for content in [
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_form_with_a_cut_change_offers_one_call_and_states_how_much_is_cut() {
+    async fn a_form_with_a_truncated_diff_offers_no_lasting_approval_and_counts_hidden_lines() {
         let mut asked = asked(ProtocolVersion::V20251125, json!({"elicitation": {}}));
         let caller = Arc::new(RecordingCaller::new());
         (asked.caller, asked.preview) = (caller.clone(), Some(format!("@@ -0,0 +1,300 @@\n{}", "+x\n".repeat(300))));
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_fills_in_no_forms_is_not_asked() {
+    async fn approval_is_unattended_if_the_client_cannot_answer_forms() {
         for (version, capabilities) in [
             (ProtocolVersion::V20260728, json!({})),
             (ProtocolVersion::V20251125, json!({"sampling": {}})),

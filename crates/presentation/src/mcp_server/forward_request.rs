@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_resource_is_kept_as_long_as_its_provider_says_and_for_its_reader_alone() {
+    fn a_modern_resource_result_has_its_providers_ttl_and_a_private_scope() {
         let modern = ProtocolGeneration::Modern;
         let private =
             |ttl: u64| json!({"resultType": "complete", "contents": [], "ttlMs": ttl, "cacheScope": "private"});

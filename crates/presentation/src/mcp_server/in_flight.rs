@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_beside_each_other_are_taken_back_together_and_end_alone() {
+    fn requests_with_the_same_id_are_cancelled_together_and_end_separately() {
         let requests = Arc::new(InFlightRequests::default());
         let (one, two) = (requests.begin_beside(RequestId::Number(1)), requests.begin_beside(RequestId::Number(1)));
         drop(one);

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_single_change_is_told_at_once_and_a_storm_once_more_at_its_end() {
+    async fn a_single_change_is_reported_at_once_and_a_burst_once_more_at_its_end() {
         let (registries, mut feed) = feed(&ListKind::ALL);
         assert_eq!(feed.next().now_or_never(), None);
         registries.tools.send_replace(1);
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_is_told_that_was_not_asked_for() {
+    async fn reports_only_the_changes_that_were_subscribed_to() {
         let (registries, mut feed) = feed(&[ListKind::Resources]);
         registries.tools.send_replace(1);
         registries.context.send_modify(|changes| changes.prompts += 1);

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_first_answer_counts_and_strange_ones_are_ignored() {
+    async fn only_the_first_answer_counts_and_answers_with_unknown_ids_are_ignored() {
         let questions = Arc::new(PendingQuestions::default());
         let (mut one, two) = (questions.open().unwrap(), questions.open().unwrap());
         assert_ne!(one.id, two.id);

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_the_hop_is_taken_out_and_the_rest_goes_along_in_order() {
+    fn protocol_metadata_is_removed_and_other_metadata_is_kept_in_order() {
         let mut meta = taken(json!({
             "traceparent": "00-1-2-01",
             PROTOCOL_VERSION: "2026-07-28",
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn incomplete_metadata_is_refused_with_what_is_missing() {
+    fn rejects_incomplete_or_invalid_metadata_and_names_the_problem() {
         check_refused(json!({}), -32602, PROTOCOL_VERSION);
         check_refused(json!({PROTOCOL_VERSION: "2026-07-28"}), -32602, CLIENT_CAPABILITIES);
         check_refused(json!({PROTOCOL_VERSION: 1, CLIENT_CAPABILITIES: {}}), -32602, PROTOCOL_VERSION);

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_asked_for_and_is_offered_is_agreed() {
+    fn only_requested_changes_that_the_server_offers_are_acknowledged() {
         let agreed = |notifications: Value| parsed(&parse(notifications).unwrap().acknowledgement())["params"].clone();
         let both = json!({"promptsListChanged": true, "toolsListChanged": true, "unknown": true});
         assert_eq!(
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn every_message_bears_the_subscriptions_id() {
+    fn every_subscription_message_has_the_subscription_id() {
         let subscription = ChangeSubscription { id: RequestId::Text("s".into()), ..parse(json!({})).unwrap() };
         let news = [ServerNotification::ListChanged(ListKind::Prompts), ServerNotification::Updated("a://b".into())];
         let outcome = news.map(|news| subscription.encode(news));

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn results_pass_as_they_came_but_for_the_result_type() {
+    fn tool_results_are_unchanged_except_for_generation_specific_members() {
         check(
             json!({"x": {"y": 1.0}, "content": [{"type": "video"}], "structuredContent": {"a": 1}, "_meta": {"k": null}}),
             json!({"x": {"y": 1.0}, "content": [{"type": "video"}], "structuredContent": {"a": 1}, "_meta": {"k": null}}),

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn the_trace_goes_on_with_a_span_of_our_own_and_what_is_beside_it_stays() {
+    fn the_trace_continues_with_a_new_span_and_other_metadata_is_kept() {
         let meta = hopped(json!({"a": 1, TRACEPARENT: PARENT, TRACESTATE: "x=1", BAGGAGE: "u=2", "z": 2}), &[]);
         check_child(&meta);
         assert_eq!(meta.keys().collect::<Vec<_>>(), ["a", TRACEPARENT, TRACESTATE, BAGGAGE, "z"]);
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_count_where_the_metadata_say_nothing() {
+    fn trace_headers_are_used_only_if_the_metadata_has_no_traceparent() {
         let headers = [(TRACEPARENT, PARENT), (TRACESTATE, "h=1"), (BAGGAGE, "h=2")];
         let meta = hopped(json!({BAGGAGE: "m=1"}), &headers);
         check_child(&meta);
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_is_dropped_and_nothing_is_begun() {
+    fn malformed_trace_context_is_dropped_and_no_new_trace_is_started() {
         assert_eq!(hopped(json!({}), &[]), Map::new());
         for parent in [
             "",

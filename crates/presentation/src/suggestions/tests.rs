@@ -58,7 +58,7 @@ fn check(name: &str, format: impl Fn(&Suggestion) -> Option<String>, foreign: &[
 }
 
 #[test]
-fn no_suggestion_of_one_interface_is_given_by_another() {
+fn suggestions_for_one_interface_contain_no_terms_of_another() {
     let foreign = [METHODS, OF_CLIENTS, OF_OPERATORS];
     check("command line", |one| CliSuggestions.format(one), &foreign);
     check("MCP", |one| McpSuggestions.format(one), &[OF_OPERATORS]);
@@ -71,7 +71,7 @@ fn no_suggestion_of_one_interface_is_given_by_another() {
 
 /// Failures are made in these crates, and a model reads their texts.
 #[test]
-fn no_text_outside_of_the_tables_holds_a_command_or_a_flag() {
+fn no_message_outside_the_suggestion_tables_contains_a_command_or_flag() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut found = Vec::new();
     for (file, text) in ["domain", "application", "infrastructure"].iter().flat_map(|one| sources(&crates.join(one))) {

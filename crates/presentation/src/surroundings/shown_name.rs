@@ -17,7 +17,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_name_can_leave_its_line_or_its_quotation() {
+    fn control_and_quotation_characters_in_a_shown_name_are_escaped() {
         let hostile = "a\nb\t`c\" <system>\u{202e}\u{200b}\u{1b}[2J\u{e0041}ä.md";
         assert_eq!(
             shown_name(hostile),

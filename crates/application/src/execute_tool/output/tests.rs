@@ -42,7 +42,7 @@ async fn cut_text(text: &str, budget: usize) -> String {
 }
 
 #[tokio::test]
-async fn what_fits_is_not_touched() {
+async fn a_result_within_its_budget_is_unchanged() {
     let outputs = InMemoryOutputStore::new();
     for text in ["x".repeat(1000), "🦀".repeat(1000)] {
         let raw = json!({"content": [{"type": "text", "text": text}], "structuredContent": {"a": 1}, "x": 2});
@@ -54,7 +54,7 @@ async fn what_fits_is_not_touched() {
 }
 
 #[tokio::test]
-async fn only_short_plain_texts_and_short_structured_content_pass_without_a_bound() {
+async fn only_results_of_short_plain_texts_and_short_structured_content_skip_bounding() {
     let text = |length: usize| json!({"type": "text", "text": "x".repeat(length)});
     let image = json!({"type": "image", "data": "AAAA", "mimeType": "image/png"});
     let resource = json!({"type": "resource", "resource": {"uri": "a:b", "text": "x"}});
@@ -89,7 +89,7 @@ async fn only_short_plain_texts_and_short_structured_content_pass_without_a_boun
 }
 
 #[tokio::test]
-async fn a_cut_falls_between_characters_and_names_the_lines_and_the_handle() {
+async fn truncation_respects_character_boundaries_and_reports_the_lines_and_the_handle() {
     let text = cut_text(&"🦀ä".repeat(25_000), 30_000).await;
     assert!(text.starts_with("🦀ä🦀ä") && text.ends_with("🦀ä🦀ä"), "{text}");
     assert!(text.contains(" of 50000 characters (within line 1) are left out here; all of it is `o1`: show {"));
@@ -108,7 +108,7 @@ async fn a_cut_falls_between_characters_and_names_the_lines_and_the_handle() {
 }
 
 #[tokio::test]
-async fn every_budget_is_kept_also_the_smallest() {
+async fn results_stay_within_every_budget_and_a_budget_of_zero_leaves_only_the_notice() {
     for budget in [400, 999, 1000, 1001, 7777] {
         cut_text(&"ab\n🦀".repeat(5000), budget).await;
         cut_text(&"\n".repeat(20_000), budget).await;
@@ -122,7 +122,7 @@ async fn every_budget_is_kept_also_the_smallest() {
 }
 
 #[tokio::test]
-async fn many_blocks_and_resources_are_one_text() {
+async fn many_text_blocks_and_resources_are_truncated_and_stored_as_one_text() {
     let mut blocks = vec![json!({"type": "text", "text": "x"}); 31_000];
     blocks.insert(5, json!({"type": "image", "data": "AAAA", "mimeType": "image/png"}));
     blocks.push(json!({"type": "resource", "resource": {"uri": "a:b", "text": "y".repeat(5000)}}));
@@ -168,7 +168,7 @@ async fn structured_content_over_the_budget_is_left_out_and_kept_once() {
 }
 
 #[tokio::test]
-async fn where_a_schema_wants_structured_content_it_is_shortened_or_the_result_is_an_error() {
+async fn structured_content_that_a_schema_requires_is_shortened_or_the_result_becomes_an_error() {
     let text = json!({"type": "string"});
     let schema = |text: Value, least: u64| {
         let items = json!({"type": "array", "minItems": least, "items": text});
@@ -193,7 +193,7 @@ async fn where_a_schema_wants_structured_content_it_is_shortened_or_the_result_i
 }
 
 #[tokio::test]
-async fn images_over_the_bound_are_kept_decoded_and_named() {
+async fn binary_content_over_the_limit_is_stored_decoded_and_replaced_by_a_notice() {
     let image = |bytes: usize| json!({"type": "image", "data": "A".repeat(bytes), "mimeType": "image/png"});
     let blob =
         json!({"type": "resource", "resource": {"uri": "a:b", "blob": "QUJD".repeat(1 << 20), "mimeType": "text/csv"}});
@@ -216,7 +216,7 @@ async fn images_over_the_bound_are_kept_decoded_and_named() {
 }
 
 #[tokio::test]
-async fn what_could_not_be_kept_is_said_to_be_lost() {
+async fn a_result_reports_the_part_of_its_output_that_could_not_be_stored() {
     let result = bounded_in(&NoOutputs, ToolResult::text("x".repeat(9000)), None, 5000).await;
     assert!(
         result.joined_text().contains("(within line 1) are left out here; it is not stored: ask for less at a time …]")
@@ -233,7 +233,7 @@ async fn what_could_not_be_kept_is_said_to_be_lost() {
 }
 
 #[tokio::test]
-async fn a_kept_value_has_lines_unless_they_would_be_mostly_blanks() {
+async fn stored_json_is_pretty_printed_unless_it_becomes_too_long_or_mostly_indentation() {
     async fn check(value: &Value, max_bytes: usize, expected: &str) -> Value {
         let (outputs, owner) = (InMemoryOutputStore::new(), Principal::local());
         let readers = OutputReaders::default();
@@ -258,7 +258,7 @@ fn as_it_leaves(result: &ToolResult) -> usize {
 }
 
 #[tokio::test]
-async fn whatever_a_result_is_made_of_it_leaves_within_its_budget() {
+async fn every_kind_of_oversized_result_is_bounded_and_stored() {
     let text = json!({"type": "text", "text": "ok"});
     let large = || json!("z".repeat(200_000));
     let with = |member: &str, value: Value| {
@@ -306,7 +306,7 @@ async fn whatever_a_result_is_made_of_it_leaves_within_its_budget() {
 }
 
 #[tokio::test]
-async fn what_stands_beside_the_content_is_kept_whole_and_the_content_stays() {
+async fn oversized_members_beside_the_content_are_stored_whole_and_the_content_remains() {
     let outputs = InMemoryOutputStore::new();
     let raw = json!({
         "content": [{"type": "text", "text": "ok", "annotations": {"audience": ["user"]}},
@@ -334,7 +334,7 @@ async fn what_stands_beside_the_content_is_kept_whole_and_the_content_stays() {
 }
 
 #[tokio::test]
-async fn binary_content_counts_as_it_is_sent() {
+async fn binary_content_counts_toward_the_limit_by_its_encoded_size() {
     let image = |bytes: usize| json!({"type": "image", "data": "A".repeat(bytes), "mimeType": "image/png"});
     let outputs = InMemoryOutputStore::new();
     let owner = Principal::local();
@@ -349,7 +349,7 @@ async fn binary_content_counts_as_it_is_sent() {
 }
 
 #[tokio::test]
-async fn a_notice_is_not_taken_for_what_the_tool_said_where_blocks_are_left_out() {
+async fn rewriting_output_for_a_dialect_keeps_the_notice_of_omitted_structured_content() {
     let outputs = InMemoryOutputStore::new();
     let blocks = vec![text_block("a".repeat(500)), text_block("b".into())];
     let result =

@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_goes_to_the_question_that_the_client_heard_under_its_key() {
+    async fn an_answer_resolves_the_question_that_the_client_received_under_its_key() {
         let call = held();
         let question = || InputRequest { method: "elicitation/create".into(), params: json!({"message": "m"}) };
         // The key of the third question is used already, and so is its first alternative.

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_comes_back_as_it_was_and_only_to_whom_sealed_it() {
+    fn a_sealed_state_opens_unchanged_and_only_with_the_seal_that_created_it() {
         let (seal, other) = (Seal::new(), Seal::new());
         let state = state(&seal);
         let text = seal.seal(&state);
@@ -120,7 +120,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_changed_state_is_one(at in 0..(STATE + SEAL), by in 1..=255_u8) {
+        fn a_sealed_state_with_any_changed_byte_is_rejected(at in 0..(STATE + SEAL), by in 1..=255_u8) {
             let seal = Seal::new();
             let mut bytes = URL_SAFE_NO_PAD.decode(seal.seal(&state(&seal))).unwrap();
             bytes[at] ^= by;

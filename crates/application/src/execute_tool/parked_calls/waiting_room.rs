@@ -76,7 +76,7 @@ mod tests {
     use toolstead_domain::testing::samples::call_id;
 
     #[test]
-    fn the_one_that_waits_longest_makes_room_and_no_stranger_does() {
+    fn parking_over_the_limit_evicts_the_oldest_waiting_call_of_the_same_principal() {
         let room = ParkedCallTable::new();
         let (one, other) = (Principal::local(), Principal::token("other"));
         let enter = |number: u32, owner| room.enter(call_id(number), owner, &Arc::new(number), |call| *call != 0);
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn all_together_are_bounded() {
+    fn parked_calls_of_all_principals_together_are_limited() {
         let room = ParkedCallTable::new();
         let enter = |number: u32| {
             let owner = Principal::token(&format!("p{}", number / 32));

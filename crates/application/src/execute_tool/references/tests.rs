@@ -35,7 +35,7 @@ async fn check_refused(value: Value, expected: &str) {
 }
 
 #[tokio::test]
-async fn a_reference_becomes_what_it_names_at_any_depth() {
+async fn a_reference_is_replaced_by_the_stored_output_that_it_names_at_any_depth() {
     let rows = json!({"rows": [{"n": 1}, {"n": "zwei"}], "a/b": {"~": null}, "": 0});
     check(json!({"$ref": "o1"}), json!("line\n")).await;
     check(json!({"$ref": "o2"}), rows.clone()).await;
@@ -55,7 +55,7 @@ fn rows_text() -> Value {
 }
 
 #[tokio::test]
-async fn whatever_only_looks_like_a_reference_is_data() {
+async fn a_value_that_only_resembles_a_reference_is_passed_on_as_data() {
     for data in [
         json!({"$ref": "#/definitions/x"}),
         json!({"$ref": "o017"}),
@@ -74,7 +74,7 @@ async fn whatever_only_looks_like_a_reference_is_data() {
 }
 
 #[tokio::test]
-async fn a_reference_that_leads_nowhere_is_told_with_what_there_is() {
+async fn an_unresolvable_reference_is_rejected_with_the_available_outputs_or_keys() {
     let latest = "The latest are `o6` (14 bytes of application/json), `o4` (3 bytes of image/png), `o3` (62 bytes of \
                   text/plain), `o2` (62 bytes of application/json), `o1` (5 bytes of text/plain).";
     let gone = "there never was one, or it has expired";
@@ -132,7 +132,7 @@ async fn references_are_bounded_in_number_and_in_size() {
 }
 
 #[tokio::test]
-async fn what_is_read_through_for_selections_is_bounded_over_all_of_them() {
+async fn the_total_bytes_read_for_all_selections_of_a_call_are_limited() {
     let outputs = InMemoryOutputStore::new();
     let zeros = format!("[{}7]", "0,".repeat(10 << 20));
     outputs.store(&Principal::local(), samples::call_id(1), "application/json", zeros.as_bytes()).await.unwrap();
@@ -152,7 +152,7 @@ async fn what_is_read_through_for_selections_is_bounded_over_all_of_them() {
 }
 
 #[test]
-fn a_selection_goes_one_way_through_the_text() {
+fn a_selection_returns_the_value_at_its_json_pointer_or_explains_the_failure() {
     #[track_caller]
     fn check(text: &str, pointer: &str, expected: Result<Value, &str>) {
         let selected = select(text, pointer, 100).map(|(value, _)| value);

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn a_call_answers_and_is_on_record() {
+async fn a_successful_call_returns_its_result_and_is_recorded() {
     let house = Plan::default().house(provider()).await;
     assert_eq!(house.call("echo", json!({"a": 1})).await, "hi");
     let row = house.only_row();
@@ -16,7 +16,7 @@ async fn a_call_answers_and_is_on_record() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_told_with_what_is() {
+async fn calls_that_cannot_be_made_are_rejected_with_a_suggestion_and_recorded() {
     let house = Plan::default().house(provider()).await;
     assert_eq!(house.call("ecko", json!({})).await, "not callable not_found: Unknown tool: ecko. Did you mean `echo`?");
     assert!(
@@ -60,7 +60,7 @@ async fn arguments_are_renamed_repaired_and_validated_before_the_provider_sees_t
 }
 
 #[tokio::test]
-async fn failures_and_panics_become_answers() {
+async fn provider_failures_and_panics_become_error_results() {
     let house = Plan::default().house(provider()).await;
     assert_eq!(house.call("broken", json!({})).await, "failed io: the disk is gone");
     assert_eq!(house.call("bomb", json!({})).await, "failed internal: the tool `bomb` failed unexpectedly");
@@ -107,7 +107,7 @@ async fn wait_for_end(house: &House) -> ToolExecution {
 }
 
 #[tokio::test]
-async fn a_call_that_cannot_be_recorded_does_not_run_or_keeps_its_result_and_says_which() {
+async fn a_call_that_cannot_be_recorded_does_not_run_or_has_its_result_withheld() {
     let house = Plan { rules: vec![(Effect::Allow, "Write")], ..Default::default() }.house(provider()).await;
     house.log.fail_next_record();
     assert_eq!(house.call("write", json!({})).await, "the call did not run: its start cannot be recorded");
@@ -182,7 +182,7 @@ async fn too_many_calls_at_once_are_refused() {
 }
 
 #[tokio::test]
-async fn a_hint_that_it_only_reads_spares_no_call_the_record_of_its_start() {
+async fn a_read_only_hint_does_not_exempt_a_call_from_recording_its_start() {
     for access in [
         Access::ReachHost("a.org".into()),
         Access::CallUpstream { server: ServerName::parse("up").unwrap(), tool: "t".into() },

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn what_no_rule_allows_does_not_run_and_the_refusal_teaches() {
+async fn a_call_that_no_rule_allows_is_refused_with_a_suggestion() {
     let house = Plan::default().house(provider()).await;
     let answer = house.call("write", json!({})).await;
     assert!(answer.starts_with("refused permission_denied: The call of `write` is not permitted: changes to files need approval by default: to write /w/a. No approver is available."), "{answer}");
@@ -25,7 +25,7 @@ async fn what_no_rule_allows_does_not_run_and_the_refusal_teaches() {
 }
 
 #[tokio::test]
-async fn the_row_of_a_call_and_its_refusal_tell_what_decided_on_each_part() {
+async fn the_record_and_the_refusal_of_a_call_contain_the_decision_on_each_part() {
     let house = Plan { rules: vec![(Effect::Deny, "Write(a)")], ..Default::default() }.house(provider()).await;
     let outcome = house.handler.handle(command("write", json!({}))).await;
     let Err(ExecuteToolError::Refused(failure)) = outcome else { panic!("{outcome:?}") };
@@ -41,7 +41,7 @@ async fn the_row_of_a_call_and_its_refusal_tell_what_decided_on_each_part() {
 }
 
 #[tokio::test]
-async fn a_call_is_explained_as_it_would_be_decided_and_nothing_happens() {
+async fn explaining_a_call_returns_its_decision_without_running_or_recording_it() {
     let house = Plan { rules: vec![(Effect::Ask, "echo")], ..Default::default() }.house(provider()).await;
     let verdict = async |tool: &str| {
         let explained = house
@@ -72,7 +72,7 @@ async fn a_denying_rule_hides_a_tool_and_refuses_its_call() {
 }
 
 #[tokio::test]
-async fn a_person_may_say_yes_or_no_and_the_record_says_who() {
+async fn an_approver_may_approve_or_deny_a_call_and_the_record_names_the_approver() {
     let denied = Approval::denied("ann");
     let approver = ScriptedApprover::answering([Approval::once("ann"), denied, Approval::TimedOut]);
     let house = Plan { approver: Arc::new(approver), ..Default::default() }.house(provider()).await;
@@ -116,7 +116,7 @@ async fn a_question_that_the_user_interrupts_cancels_its_call() {
 }
 
 #[tokio::test]
-async fn what_is_approved_for_the_session_is_not_asked_again_and_the_trace_says_so() {
+async fn a_session_approval_allows_later_calls_of_that_session_and_the_record_cites_it() {
     let approver =
         ScriptedApprover::answering([Approval::Granted { by: "ann".into(), scopes: vec![ApprovalScope::Session] }]);
     let house = Plan { approver: Arc::new(approver), ..Default::default() }.house(provider()).await;
@@ -130,7 +130,7 @@ async fn what_is_approved_for_the_session_is_not_asked_again_and_the_trace_says_
 }
 
 #[tokio::test]
-async fn what_no_rule_can_say_is_approved_for_the_same_arguments_alone() {
+async fn a_call_that_no_rule_can_express_is_approved_only_for_the_same_arguments() {
     let yes = || Approval::Granted { by: "ann".into(), scopes: vec![ApprovalScope::Session] };
     let approver = Arc::new(ScriptedApprover::answering([yes()]));
     let plan = Plan { approver: approver.clone(), ..Default::default() };
@@ -147,7 +147,7 @@ async fn what_no_rule_can_say_is_approved_for_the_same_arguments_alone() {
 }
 
 #[tokio::test]
-async fn sending_is_asked_about_every_time() {
+async fn sending_requires_approval_every_time_despite_an_allow_rule() {
     let yes = || Approval::Granted { by: "ann".into(), scopes: vec![ApprovalScope::Session] };
     let approver = Arc::new(ScriptedApprover::answering([yes(), yes()]));
     let plan = Plan { rules: vec![(Effect::Allow, "send")], approver: approver.clone(), ..Default::default() };
@@ -163,7 +163,7 @@ async fn sending_is_asked_about_every_time() {
 }
 
 #[tokio::test]
-async fn what_a_rule_asks_about_is_asked_every_time() {
+async fn an_ask_rule_requires_approval_for_every_call_despite_an_always_approval() {
     let yes = || Approval::Granted { by: "ann".into(), scopes: vec![ApprovalScope::Always] };
     for rule in ["write", "Write(a)"] {
         let approver = Arc::new(ScriptedApprover::answering([yes(), yes()]));
@@ -179,7 +179,7 @@ async fn what_a_rule_asks_about_is_asked_every_time() {
 }
 
 #[tokio::test]
-async fn approving_the_commands_that_only_read_approves_later_lines_of_them() {
+async fn approving_read_only_commands_covers_later_command_lines_that_only_read() {
     use ApprovalScope::{Always, Once, Project, ReadOnlyCommands, Session};
     let run = |line: &str| Access::RunCommand(CommandAccess::program(line.split(' ')));
     let mut tool = samples::tool("bash");

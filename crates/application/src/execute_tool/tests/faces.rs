@@ -59,7 +59,7 @@ async fn call_as(dialect: Option<&'static str>, name: &str, arguments: Value) ->
 }
 
 #[tokio::test]
-async fn a_face_answers_under_its_name_and_in_its_dialect_under_the_tools_own() {
+async fn a_dialect_adapter_applies_to_its_alias_and_within_its_dialect_to_the_tool_name() {
     for (dialect, name, expected, given) in [
         (Some("theirs"), "Peek", "peeked at a: a line", json!({"path": "a", "limit": 7})),
         (None, "Peek", "peeked at a: a line", json!({"path": "a", "limit": 7})),
@@ -77,7 +77,7 @@ async fn a_face_answers_under_its_name_and_in_its_dialect_under_the_tools_own() 
 }
 
 #[tokio::test]
-async fn a_failure_keeps_its_kind_and_what_hooks_say_in_every_face() {
+async fn a_dialect_adapter_keeps_the_error_kind_and_the_messages_of_hooks() {
     let says =
         || AfterCallResponse { context: vec![AdditionalContext::from("mind the gap")], ..AfterCallResponse::default() };
     let hook = ScriptedToolHook::named("guard").answering_after(says()).answering_after(says());
@@ -89,7 +89,7 @@ async fn a_failure_keeps_its_kind_and_what_hooks_say_in_every_face() {
 }
 
 #[tokio::test]
-async fn what_a_hook_puts_in_the_place_of_an_output_is_said_as_it_is() {
+async fn output_that_a_hook_replaced_is_not_passed_through_the_dialect_adapter() {
     let output = Some(ToolResult::text("hidden"));
     let hook =
         ScriptedToolHook::named("guard").answering_after(AfterCallResponse { output, ..AfterCallResponse::default() });
@@ -98,7 +98,7 @@ async fn what_a_hook_puts_in_the_place_of_an_output_is_said_as_it_is() {
 }
 
 #[tokio::test]
-async fn lists_of_a_dialect_show_faces_and_leave_out_those_whose_names_lead_elsewhere() {
+async fn a_list_in_a_dialect_shows_alias_names_except_those_that_another_tool_has() {
     let provider = looking().with(ScriptedTool::of(faced("peer", "zoom"))).with(ScriptedTool::named("zoom"));
     let house = Plan { rules: vec![(Effect::Deny, "fail")], ..Default::default() }.house(provider).await;
     let lists = ListToolsHandler::new(house.registry.clone(), house.permissions.clone());
@@ -127,7 +127,7 @@ async fn lists_of_a_dialect_show_faces_and_leave_out_those_whose_names_lead_else
 static BROKEN: DialectAdapter = DialectAdapter::new("Break", &DEFINITIONS).with_answer(|_| panic!("no words"));
 
 #[tokio::test]
-async fn a_face_that_breaks_leaves_the_answer_as_ours() {
+async fn a_failing_dialect_adapter_leaves_the_result_unchanged() {
     let mut tool = faced("look", "Peek");
     tool.aliases[0].adapter = Some(&BROKEN);
     let seen = ScriptedTool::of(tool).answers(ToolResult::text("a line"));

@@ -41,7 +41,7 @@ impl ToolHook for Guard {
 }
 
 #[tokio::test]
-async fn hooks_may_refuse_and_rewrite_and_hear_of_the_end() {
+async fn a_hook_can_refuse_defer_or_rewrite_a_call_and_is_notified_of_its_end() {
     let guard = Arc::new(Guard::default());
     let house = Plan { hooks: vec![guard.clone()], ..Default::default() }.house(provider()).await;
     let answer = house.call("read", json!({"path": "secret"})).await;
@@ -57,7 +57,7 @@ async fn hooks_may_refuse_and_rewrite_and_hear_of_the_end() {
 }
 
 #[tokio::test]
-async fn a_hook_has_somebody_asked_about_what_the_rules_allow() {
+async fn a_hook_can_require_approval_for_a_call_that_the_rules_allow() {
     let plan =
         |rules, approver| Plan { hooks: vec![Arc::new(Guard::default())], rules, approver, ..Default::default() };
     let yes = Arc::new(ScriptedApprover::answering([Approval::once("ada")]));
@@ -83,7 +83,7 @@ async fn a_hook_has_somebody_asked_about_what_the_rules_allow() {
 }
 
 #[tokio::test]
-async fn what_hooks_say_reaches_the_model_and_a_changed_output_is_marked() {
+async fn context_from_hooks_reaches_the_model_and_a_replaced_output_is_recorded() {
     let house = Plan { hooks: vec![Arc::new(Guard::default())], ..Default::default() }.house(provider()).await;
     let answer = house.call("read", json!({"path": "context"})).await;
     assert_eq!(answer, "content\n[the hook `guard` says: mind the gap]");
@@ -102,7 +102,7 @@ async fn what_hooks_say_reaches_the_model_and_a_changed_output_is_marked() {
 }
 
 #[tokio::test]
-async fn what_hooks_say_of_a_call_that_goes_on_as_a_task_leaves_the_task_whole() {
+async fn context_from_a_hook_does_not_alter_a_result_that_is_a_task() {
     let task = json!({"taskId": "theirs", "status": "working"}).as_object().unwrap().clone();
     let provider = provider().with(ScriptedTool::named("slow").answers(ToolResult::task(task)));
     let house = Plan { hooks: vec![Arc::new(Guard::default())], ..Default::default() }.house(provider).await;
@@ -144,7 +144,7 @@ impl ToolHook for Witness {
 }
 
 #[tokio::test]
-async fn hooks_know_what_a_call_touches_with_the_arguments_that_it_has_by_then() {
+async fn hooks_receive_accesses_computed_from_the_arguments_as_rewritten_so_far() {
     let by_path = |call: &ToolCall| match call.arguments.get("path").and_then(Value::as_str) {
         Some(path) => Ok(vec![Access::ReadPath(AccessPath::plain(path))]),
         None => Err(ToolFailure::new(ErrorKind::InvalidInput, "no path")),
@@ -186,7 +186,7 @@ impl ToolHook for Doubt {
 }
 
 #[tokio::test]
-async fn an_approval_of_the_session_answers_no_question_of_a_hook() {
+async fn a_session_approval_does_not_satisfy_a_hook_that_requires_approval() {
     let yes = || Approval::Granted { by: "ann".into(), scopes: vec![ApprovalScope::Session; 2] };
     // One call is approved for the session by a rule, the other by its arguments.
     for (tool, answer) in [("write", "written"), ("opaque", "ran")] {

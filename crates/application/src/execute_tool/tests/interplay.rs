@@ -81,19 +81,19 @@ async fn check(answer: Approval, rows: &[(Row, (usize, usize))], ran: usize) -> 
 }
 
 #[tokio::test]
-async fn a_change_is_asked_about_then_recorded_then_run_then_recorded() {
+async fn a_change_is_approved_then_recorded_then_run_then_recorded_again() {
     let rows = [(Row::Start, (1, 0)), (Row::End, (1, 1))];
     assert!(check(Approval::once("somebody"), &rows, 1).await.is_none());
 }
 
 #[tokio::test]
-async fn a_change_that_somebody_refuses_meets_the_log_once_and_its_provider_never() {
+async fn a_change_that_an_approver_denies_is_recorded_once_and_never_reaches_its_provider() {
     let error = check(Approval::denied("somebody"), &[(Row::End, (1, 0))], 0).await;
     assert!(matches!(error, Some(ExecuteToolError::Refused(_))), "{error:?}");
 }
 
 #[tokio::test]
-async fn a_change_whose_start_is_not_on_record_never_meets_its_provider() {
+async fn a_change_whose_start_cannot_be_recorded_never_reaches_its_provider() {
     let rows = [(Row::StartThatIsLost, (1, 0)), (Row::End, (1, 0))];
     let error = check(Approval::once("somebody"), &rows, 0).await;
     assert!(matches!(error, Some(ExecuteToolError::AuditFailure { what: AuditFailure::Start, .. })), "{error:?}");

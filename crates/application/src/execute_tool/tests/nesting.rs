@@ -109,7 +109,7 @@ impl House {
 }
 
 #[tokio::test]
-async fn a_nested_call_has_a_row_of_its_own_below_that_of_the_call_that_made_it() {
+async fn a_nested_call_has_its_own_record_that_refers_to_its_parent_call() {
     let house = Plan::default().house_that_nests().await;
     assert_eq!(
         house.call("make", calls(json!([["echo", {}], ["broken", {}], ["nowhere", {}]]))).await,
@@ -132,7 +132,7 @@ async fn a_nested_call_has_a_row_of_its_own_below_that_of_the_call_that_made_it(
 }
 
 #[tokio::test]
-async fn nested_calls_bear_the_labels_of_the_call_that_made_them() {
+async fn nested_calls_inherit_the_labels_of_their_parent_call() {
     let house = Plan::default().house_that_nests().await;
     let labels = CallLabels::default().with("ticket", "T-1").unwrap();
     let labelled = command("make", calls(json!([nest(2)]))).labelled(labels.clone());
@@ -143,7 +143,7 @@ async fn nested_calls_bear_the_labels_of_the_call_that_made_them() {
 }
 
 #[tokio::test]
-async fn calls_go_out_of_calls_eight_deep_and_no_deeper() {
+async fn calls_can_be_nested_eight_deep_and_no_deeper() {
     let house = Plan::default().house_that_nests().await;
     assert_eq!(house.call("make", calls(json!([nest(7)]))).await, "hi");
     let answer = house.call("make", calls(json!([nest(8)]))).await;
@@ -153,7 +153,7 @@ async fn calls_go_out_of_calls_eight_deep_and_no_deeper() {
 }
 
 #[tokio::test]
-async fn nested_calls_need_no_place_among_the_open_calls() {
+async fn nested_calls_do_not_count_toward_the_limit_of_open_calls() {
     let house = Plan { hooks: vec![Arc::new(Yields)], ..Default::default() }.house_that_nests().await;
     let admit = || house.open_calls.admit(CallId(Uuid::now_v7()), Principal::local(), CancelSignal::new());
     let _full: Vec<OpenCallGuard> = (0..7).map(|_| admit().unwrap()).collect();
@@ -165,7 +165,7 @@ async fn nested_calls_need_no_place_among_the_open_calls() {
 }
 
 #[tokio::test]
-async fn a_question_about_a_nested_call_says_what_it_belongs_to() {
+async fn an_approval_request_for_a_nested_call_names_its_parent_tool() {
     let approver = Arc::new(ScriptedApprover::granting(2));
     let house = Plan { approver: approver.clone(), ..Default::default() }.house_that_nests().await;
     assert_eq!(house.call("make", calls(json!([["write", {}]]))).await, "written");
@@ -175,7 +175,7 @@ async fn a_question_about_a_nested_call_says_what_it_belongs_to() {
 }
 
 #[tokio::test]
-async fn a_nested_call_asks_the_client_of_the_call_from_outside_in_a_round() {
+async fn approval_of_a_nested_call_is_requested_from_the_client_of_the_root_call() {
     let house = Plan { approver: Arc::new(Forms::default()), ..Default::default() }.house_that_nests().await;
     let make = || modern("make", calls(json!([["write", {}]])));
     let state = house.asked(make()).await;
@@ -185,7 +185,7 @@ async fn a_nested_call_asks_the_client_of_the_call_from_outside_in_a_round() {
 }
 
 #[tokio::test]
-async fn a_call_that_ends_leaves_no_call_behind_that_it_made() {
+async fn a_call_that_ends_cancels_its_unfinished_nested_calls() {
     let rules = vec![(Effect::Allow, "write"), (Effect::Allow, "endless")];
     let house = Plan { rules, ..Default::default() }.house_that_nests().await;
     assert_eq!(house.call("abandon", json!({})).await, "left");
@@ -195,7 +195,7 @@ async fn a_call_that_ends_leaves_no_call_behind_that_it_made() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_nested_call_has_the_time_that_is_left_of_its_parents() {
+async fn a_nested_call_is_limited_to_the_remaining_time_of_its_parent() {
     let house = Plan { rules: vec![(Effect::Allow, "endless")], ..Default::default() }.house_that_nests().await;
     let arguments = calls(json!([["endless", {}], ["echo", {}]]));
     let command = ExecuteToolCommand { timeout: Some(Duration::from_secs(5)), ..command("make", arguments) };
@@ -221,7 +221,7 @@ fn two_levels() -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_time_in_which_a_person_is_asked_about_a_nested_call_is_none_of_the_calls_above() {
+async fn waiting_for_approval_of_a_nested_call_does_not_use_the_time_of_its_ancestors() {
     let house = Plan { approver: Arc::new(Slow(Duration::from_secs(60))), ..Default::default() };
     let house = house.house_that_nests().await;
     let timeout = Some(Duration::from_secs(5));
@@ -230,7 +230,7 @@ async fn the_time_in_which_a_person_is_asked_about_a_nested_call_is_none_of_the_
 }
 
 #[tokio::test(start_paused = true)]
-async fn nor_is_the_time_in_which_the_client_comes_back_to_it() {
+async fn waiting_for_a_client_retry_does_not_use_the_time_of_nested_calls_or_their_parents() {
     let house = Plan { approver: Arc::new(Forms::default()), ..Default::default() }.house_that_nests().await;
     let timeout = Some(Duration::from_secs(5));
     let make = || ExecuteToolCommand { timeout, ..modern("make", two_levels()) };
@@ -243,7 +243,7 @@ async fn nor_is_the_time_in_which_the_client_comes_back_to_it() {
 }
 
 #[tokio::test]
-async fn logs_of_nested_calls_reach_the_client_and_progress_is_that_of_its_own_call() {
+async fn log_messages_of_nested_calls_reach_the_client_but_their_progress_does_not() {
     let log = LogMessage::new(LogLevel::Info, "here");
     let chatty = ScriptedTool::named("chatty").logs(log).reports(Progress::at(1.0));
     let house = Plan::default().house(ScriptedProvider::new("built-in").with(chatty)).await;
@@ -274,7 +274,7 @@ async fn no_nested_call_runs_while_the_call_that_makes_it_cannot_be_recorded() {
 }
 
 #[tokio::test]
-async fn a_batch_passes_references_on_to_the_calls_that_want_them() {
+async fn a_batch_leaves_references_to_be_resolved_by_the_nested_calls() {
     let outputs = Arc::new(InMemoryOutputStore::new());
     let id = CallId(Uuid::now_v7());
     outputs.store(&Principal::local(), id, "application/json", br#"{"a": 1}"#).await.unwrap();

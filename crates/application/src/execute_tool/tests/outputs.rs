@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn output_over_the_budget_is_cut_and_says_so() {
+async fn output_over_the_budget_is_truncated_with_a_notice() {
     let house = Plan::default().house(provider()).await;
     let text = house.call("long", json!({})).await;
     assert!(
@@ -16,7 +16,7 @@ async fn output_over_the_budget_is_cut_and_says_so() {
 }
 
 #[tokio::test]
-async fn what_is_cut_is_stored_once_and_whole_and_the_cut_names_its_handle() {
+async fn truncated_output_is_stored_whole_and_the_notice_names_its_handle() {
     let outputs = Arc::new(InMemoryOutputStore::new());
     let house = Plan { outputs: outputs.clone(), ..Default::default() }.house(provider()).await;
     assert!(house.call("long", json!({})).await.contains("all of it is `o1`: read {\"path\": \"o1\""));
@@ -34,7 +34,7 @@ fn keep_text() -> ScriptedTool {
 }
 
 #[tokio::test]
-async fn a_stored_output_stands_as_an_argument_and_the_record_keeps_the_reference() {
+async fn a_reference_passes_a_stored_output_as_an_argument_and_is_recorded_unresolved() {
     let outputs: Arc<dyn OutputStore> = Arc::new(InMemoryOutputStore::new());
     let rules = vec![(Effect::Allow, "Write")];
     let house = Plan { outputs, rules, ..Default::default() }.house(provider().with(keep_text())).await;
@@ -62,7 +62,7 @@ async fn a_stored_output_stands_as_an_argument_and_the_record_keeps_the_referenc
 }
 
 #[tokio::test]
-async fn a_stored_value_becomes_its_text_where_a_text_is_wanted() {
+async fn a_stored_json_value_becomes_text_where_the_schema_requires_a_string() {
     let outputs = Arc::new(InMemoryOutputStore::new());
     let json = r#"{"rows": [1, 2], "name": "x"}"#;
     let stored = outputs.store(&Principal::local(), samples::call_id(1), "application/json", json.as_bytes()).await;
@@ -82,7 +82,7 @@ async fn a_stored_value_becomes_its_text_where_a_text_is_wanted() {
 }
 
 #[tokio::test]
-async fn only_those_stored_values_become_texts_where_a_text_is_wanted() {
+async fn stored_values_become_text_only_where_the_schema_requires_a_string() {
     let outputs = Arc::new(InMemoryOutputStore::new());
     let huge = format!("{{\"n\":[\"{}\"]}}", "\\\"".repeat(5 << 20));
     let many = format!("{{\"n\":[{}0]}}", "0,".repeat(1 << 20));
@@ -119,7 +119,7 @@ async fn only_those_stored_values_become_texts_where_a_text_is_wanted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn looking_for_what_is_referred_to_ends_with_the_signal_and_in_time() {
+async fn resolving_references_stops_on_cancellation_and_at_the_timeout() {
     /// Store that never answers. With `true`, a lookup cancels the call.
     struct Silent(CancelSignal, bool);
     #[async_trait]
@@ -151,7 +151,7 @@ async fn looking_for_what_is_referred_to_ends_with_the_signal_and_in_time() {
 }
 
 #[tokio::test]
-async fn who_is_asked_sees_what_is_referred_to() {
+async fn an_approver_receives_the_resolved_arguments_and_a_note_of_each_reference() {
     struct Shown(std::sync::Mutex<Vec<String>>);
     #[async_trait]
     impl Approver for Shown {
@@ -170,7 +170,7 @@ async fn who_is_asked_sees_what_is_referred_to() {
 }
 
 #[tokio::test]
-async fn a_caller_may_want_less_than_the_budget() {
+async fn a_caller_can_request_less_output_than_the_budget_but_not_more() {
     let plan = Plan { outputs: Arc::new(InMemoryOutputStore::new()), ..Default::default() };
     let house = plan.house(provider().with(keep_text())).await;
     let text = house.call("long", json!({"$max_output": 300})).await;
@@ -181,7 +181,7 @@ async fn a_caller_may_want_less_than_the_budget() {
 }
 
 #[tokio::test]
-async fn what_a_failed_call_leaves_is_bounded_as_well() {
+async fn the_message_and_partial_output_of_a_failed_call_are_bounded() {
     let outputs = Arc::new(InMemoryOutputStore::new());
     let fails = |message: String, partial: String| {
         ScriptedTool::named("half").ends_by(move |_| {

@@ -53,7 +53,7 @@ impl Ruled {
 }
 
 #[tokio::test]
-async fn a_rule_of_the_program_answers_in_its_own_name_and_for_no_longer_than_the_session() {
+async fn an_auto_approval_rule_decides_under_its_own_name_and_for_at_most_the_session() {
     let ruled = Ruled::of(ApprovalRuleDecision::Once, &[], Vec::new()).await;
     for _ in 0..2 {
         assert_eq!(ruled.house.call("write", json!({})).await, "written");
@@ -80,7 +80,7 @@ async fn a_rule_of_the_program_answers_in_its_own_name_and_for_no_longer_than_th
 }
 
 #[tokio::test]
-async fn the_yes_of_a_rule_gets_past_no_deny_and_is_none_to_what_is_for_a_person() {
+async fn an_auto_approval_rule_cannot_override_a_denial_or_a_required_human_approval() {
     for says in [ApprovalRuleDecision::Once, ApprovalRuleDecision::Session] {
         let denied = Ruled::of(says, &[(Effect::Deny, "Write")], Vec::new()).await;
         assert!(denied.house.call("write", json!({})).await.contains("the deny rule `Write`"));
@@ -133,7 +133,7 @@ impl Approver for Faulty {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rule_or_approver_that_panics_denies_and_one_that_is_late_is_not_waited_for() {
+async fn a_call_is_denied_if_its_rule_or_approver_panics_and_refused_if_either_is_late() {
     let approver = |panics| Arc::new(DeadlineApprover::new(Arc::new(Faulty { panics }))) as Arc<dyn Approver>;
     let rule = |panics| {
         let rules = vec![Arc::new(Faulty { panics }) as Arc<dyn AutoApprovalRule>];
@@ -182,7 +182,7 @@ impl ToolHook for Labeller {
 }
 
 #[tokio::test]
-async fn a_row_bears_the_labels_of_its_program_and_hooks_and_no_secret_of_its_call() {
+async fn a_record_has_the_labels_of_the_program_and_hooks_with_secrets_redacted() {
     let login = ScriptedTool::of(tool_with_schema("login", json!({"type": "object"}))).touches(write("/w/a"));
     let login =
         login.ends_by(|moment| Ending::Done(ToolResult::text(moment.context.labels.get("risk").unwrap_or("no label"))));

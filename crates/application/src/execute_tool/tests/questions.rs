@@ -53,7 +53,7 @@ impl House {
 }
 
 #[tokio::test]
-async fn each_question_of_a_server_names_it_and_has_a_row_below_that_of_its_call() {
+async fn each_server_question_names_its_server_and_has_its_own_record_under_the_call() {
     let refused = NotAnswered::Refused { code: -1, message: "the user said no".into() };
     for (answer, word, outcome) in [
         (Ok(json!({"action": "accept", "content": {"pin": "4711"}})), "answered", OutcomeKind::Succeeded),
@@ -84,7 +84,7 @@ async fn each_question_of_a_server_names_it_and_has_a_row_below_that_of_its_call
 }
 
 #[tokio::test]
-async fn a_server_that_stands_for_itself_asks_in_its_own_words() {
+async fn questions_of_a_server_with_plain_tool_names_keep_their_own_wording() {
     let house = open().house(of_git(true, |tool| tool.asks(form("Sure?")).ends_by(told_by))).await;
     let (command, caller) = old("log", vec![Ok(json!({"action": "accept"}))]);
     assert_eq!(house.execute(command).await, r#"{"action":"accept"}"#);
@@ -93,7 +93,7 @@ async fn a_server_that_stands_for_itself_asks_in_its_own_words() {
 }
 
 #[tokio::test]
-async fn a_tool_may_ask_so_much_and_no_more() {
+async fn the_number_and_total_size_of_questions_of_a_tool_are_limited() {
     let asks = |questions: usize, text: usize| {
         let tool = |tool: ScriptedTool| (0..questions).fold(tool, |tool, _| tool.asks(form(&"x".repeat(text))));
         of_git(false, |one| tool(one).ends_by(told_by))
@@ -108,7 +108,7 @@ async fn a_tool_may_ask_so_much_and_no_more() {
 }
 
 #[tokio::test]
-async fn nobody_is_sent_to_a_page_that_could_be_another_and_the_row_says_so() {
+async fn a_url_question_with_an_ambiguous_host_is_not_asked_and_is_recorded_as_unanswered() {
     let page =
         json!({"mode": "url", "url": "https://bank.com@evil.org/?secret=1", "message": "m", "elicitationId": "e"});
     let question = InputRequest { method: "elicitation/create".into(), params: page };
@@ -121,7 +121,7 @@ async fn nobody_is_sent_to_a_page_that_could_be_another_and_the_row_says_so() {
 }
 
 #[tokio::test]
-async fn of_the_folders_of_the_client_a_server_hears_those_of_the_workspace() {
+async fn a_server_receives_only_those_client_roots_that_are_inside_the_workspace() {
     let question = InputRequest { method: "roots/list".into(), params: Value::Null };
     let house = open().house(of_git(false, |tool| tool.asks(question.clone()).ends_by(told_by))).await;
     let roots = json!({"roots": [{"uri": "file:///w/a", "name": "a"}, {"uri": "file:///home/ann"}]});
@@ -131,7 +131,7 @@ async fn of_the_folders_of_the_client_a_server_hears_those_of_the_workspace() {
 }
 
 #[tokio::test]
-async fn a_question_in_a_round_has_a_row_that_is_open_until_the_answer_comes() {
+async fn a_question_of_a_parked_call_has_an_open_record_until_it_is_answered() {
     let house = open().house(of_git(false, |tool| tool.asks(form("Name?")).ends_by(told_by))).await;
     let (keys, state) = house.asked_for(modern("mcp__git__log", json!({}))).await;
     assert_eq!(
@@ -172,7 +172,7 @@ impl ToolProvider for Fickle {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_its_tool_takes_back_is_not_asked_in_the_next_round() {
+async fn a_question_that_its_tool_withdraws_is_not_asked_in_the_next_round() {
     let built = Plan::default().house(provider()).await;
     built.registry.register(Arc::new(Fickle)).await.unwrap();
     let (keys, state) = built.asked_for(modern("fickle", json!({}))).await;
@@ -190,7 +190,7 @@ async fn a_question_that_its_tool_takes_back_is_not_asked_in_the_next_round() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_goes_on_beside_a_question_keeps_the_place_of_its_call() {
+async fn a_call_keeps_its_slot_while_work_continues_beside_an_open_question() {
     let house = Plan { rules: vec![(Effect::Allow, "endless")], ..Default::default() }.house(provider()).await;
     house.registry.register(Arc::new(Fickle)).await.unwrap();
     let admit = || house.open_calls.admit(CallId(Uuid::now_v7()), Principal::local(), CancelSignal::new());
@@ -204,7 +204,7 @@ async fn what_goes_on_beside_a_question_keeps_the_place_of_its_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_wants_to_be_called_again_is_with_its_own_state_and_its_client_is_not_asked() {
+async fn a_server_that_returns_only_a_state_is_called_again_with_it_without_asking_the_client() {
     use toolstead_domain::InputRequired;
     let steps = |tool: ScriptedTool| {
         tool.ends_by(|moment| {

@@ -15,7 +15,7 @@ fn heard(watch: &mut EventSubscription) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn those_who_watch_hear_of_each_step_of_a_call_in_order_and_of_no_secret() {
+async fn subscribers_receive_each_step_of_a_call_in_order_and_no_secrets() {
     let yes = Arc::new(ScriptedApprover::answering([Approval::once("ada")]));
     let approver: Arc<dyn Approver> = yes;
     let hooks: Vec<Arc<dyn ToolHook>> = vec![Arc::new(Guard::default())];
@@ -37,7 +37,7 @@ async fn those_who_watch_hear_of_each_step_of_a_call_in_order_and_of_no_secret()
 }
 
 #[tokio::test]
-async fn where_it_is_asked_for_those_who_watch_hear_what_a_call_was_given_and_answered_without_secrets() {
+async fn detail_events_are_sent_only_if_enabled_and_respect_the_argument_recording_setting() {
     let image = json!({"type": "image", "data": "aGk=", "mimeType": "image/png"});
     let answers = || {
         ScriptedTool::of(tool_with_schema("login", json!({"type": "object"}))).ends_by({
@@ -120,7 +120,7 @@ async fn secretive(
 }
 
 #[tokio::test]
-async fn no_text_of_a_row_or_an_event_tells_a_secret_of_the_arguments() {
+async fn records_and_events_contain_no_secret_of_the_arguments() {
     for verdict in [Effect::Allow, Effect::Ask, Effect::Deny] {
         let (house, _, events) = secretive(RecordedArguments::Redacted, verdict).await;
         let row = house.only_row();
@@ -134,7 +134,7 @@ async fn no_text_of_a_row_or_an_event_tells_a_secret_of_the_arguments() {
 }
 
 #[tokio::test]
-async fn where_arguments_are_not_kept_no_text_of_a_row_tells_of_them() {
+async fn a_record_contains_no_text_of_arguments_if_arguments_are_not_recorded() {
     for verdict in [Effect::Allow, Effect::Ask, Effect::Deny] {
         let (house, _, _) = secretive(RecordedArguments::None, verdict).await;
         let row = house.only_row();
@@ -159,7 +159,7 @@ async fn where_arguments_are_not_kept_no_text_of_a_row_tells_of_them() {
 }
 
 #[tokio::test]
-async fn who_wants_everything_kept_gets_everything() {
+async fn full_argument_recording_keeps_secrets_in_the_record() {
     let (house, _, _) = secretive(RecordedArguments::Full, Effect::Allow).await;
     let row = house.only_row();
     assert!(row.accesses[0].contains("tok123456789") && row.arguments["env"]["MY_TOKEN"] == "tok123456789");

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn tools_come_and_go_while_it_runs() {
+async fn providers_and_their_tools_can_be_added_replaced_and_removed_at_run_time() {
     let house = Plan::default().house(provider()).await;
     let mut changes = house.registry.changes();
     let more =
@@ -65,7 +65,7 @@ fn upstream_tool(server: &str, name: &str, description: &str) -> ScriptedTool {
 }
 
 #[tokio::test]
-async fn a_name_that_a_server_may_own_that_is_not_there_leads_to_nobody_else() {
+async fn a_tool_name_that_may_belong_to_an_unavailable_server_is_not_resolved_to_another() {
     let house = Plan { rules: vec![(Effect::Allow, "mcp__x__*")], ..Plan::default() }
         .house(ScriptedProvider::new("built-in"))
         .await;
@@ -108,7 +108,7 @@ async fn a_name_that_a_server_may_own_that_is_not_there_leads_to_nobody_else() {
 }
 
 #[tokio::test]
-async fn a_call_waits_for_the_server_that_its_name_is_of() {
+async fn a_call_waits_for_the_connecting_server_that_its_tool_name_refers_to() {
     let house = Plan { rules: vec![(Effect::Allow, "mcp__slow__*")], ..Plan::default() }
         .house(ScriptedProvider::new("built-in"))
         .await;
@@ -125,7 +125,7 @@ async fn a_call_waits_for_the_server_that_its_name_is_of() {
 }
 
 #[tokio::test]
-async fn definitions_that_say_something_else_are_noted_and_kept() {
+async fn changed_tool_definitions_are_reported_and_stored_across_runs() {
     let repository = Arc::new(InMemoryToolRepository::new());
     let clock: Arc<dyn Clock> = Arc::new(FixedClock::at(Timestamp(7)));
     let identity = ProviderIdentity::of_program("s");
@@ -161,7 +161,7 @@ async fn definitions_that_say_something_else_are_noted_and_kept() {
 }
 
 #[tokio::test]
-async fn a_catalogue_of_another_start_is_not_shown() {
+async fn a_stored_catalogue_of_a_differently_configured_server_is_not_listed() {
     let repository = Arc::new(InMemoryToolRepository::new());
     let clock: Arc<dyn Clock> = Arc::new(FixedClock::at(Timestamp(1)));
     let run = async |file: &str, start: &str, is_down: bool| {

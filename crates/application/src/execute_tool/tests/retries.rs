@@ -145,7 +145,7 @@ async fn an_answer_that_comes_with_a_retry_lets_the_call_run_once() {
 }
 
 #[tokio::test]
-async fn a_state_is_its_principals_and_its_calls_and_a_stranger_leaves_the_call_alone() {
+async fn a_request_state_is_accepted_only_for_its_own_principal_session_and_arguments() {
     let (house, restarted) = (plan().house(provider()).await, plan().house(provider()).await);
     let asked = || modern("write", json!({"a": 1}));
     let state = house.asked(asked()).await;
@@ -177,7 +177,7 @@ async fn a_state_is_its_principals_and_its_calls_and_a_stranger_leaves_the_call_
 }
 
 #[tokio::test]
-async fn a_tool_asks_in_several_rounds_and_tells_the_one_that_is_open() {
+async fn a_tool_asks_in_several_rounds_and_reports_progress_to_the_current_round() {
     let house = greeting_house().await;
     let rounds = [(); 3].map(|()| Arc::new(Round::default()));
     let by = |round: usize| ExecuteToolCommand { caller: rounds[round].clone(), ..modern("greet", json!({})) };
@@ -205,7 +205,7 @@ async fn an_approval_and_a_question_of_the_tool_are_two_rounds_of_one_call() {
 }
 
 #[tokio::test]
-async fn what_is_not_answered_is_asked_again_and_a_providers_own_state_comes_back_to_it_alone() {
+async fn unanswered_questions_are_asked_again_and_only_the_provider_receives_its_own_state() {
     let asking = ScriptedTool::named("asking").ends_by(|moment| {
         let requests = |keys: &[&str]| keys.iter().map(|key| ((*key).to_owned(), form(key))).collect();
         let ask = |keys, state: &str| {
@@ -235,7 +235,7 @@ async fn what_is_not_answered_is_asked_again_and_a_providers_own_state_comes_bac
 }
 
 #[tokio::test]
-async fn a_client_that_cannot_be_asked_is_told_what_is_missing() {
+async fn a_call_whose_client_cannot_be_asked_fails_as_missing_capability_or_unavailable() {
     let asks = |name, method: &str| {
         let request = InputRequest { method: method.into(), params: json!({}) };
         let requests = [("q".to_owned(), request)].into();
@@ -262,7 +262,7 @@ async fn a_client_that_cannot_be_asked_is_told_what_is_missing() {
 }
 
 #[tokio::test]
-async fn an_answer_holds_for_what_was_shown_and_the_rules_hold_after_it() {
+async fn an_approval_covers_only_the_accesses_shown_and_does_not_override_deny_rules() {
     let target = Arc::new(Mutex::new("/w/a"));
     let now = target.clone();
     let moving = ScriptedTool::named("moving").touches_by(move |_| Ok(write(now.lock().unwrap().as_ref())));
@@ -312,7 +312,7 @@ impl ToolHook for Wordy {
 }
 
 #[tokio::test]
-async fn an_answer_holds_whatever_reason_a_hook_has() {
+async fn an_approval_remains_valid_if_a_hook_changes_its_reason() {
     let hooks: Vec<Arc<dyn ToolHook>> = vec![Arc::new(Wordy::default())];
     let house = Plan { hooks, ..plan() }.house(provider()).await;
     let state = house.asked(modern("write", json!({}))).await;
@@ -320,7 +320,7 @@ async fn an_answer_holds_whatever_reason_a_hook_has() {
 }
 
 #[tokio::test]
-async fn a_no_is_heard_also_where_somebody_said_yes_to_the_same_meanwhile() {
+async fn a_denial_applies_even_if_the_same_call_was_approved_in_the_meantime() {
     // One approval is stored as a rule, the other for this call only.
     for (tool, done) in [("write", "written"), ("opaque", "ran")] {
         let approver = Forms { scopes: vec![ApprovalScope::Session] };
@@ -337,7 +337,7 @@ async fn a_no_is_heard_also_where_somebody_said_yes_to_the_same_meanwhile() {
 }
 
 #[tokio::test]
-async fn a_yes_to_one_part_of_a_call_answers_no_rule_about_another() {
+async fn approving_one_part_of_a_call_does_not_satisfy_an_ask_rule_on_another_part() {
     let secret = || Access::ReadPath(AccessPath::plain("/w/secret"));
     let everything = Access::ReadPath(AccessPath::plain("/w").whole_tree());
     let copying = ScriptedTool::named("copying").touches([vec![everything], write("/w/a")].concat());
@@ -360,7 +360,7 @@ async fn settled(house: &House) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_never_comes_back_ends_the_call_on_record() {
+async fn a_call_whose_client_never_retries_times_out_and_is_recorded() {
     let patience = CallSettings::default().approval_timeout;
     let house = plan().house(provider().with(greeting())).await;
     let state = house.asked(modern("write", json!({}))).await;
@@ -378,7 +378,7 @@ async fn a_client_that_never_comes_back_ends_the_call_on_record() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_time_in_which_a_client_is_asked_is_none_of_the_call() {
+async fn waiting_for_a_client_answer_does_not_use_the_time_of_the_call() {
     let settings = CallSettings { default_timeout: Duration::from_secs(1), ..CallSettings::default() };
     let house = Plan { settings, ..plan() }.house(ScriptedProvider::new("built-in").with(greeting())).await;
     let call = || modern("greet", json!({}));
@@ -390,7 +390,7 @@ async fn the_time_in_which_a_client_is_asked_is_none_of_the_call() {
 }
 
 #[tokio::test]
-async fn waiting_calls_are_bounded_and_take_no_room_of_running_ones() {
+async fn parked_calls_are_limited_separately_from_running_calls() {
     let house = plan().house(provider()).await;
     let first = house.asked(modern("write", json!({}))).await;
     let mut last = String::new();
@@ -413,7 +413,7 @@ async fn waiting_calls_are_bounded_and_take_no_room_of_running_ones() {
 }
 
 #[tokio::test]
-async fn where_there_is_no_room_to_go_on_the_answers_can_be_sent_again() {
+async fn answers_can_be_sent_again_if_no_slot_is_free_to_resume_the_call() {
     let house = Arc::new(
         Plan { rules: vec![(Effect::Allow, "Write(//w/free)")], ..plan() }
             .house(provider().with(ScriptedTool::named("busy").touches(write("/w/free")).never_ends()))
@@ -441,7 +441,7 @@ fn curious() -> ScriptedTool {
 }
 
 #[tokio::test]
-async fn whoever_takes_a_round_back_takes_the_call_back() {
+async fn cancelling_a_round_cancels_its_call() {
     for by_signal in [true, false] {
         let rules = vec![(Effect::Allow, "Write(//w/free)")];
         let house = Arc::new(Plan { rules, ..plan() }.house(ScriptedProvider::new("built-in").with(curious())).await);
@@ -471,7 +471,7 @@ async fn whoever_takes_a_round_back_takes_the_call_back() {
 }
 
 #[tokio::test]
-async fn calls_that_wait_resume_while_no_new_calls_are_admitted() {
+async fn parked_calls_can_resume_while_new_calls_are_refused() {
     let house = plan().house(provider()).await;
     let state = house.asked(modern("write", json!({}))).await;
     house.open_calls.close();
@@ -480,7 +480,7 @@ async fn calls_that_wait_resume_while_no_new_calls_are_admitted() {
 }
 
 #[tokio::test]
-async fn calls_that_wait_are_ended_with_all_others_without_an_answer() {
+async fn shutdown_cancels_parked_calls_without_an_answer() {
     let house = plan().house(provider()).await;
     let state = house.asked(modern("write", json!({}))).await;
     house.open_calls.end();
@@ -491,7 +491,7 @@ async fn calls_that_wait_are_ended_with_all_others_without_an_answer() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_recorded_is_not_asked() {
+async fn an_approval_is_not_requested_if_the_call_cannot_be_recorded() {
     let house = plan().house(provider()).await;
     house.log.fail_next_record();
     let answer = house.execute(modern("write", json!({}))).await;
@@ -499,7 +499,7 @@ async fn what_cannot_be_recorded_is_not_asked() {
 }
 
 #[tokio::test]
-async fn who_watches_sees_that_a_call_waits() {
+async fn subscribers_receive_an_event_when_a_call_is_suspended_for_a_question() {
     let house = greeting_house().await;
     let mut events = house.events.subscribe();
     house.asked_for(modern("greet", json!({}))).await;
@@ -576,7 +576,7 @@ fn turns() -> impl Strategy<Value = Vec<Turn>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn a_call_runs_at_most_once_and_its_row_is_final_exactly_once(turns in turns()) {
+    fn a_call_runs_at_most_once_and_its_record_becomes_final_only_once(turns in turns()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         let (ran, finals) = runtime.block_on(play(&turns));
         prop_assert!(ran <= 1, "it ran {} times", ran);
@@ -651,7 +651,7 @@ async fn play(turns: &[Turn]) -> (usize, Vec<CallId>) {
 }
 
 #[tokio::test]
-async fn two_questions_about_the_same_call_are_two() {
+async fn identical_concurrent_calls_each_require_their_own_approval() {
     let approver = Arc::new(ScriptedApprover::granting(2));
     let house = Arc::new(Plan { approver: approver.clone(), ..Default::default() }.house(provider()).await);
     let (one, two) = tokio::join!(house.call("write", json!({})), house.call("write", json!({})));
@@ -659,7 +659,7 @@ async fn two_questions_about_the_same_call_are_two() {
 }
 
 #[tokio::test]
-async fn an_answer_to_a_call_that_was_taken_back_grants_nothing() {
+async fn an_approval_of_a_cancelled_call_grants_nothing() {
     struct TooLate(CancelSignal);
     #[async_trait]
     impl Approver for TooLate {

@@ -12,7 +12,7 @@ fn deep_value() -> Value {
 }
 
 #[tokio::test]
-async fn a_schema_without_a_bound_is_validated_beside_this_process_or_the_call_is_refused() {
+async fn an_unbounded_schema_is_validated_in_a_separate_process_or_the_call_is_refused() {
     async fn check(schemas: InProcessSchemaValidator, arguments: Value, expected: &str) {
         let schemas = Arc::new(schemas);
         let provider = ScriptedProvider::new("p").with(ScriptedTool::of(tool_with_schema("t", endless_schema())));
@@ -45,7 +45,7 @@ async fn a_schema_without_a_bound_is_validated_beside_this_process_or_the_call_i
 }
 
 #[tokio::test]
-async fn what_no_rule_lets_be_called_is_refused_before_its_schema_is_looked_at() {
+async fn a_denied_call_is_refused_before_its_arguments_are_validated() {
     let schemas = Arc::new(InProcessSchemaValidator::new());
     let provider = ScriptedProvider::new("p").with(ScriptedTool::of(tool_with_schema("t", endless_schema())));
     let plan = Plan { rules: vec![(Effect::Deny, "t")], schemas: schemas.clone(), ..Plan::default() };
@@ -62,7 +62,7 @@ async fn what_no_rule_lets_be_called_is_refused_before_its_schema_is_looked_at()
 }
 
 #[tokio::test]
-async fn defaults_of_our_own_schemas_are_filled_in_and_those_of_servers_are_left() {
+async fn defaults_of_own_schemas_are_filled_in_and_defaults_of_server_schemas_are_not() {
     let schema = json!({
         "type": "object",
         "properties": {"n": {"type": "integer", "default": 10}, "o": {"properties": {"deep": {"default": "x"}}}},
@@ -94,7 +94,7 @@ async fn a_default_that_its_own_schema_forbids_reaches_no_provider() {
 }
 
 #[tokio::test]
-async fn a_result_that_breaks_the_promise_of_our_own_tool_is_a_failure() {
+async fn a_result_that_violates_the_output_schema_is_a_failure_unless_the_tool_is_foreign() {
     let promising = || {
         let mut definition = samples::tool("t").definition().clone();
         definition.insert("outputSchema".into(), json!({"type": "object", "required": ["a"]}));
@@ -142,7 +142,7 @@ impl ToolHook for Listener {
 }
 
 #[tokio::test]
-async fn hooks_hear_what_was_given_and_all_that_the_call_touches_with_its_defaults() {
+async fn hooks_receive_the_arguments_as_given_and_the_accesses_including_defaults() {
     let schema = json!({"type": "object", "properties": {"path": {"type": "string", "default": "/w/usual"}}});
     let tool = ScriptedTool::of(tool_with_schema("t", schema)).touches_by(|call| {
         let path = call.arguments.get("path").and_then(Value::as_str).unwrap_or("/w/none");

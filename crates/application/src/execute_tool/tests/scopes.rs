@@ -19,7 +19,7 @@ fn view(name: &str, rules: &[(Effect, &str)]) -> Arc<View> {
 }
 
 #[tokio::test]
-async fn what_a_view_denies_is_neither_listed_nor_called_and_other_scopes_keep_it() {
+async fn a_tool_denied_by_a_view_is_hidden_and_refused_in_that_view_alone() {
     let allowed = Plan { rules: vec![(Effect::Allow, "Write")], ..Default::default() };
     let house = allowed.house(provider()).await;
     let list = ListToolsHandler::new(house.registry.clone(), house.permissions.clone());
@@ -52,7 +52,7 @@ async fn what_a_view_denies_is_neither_listed_nor_called_and_other_scopes_keep_i
 }
 
 #[tokio::test]
-async fn a_yes_through_a_view_holds_in_that_view_of_the_session_alone() {
+async fn a_session_approval_given_in_a_view_applies_only_to_that_view_of_the_session() {
     let yes = || Approval::Granted { by: "ann".into(), scopes: vec![ApprovalScope::Session] };
     let approver = Arc::new(ScriptedApprover::answering([yes()]));
     let house = Plan { approver: approver.clone(), ..Default::default() }.house(provider()).await;
@@ -70,7 +70,7 @@ async fn a_yes_through_a_view_holds_in_that_view_of_the_session_alone() {
 }
 
 #[tokio::test]
-async fn a_view_that_asks_nobody_refuses_what_would_be_asked() {
+async fn a_view_in_dont_ask_mode_refuses_calls_that_require_approval() {
     let roots = WorkspaceRoots { write: vec!["/w".into()], ..Default::default() };
     let policy = PermissionPolicy { mode: PermissionMode::DontAsk, roots, ..Default::default() };
     let approver = Arc::new(ScriptedApprover::answering([Approval::once("ann")]));
@@ -81,7 +81,7 @@ async fn a_view_that_asks_nobody_refuses_what_would_be_asked() {
 }
 
 #[tokio::test]
-async fn a_name_that_two_dialects_share_leads_to_the_tool_of_the_callers() {
+async fn an_alias_shared_by_two_dialects_resolves_to_the_tool_of_the_callers_dialect() {
     let spelled = |tool: &str, dialect: &'static str, parameter: &'static str| {
         let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"],
             "additionalProperties": false});

@@ -40,7 +40,7 @@ async fn a_search_without_a_match_names_the_origins_of_tools() {
 }
 
 #[tokio::test]
-async fn a_called_tool_is_decided_validated_and_recorded_as_itself() {
+async fn a_tool_called_through_call_tool_is_decided_validated_and_recorded_as_itself() {
     let approver = Arc::new(ScriptedApprover::granting(1));
     let house = Plan { approver: approver.clone(), ..Plan::default() }.house_that_nests().await;
     let call = |name: &str, arguments: Value| json!({"name": name, "arguments": arguments});
@@ -83,7 +83,7 @@ async fn a_long_result_is_bounded_once() {
 }
 
 #[tokio::test]
-async fn a_batch_calls_tools_itself() {
+async fn a_batch_rejects_call_tool_as_a_nested_call() {
     let house = Plan::default().house_that_nests().await;
     let one = json!({"tool_name": "call_tool", "parameters": {"name": "echo"}});
     let answer = house.call("batch", json!({"invocations": [one]})).await;

@@ -30,7 +30,7 @@ fn peeking() -> Scope {
 }
 
 #[tokio::test]
-async fn a_call_has_the_fixed_values_and_its_record_the_own_name() {
+async fn a_call_in_a_view_uses_its_fixed_values_and_is_recorded_under_the_real_tool_name() {
     let house = Plan::default().house(provider()).await;
     for name in ["peek", "read", "Read"] {
         assert_eq!(house.execute(command(name, json!({})).within(peeking())).await, "content", "{name}");
@@ -49,7 +49,7 @@ async fn a_call_has_the_fixed_values_and_its_record_the_own_name() {
 }
 
 #[tokio::test]
-async fn a_caller_cannot_set_what_a_view_fixes_or_hides_by_any_name() {
+async fn a_call_under_any_name_cannot_set_a_parameter_that_a_view_fixes_or_hides() {
     let house = Plan::default().house(provider()).await;
     for (name, arguments, outcome) in [
         ("peek", json!({"path": "b.txt"}), "The view `small` fixes the value of `path`."),
@@ -69,7 +69,7 @@ async fn a_caller_cannot_set_what_a_view_fixes_or_hides_by_any_name() {
 }
 
 #[tokio::test]
-async fn lists_and_lookups_have_the_forms_of_the_view() {
+async fn lists_and_lookups_show_tools_as_the_view_renames_and_restricts_them() {
     let house = Plan::default().house(provider()).await;
     let list = ListToolsHandler::new(house.registry.clone(), house.permissions.clone());
     let get = GetToolHandler::new(house.registry.clone(), house.permissions.clone());
@@ -109,7 +109,7 @@ async fn nested_calls_are_made_in_the_view_of_their_parent() {
 }
 
 #[tokio::test]
-async fn the_outer_of_two_views_fixes_values_and_the_inner_one_names() {
+async fn fixed_values_of_an_outer_view_and_tool_names_of_an_inner_view_take_precedence() {
     let house = Plan::default().house(provider()).await;
     let outer = view("outer", [("read", overlay("outer_name", json!({"path": "outer"}), &[]))]);
     let inner = view("inner", [("read", overlay("inner_name", json!({"path": "inner", "limit": 3}), &[]))]);

@@ -10,7 +10,7 @@ fn make(window: &[&str], made: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_window_shows_and_calls_what_it_names_and_no_more_than_the_one_around_it() {
+async fn a_restricted_view_lists_and_calls_only_tools_that_it_selects_within_the_outer_view() {
     let rules = vec![(Effect::Allow, "write"), (Effect::Deny, "long"), (Effect::Deny, "Tools(b*)")];
     let house = Plan { rules, ..Default::default() }.house_that_nests().await;
     let list = json!(["?", null]);
@@ -46,7 +46,7 @@ async fn a_window_shows_and_calls_what_it_names_and_no_more_than_the_one_around_
 }
 
 #[tokio::test]
-async fn a_name_that_fits_no_tool_is_found_out_with_the_nearest_one() {
+async fn an_unknown_tool_name_in_a_selection_is_reported_with_the_nearest_name() {
     /// Provider of a tool that returns the unknown ones of the given names.
     struct Asks;
 
@@ -94,7 +94,7 @@ async fn asked(rules: &[(Effect, &'static str)], answers: &[ApprovalScope]) -> (
 }
 
 #[tokio::test]
-async fn a_yes_holds_in_the_window_in_which_it_was_given_and_in_those_within_it() {
+async fn a_run_approval_covers_its_view_and_inner_views_and_a_session_approval_the_session() {
     use ApprovalScope::{Always, Once, Run, Session};
     // One call is approved by a rule, the other by its arguments.
     for tool in ["write", "opaque"] {
@@ -132,7 +132,7 @@ async fn a_yes_holds_in_the_window_in_which_it_was_given_and_in_those_within_it(
 }
 
 #[tokio::test]
-async fn for_this_run_is_offered_in_a_run_and_said_in_the_row() {
+async fn approval_for_a_run_is_offered_only_within_a_run_and_recorded_as_such() {
     use ApprovalScope::{Always, Once, Project, Run, Session};
     let (house, approver) = asked(&[], &[Run, Once]).await;
     house.call("make", json!({"window": ["write"], "calls": [["write", {}], ["write", {}]]})).await;
@@ -146,7 +146,7 @@ async fn for_this_run_is_offered_in_a_run_and_said_in_the_row() {
 }
 
 #[tokio::test]
-async fn sending_is_asked_about_each_time_through_every_window() {
+async fn sending_requires_approval_every_time_in_every_restricted_view() {
     use ApprovalScope::{Always, Once, Run, Session};
     let (house, approver) = asked(&[(Effect::Allow, "send")], &[Session, Run, Always, Session]).await;
     let two = || json!([["send", {}], ["send", {}]]);
@@ -160,7 +160,7 @@ async fn sending_is_asked_about_each_time_through_every_window() {
 }
 
 #[tokio::test]
-async fn what_a_rule_asks_about_and_what_is_denied_is_so_in_every_window() {
+async fn ask_and_deny_rules_apply_in_every_restricted_view() {
     let rules = [(Effect::Ask, "write"), (Effect::Deny, "Write(//etc/**)")];
     let (house, approver) = asked(&rules, &[ApprovalScope::Run, ApprovalScope::Session]).await;
     let made = json!([["write", {}], ["write", {}], ["write", {}], ["outside", {}]]);
@@ -171,7 +171,7 @@ async fn what_a_rule_asks_about_and_what_is_denied_is_so_in_every_window() {
 }
 
 #[tokio::test]
-async fn the_row_of_a_nested_call_names_the_windows_that_it_was_made_through() {
+async fn the_record_of_a_nested_call_names_the_restricted_views_that_contain_it() {
     let house = Plan::default().house_that_nests().await;
     let inner = make(&["echo"], json!([["echo", {}]]));
     house.call("make", json!({"window": ["make"], "calls": [inner]})).await;
@@ -182,7 +182,7 @@ async fn the_row_of_a_nested_call_names_the_windows_that_it_was_made_through() {
 }
 
 #[tokio::test]
-async fn windows_are_as_deep_as_calls() {
+async fn restricted_views_can_be_nested_as_deep_as_calls() {
     let house = Plan::default().house_that_nests().await;
     let nest = |depth| (0..depth).fold(json!(["echo", {}]), |inner, _| make(&["make", "echo"], json!([inner])));
     assert_eq!(house.call("make", calls(json!([nest(7)]))).await, "hi");
@@ -199,7 +199,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn through_windows_runs_and_shows_what_the_policy_and_each_of_them_allow(
+    fn nested_views_run_and_list_exactly_the_tools_that_the_policy_and_every_view_allow(
         rules in prop::collection::vec((
             prop::sample::select(vec![Effect::Allow, Effect::Ask, Effect::Deny]),
             prop::sample::select(vec!["write", "echo", "send", "make", "Write", "Write(//w/**)", "Edit(//w/b)"]),

@@ -22,7 +22,7 @@ async fn answered(rule: &str) -> (Option<String>, usize) {
 }
 
 #[tokio::test]
-async fn a_written_rule_is_stored_where_it_covers_the_call_and_says_what_runs() {
+async fn a_user_written_rule_is_stored_only_if_it_covers_the_call_and_names_the_program() {
     for rule in ["Bash(git *)", "Bash(git log *)", "Bash(git log -1)", " Bash(git log -*) "] {
         assert_eq!(answered(rule).await, (Some("Bash(git log *)".into()), 1), "{rule}");
     }

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_call_has_a_block_and_a_row_and_a_failure_of_one_is_told_of_the_whole() {
+    fn a_report_lists_each_call_as_text_and_data_and_is_an_error_if_any_call_failed() {
         let image = json!({"type": "image", "data": "AAAA", "mimeType": "image/png"});
         let items = [
             BatchItem::new(0, "one", Ok(ToolResult::json(json!({"n": 1})).with_block(image.clone()))),

@@ -127,7 +127,7 @@ fn invocation(number: usize, tool: &str, turns: u64) -> Value {
 }
 
 #[tokio::test]
-async fn calls_that_read_run_side_by_side_as_many_as_allowed() {
+async fn reading_calls_run_concurrently_up_to_the_limit() {
     let tools = Tools::default();
     let calls: Vec<Value> = (0..25).map(|number| invocation(number, "read /w/a", 5)).collect();
     let result = run(&tools, json!({"invocations": calls})).await.unwrap();
@@ -137,7 +137,7 @@ async fn calls_that_read_run_side_by_side_as_many_as_allowed() {
 }
 
 #[tokio::test]
-async fn calls_that_change_one_path_run_in_their_order_and_others_beside_them() {
+async fn calls_that_change_the_same_path_run_in_order_and_others_run_concurrently() {
     let tools = Tools::default();
     let calls = [("write /w/a", 9), ("write /w/b", 9), ("read /w/a", 0), ("write /w/a", 0)];
     let calls: Vec<Value> = calls.iter().enumerate().map(|(n, (tool, turns))| invocation(n, tool, *turns)).collect();
@@ -150,7 +150,7 @@ async fn calls_that_change_one_path_run_in_their_order_and_others_beside_them() 
 }
 
 #[tokio::test]
-async fn one_call_that_cannot_be_made_stops_all_and_every_problem_is_told() {
+async fn an_invalid_call_prevents_the_whole_batch_and_every_problem_is_reported() {
     let tools = Tools::default();
     let calls = ["read /w/a", "nowhere", NAME, "alone"];
     let calls: Vec<Value> = (0..).zip(calls).map(|(number, tool)| invocation(number, tool, 0)).collect();
@@ -168,7 +168,7 @@ async fn one_call_that_cannot_be_made_stops_all_and_every_problem_is_told() {
 }
 
 #[tokio::test]
-async fn after_a_failure_the_rest_runs_unless_it_is_to_fail_fast() {
+async fn the_calls_after_a_failure_run_unless_fail_fast_is_set() {
     for (fail_fast, successes) in [(false, 1), (true, 0)] {
         let tools = Tools::default();
         let calls = [invocation(0, "fail /w/a", 0), invocation(1, "write /w/a", 0)];
@@ -191,7 +191,7 @@ async fn no_call_begins_after_the_deadline() {
 }
 
 #[test]
-fn the_definition_takes_its_example_and_the_spelling_of_its_origin_and_bounds_the_calls() {
+fn the_batch_schema_accepts_its_example_and_limits_the_number_of_calls() {
     let batch = &batches().definitions()[0].clone();
     let schema = ToolInputSchema::compile(batch.input_schema(), FormatValidation::Asserted).unwrap();
     let call = || json!({"tool_name": "one", "parameters": {}});
@@ -212,7 +212,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn results_stand_in_the_order_of_the_calls_whatever_ends_first(
+    fn results_are_in_the_order_of_the_calls_regardless_of_which_ends_first(
         calls in prop::collection::vec((prop::sample::select(vec!["read /a", "write /a", "write /b", "fail /c"]), 0_u64..6), 1..25)
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

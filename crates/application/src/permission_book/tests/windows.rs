@@ -137,7 +137,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn no_child_is_allowed_what_its_parent_is_not_whatever_was_approved_where(
+    fn no_nested_scope_is_allowed_more_than_its_parent_except_by_an_approval_within_it(
         base in any_policy(), nodes in any_nodes(), mut said in prop::collection::vec(any_yes(), 0..8),
     ) {
         let tree = Tree::of(&nodes);
@@ -228,7 +228,7 @@ fn windows() -> [Arc<PermissionPolicy>; 2] {
 }
 
 #[tokio::test]
-async fn a_yes_answers_the_windows_as_far_as_the_one_through_which_it_was_given() {
+async fn an_approval_does_not_satisfy_the_separate_requirement_of_a_narrower_view() {
     use ApprovalScope::{Run, Session};
     use Verdict::{Allow, Ask};
     let [asking, open] = windows();
@@ -259,7 +259,7 @@ async fn a_yes_answers_the_windows_as_far_as_the_one_through_which_it_was_given(
 }
 
 #[tokio::test]
-async fn what_was_approved_for_a_run_is_forgotten_with_its_window() {
+async fn an_approval_for_a_run_is_forgotten_when_its_restricted_view_ends() {
     let shelf = Shelf::with(&[], InMemoryRuleStore::new());
     let session = of(&Principal::local(), "s");
     let [_, open] = windows();
@@ -280,7 +280,7 @@ async fn what_was_approved_for_a_run_is_forgotten_with_its_window() {
 }
 
 #[tokio::test]
-async fn a_window_is_known_by_its_name_in_the_window_around_it_and_by_its_principal() {
+async fn a_restricted_view_is_identified_by_its_path_of_names_and_its_principal() {
     let [_, open] = windows();
     let through = |principal: Principal, names: &[&str]| {
         let scope = of(&principal, "s");

@@ -41,7 +41,7 @@ async fn a_run_ends_before_it_would_go_over_a_budget() {
 }
 
 #[tokio::test]
-async fn the_model_hears_how_many_calls_are_left_and_has_a_last_word_without_tools() {
+async fn the_model_receives_its_remaining_calls_and_gets_a_final_turn_without_tools() {
     let house = house().await;
     let model = model([
         call("c1", "echo"),
@@ -73,7 +73,7 @@ async fn the_model_hears_how_many_calls_are_left_and_has_a_last_word_without_too
 }
 
 #[tokio::test]
-async fn a_provider_that_tells_no_usage_does_not_take_tokens_out_of_their_budget() {
+async fn a_token_budget_applies_even_if_the_provider_reports_no_usage() {
     let house = house().await;
     let model = model((0..100).map(|n| ScriptedAnswer::call(&format!("c{n}"), "echo", json!({"n": n}))));
     let mut command = house.command(&model, "go");
@@ -83,7 +83,7 @@ async fn a_provider_that_tells_no_usage_does_not_take_tokens_out_of_their_budget
 }
 
 #[tokio::test]
-async fn a_budget_of_cost_that_bounds_nothing_is_told() {
+async fn a_cost_budget_without_known_prices_is_reported_in_a_notice() {
     for (prices, outcome) in [(None, true), (Some(TokenPrices::default()), false)] {
         let house = house().await;
         let model = ScriptedModel::answering([text("done")]);
@@ -98,7 +98,7 @@ async fn a_budget_of_cost_that_bounds_nothing_is_told() {
 }
 
 #[tokio::test]
-async fn a_summary_is_not_asked_for_where_it_would_go_over_a_budget() {
+async fn a_summary_that_would_exceed_a_budget_is_not_requested() {
     let house = house().await;
     for n in 0..6 {
         house.run(&model([text(&"y".repeat(40_000))]), &format!("question {n}")).await;
@@ -114,7 +114,7 @@ async fn a_summary_is_not_asked_for_where_it_would_go_over_a_budget() {
 }
 
 #[tokio::test]
-async fn a_model_that_is_done_within_its_budget_is_done() {
+async fn a_run_that_uses_exactly_its_budget_ends_as_finished() {
     let house = house().await;
     let model = model([call("c1", "echo"), text("done")]);
     let mut command = house.command(&model, "go");
@@ -123,7 +123,7 @@ async fn a_model_that_is_done_within_its_budget_is_done() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_time_of_a_run_ends_its_call_or_its_answer() {
+async fn the_time_budget_of_a_run_ends_a_running_call_or_answer() {
     for answers in [vec![call("c1", "endless")], vec![text("half").never_ends()]] {
         let (house, model) = (house().await, model(answers));
         let mut command = house.command(&model, "go");
@@ -135,7 +135,7 @@ async fn the_time_of_a_run_ends_its_call_or_its_answer() {
 }
 
 #[tokio::test]
-async fn a_run_in_a_circle_is_nudged_and_then_ends() {
+async fn a_run_that_repeats_the_same_calls_receives_warnings_and_then_ends() {
     let nudges = |history: &[String]| history.iter().filter(|line| line.contains("times in a row")).count();
     let circle = |n: usize| (0..n).map(|n| call(&format!("c{n}"), "echo"));
     let (house, model_) = (house().await, model(circle(9)));

@@ -71,7 +71,7 @@ async fn old_outputs_are_masked_first_and_the_newest_stay() {
 }
 
 #[tokio::test]
-async fn what_came_first_becomes_a_summary_beside_the_first_words() {
+async fn older_messages_become_a_summary_beside_the_first_user_message() {
     let house = house_of(10, Vec::new()).await;
     let long = || text(&"y".repeat(10 * THOUSAND));
     for n in 0..6 {
@@ -97,7 +97,7 @@ async fn what_came_first_becomes_a_summary_beside_the_first_words() {
 }
 
 #[test]
-fn what_the_person_said_last_stays_beside_every_summary_that_follows() {
+fn every_summary_keeps_the_first_and_the_last_user_message() {
     let answer = |stop| ConversationEventKind::ModelAnswered {
         blocks: vec![Block::text("y".repeat(1_000))],
         model: "m".into(),
@@ -124,7 +124,7 @@ fn what_the_person_said_last_stays_beside_every_summary_that_follows() {
 }
 
 #[test]
-fn one_who_summarizes_and_whose_window_is_not_known_reads_everything() {
+fn a_summarizer_with_an_unknown_context_window_receives_all_messages() {
     let kinds = ["build a shed", "paint it blue", "of oak"]
         .map(|text| ConversationEventKind::UserSaid { blocks: vec![Block::text(text)] });
     let events: Vec<ConversationEvent> =
@@ -137,7 +137,7 @@ fn one_who_summarizes_and_whose_window_is_not_known_reads_everything() {
 }
 
 #[tokio::test]
-async fn tools_that_take_most_of_the_window_do_not_have_each_answer_summarized() {
+async fn a_large_system_prompt_does_not_cause_a_summary_of_every_answer() {
     let house = house_of(THOUSAND / 2, Vec::new()).await;
     let model = Arc::new(ScriptedModel::answering(reads(30).chain([text("done")])).with_window(20_000));
     let summarizer = Arc::new(ScriptedModel::answering((0..31).map(|_| text(&"s".repeat(2 * THOUSAND)))));
@@ -152,7 +152,7 @@ async fn tools_that_take_most_of_the_window_do_not_have_each_answer_summarized()
 }
 
 #[tokio::test]
-async fn a_refusal_is_no_summary() {
+async fn a_refusal_of_the_summarizer_is_not_used_as_a_summary() {
     let house = house_of(10, Vec::new()).await;
     for n in 0..6 {
         house.run(&model([text(&"y".repeat(10 * THOUSAND))]), &format!("question {n}")).await;
@@ -165,7 +165,7 @@ async fn a_refusal_is_no_summary() {
 }
 
 #[tokio::test]
-async fn a_model_that_refuses_a_request_as_too_long_is_asked_again_with_a_shorter_one_once() {
+async fn a_request_refused_as_too_long_is_shortened_and_retried_once() {
     let too_long = || ScriptedAnswer::refused(ModelError::ContextTooLong("300000 tokens".into()));
     let house = house_of(30 * THOUSAND, Vec::new()).await;
     let first = model(reads(5).chain([text("done")]));
@@ -179,7 +179,7 @@ async fn a_model_that_refuses_a_request_as_too_long_is_asked_again_with_a_shorte
 }
 
 #[tokio::test]
-async fn one_message_alone_cannot_fill_the_window() {
+async fn oversized_messages_are_truncated_for_the_model_but_not_in_the_conversation_log() {
     // A prompt, a result, and several results of one answer.
     let house = house_of(200 * THOUSAND, Vec::new()).await;
     let many =
@@ -204,7 +204,7 @@ async fn one_message_alone_cannot_fill_the_window() {
 }
 
 #[tokio::test]
-async fn a_summary_that_fails_or_that_a_hook_is_against_leaves_the_run_able_to_go_on() {
+async fn a_run_continues_if_its_summary_fails_or_is_blocked_by_a_hook() {
     struct Against;
     #[async_trait::async_trait]
     impl AgentHook for Against {
@@ -231,7 +231,7 @@ async fn a_summary_that_fails_or_that_a_hook_is_against_leaves_the_run_able_to_g
 }
 
 #[tokio::test]
-async fn a_person_can_have_a_conversation_made_shorter() {
+async fn a_user_can_compact_their_own_conversation_once_it_is_long_enough() {
     let house = house().await;
     let model_ = model([text("a summary")]);
     let command = |scope: Scope| CompactConversationCommand {
@@ -259,7 +259,7 @@ async fn a_person_can_have_a_conversation_made_shorter() {
 }
 
 #[tokio::test]
-async fn a_plan_is_told_again_with_a_summary_as_decided() {
+async fn a_compaction_repeats_a_nonempty_todo_plan_beside_the_summary() {
     for plan in [todo_store_contract::plan(), TodoList::default()] {
         let house = house().await;
         let (me, session) = (Principal::local(), house.conversation.session());
@@ -286,7 +286,7 @@ async fn a_plan_is_told_again_with_a_summary_as_decided() {
 }
 
 #[test]
-fn a_scale_learns_what_the_model_counts() {
+fn the_token_ratio_adapts_to_the_counts_that_the_model_reports() {
     let size = size::RequestSize { bytes: 10_000, images: 2 };
     let mut scale = size::TokenRatio::default();
     assert_eq!(scale.tokens(size), 5_500);

@@ -67,7 +67,7 @@ async fn a_tool_that_was_not_chosen_cannot_be_called_through_another() {
 }
 
 #[tokio::test]
-async fn tools_chosen_by_name_are_in_the_list() {
+async fn tools_chosen_by_exact_name_are_listed_instead_of_deferred() {
     let house = house(3).await;
     let model = model([text("done")]);
     let chosen = OfferedTools::Chosen(ToolSelection::only(["echo", "o*", "e*", "read"]));
@@ -76,7 +76,7 @@ async fn tools_chosen_by_name_are_in_the_list() {
 }
 
 #[tokio::test]
-async fn up_to_the_threshold_there_is_no_search() {
+async fn a_list_up_to_the_threshold_has_no_search_tools() {
     let house = house(50).await;
     let model = model([text("done")]);
     house.run(&model, "go").await;

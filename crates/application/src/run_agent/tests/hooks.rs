@@ -60,7 +60,7 @@ fn stop(reason: &str) -> AgentHookResponse {
 }
 
 #[tokio::test]
-async fn a_hook_hears_the_prompt_and_may_add_to_it_or_refuse_it() {
+async fn a_hook_receives_the_prompt_and_can_extend_or_refuse_it() {
     let word = AgentHookResponse {
         context: vec!["it is raining".into()],
         messages: vec!["hello".into()],
@@ -81,7 +81,7 @@ async fn a_hook_hears_the_prompt_and_may_add_to_it_or_refuse_it() {
 }
 
 #[tokio::test]
-async fn a_hook_lets_a_run_go_on_at_most_three_times() {
+async fn a_stop_hook_can_continue_a_run_at_most_three_times() {
     let ran = check(
         Hook { stop: block("the tests fail"), ..Hook::default() },
         4,
@@ -112,7 +112,7 @@ async fn a_hook_lets_a_run_go_on_at_most_three_times() {
 }
 
 #[tokio::test]
-async fn a_hook_is_told_that_somebody_is_waited_for() {
+async fn a_hook_is_notified_when_a_call_waits_for_approval() {
     let hook = Arc::new(Hook::default());
     let approver = Arc::new(ScriptedApprover::granting(0).then_silent());
     let plan = Plan {
@@ -135,7 +135,7 @@ async fn a_hook_is_told_that_somebody_is_waited_for() {
 }
 
 #[tokio::test]
-async fn nothing_follows_the_end_of_a_run_and_no_notification_delays_it() {
+async fn no_event_follows_the_end_of_a_run_and_a_slow_hook_does_not_delay_it() {
     #[derive(Default)]
     struct Slow {
         called: tokio::sync::Notify,

@@ -19,7 +19,7 @@ async fn check(offered: OfferedTools, tools: &[&str], refused: Option<&str>) {
 }
 
 #[tokio::test]
-async fn tools_on_offer_are_those_that_lists_show_or_those_of_them_that_were_chosen() {
+async fn a_run_offers_the_listed_tools_or_the_chosen_subset_and_refuses_others() {
     let all = ["broken", "echo", "endless", "other", "outside", "read", "write"];
     check(OfferedTools::Listed, &all, None).await;
     check(OfferedTools::Chosen(ToolSelection::only(["other", "ec*", "bomb"])), &["echo", "other"], None).await;
@@ -38,7 +38,7 @@ async fn tools_on_offer_are_those_that_lists_show_or_those_of_them_that_were_cho
 }
 
 #[tokio::test]
-async fn tools_that_come_later_stand_behind_and_none_changes_its_place() {
+async fn tools_added_during_a_run_are_appended_and_the_order_of_others_is_unchanged() {
     let provider = Arc::new(
         ScriptedProvider::new("built-in").with(ScriptedTool::named("echo")).with(ScriptedTool::named("other")),
     );
@@ -117,7 +117,7 @@ fn a_record_can_be_read_back_however_deep_the_result_is() {
 }
 
 #[test]
-fn data_of_an_image_that_is_no_base64_is_no_image() {
+fn an_image_without_valid_base64_data_becomes_a_text_notice() {
     let image = json!({"type": "image", "data": "\u{1}".repeat(4 << 20), "mimeType": "image/png"});
     let block = result::for_model(&tool_use(), &ToolResult::of_blocks(vec![image]));
     assert_eq!(words(&block.content), "[image of image/png, which is not in base64]");
@@ -139,7 +139,7 @@ fn a_result_of_any_size_is_bounded() {
 }
 
 #[tokio::test]
-async fn only_the_newest_images_are_sent_and_none_to_a_model_that_sees_none() {
+async fn only_the_newest_images_are_sent_and_none_to_a_model_without_image_support() {
     let image = |n: usize| Block::Image(Image { media_type: "image/png".into(), data: format!("{n}").into() });
     let picture = ScriptedTool::named("other").answers(ToolResult::image("result", "image/png"));
     let house = Plan::default().house(Arc::new(ScriptedProvider::new("built-in").with(picture))).await;

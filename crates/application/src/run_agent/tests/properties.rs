@@ -51,7 +51,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn a_run_goes_on_from_any_part_of_any_log(said in prop::collection::vec(said(), 1..6)) {
+    fn a_run_can_resume_from_any_prefix_of_any_conversation_log(said in prop::collection::vec(said(), 1..6)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
             let (house, model) = (house().await, model(script(&said)));
@@ -65,7 +65,7 @@ proptest! {
     }
 
     #[test]
-    fn a_run_that_is_taken_back_at_any_moment_ends_and_goes_on(
+    fn a_run_cancelled_at_any_moment_ends_and_can_be_resumed(
         said in prop::collection::vec(said(), 1..6),
         moment in 0..40_usize,
     ) {

@@ -120,7 +120,7 @@ fn told_of_agents(ran: &Ran) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn work_is_done_in_a_conversation_of_its_own_and_its_report_goes_back() {
+async fn a_subagent_works_in_its_own_conversation_and_returns_its_report_to_the_parent() {
     let usage = Usage { input_tokens: 100, output_tokens: 10, ..Usage::default() };
     let child = model([call("k1", "echo").uses(usage), text("found it").uses(usage)]);
     let house = house_with([("child", child.clone())]).await;
@@ -153,7 +153,7 @@ async fn work_is_done_in_a_conversation_of_its_own_and_its_report_goes_back() {
 }
 
 #[tokio::test]
-async fn an_unknown_agent_or_model_is_refused_with_those_that_there_are() {
+async fn delegation_to_an_unknown_agent_or_model_is_refused_with_an_explanation() {
     let house = house_with([]).await;
     let parent = model([
         handing("c1", json!({"prompt": "p", "agent": "readr"})).and_call("c2", "subagent", work("general", "huge")),
@@ -172,7 +172,7 @@ async fn an_unknown_agent_or_model_is_refused_with_those_that_there_are() {
 }
 
 #[tokio::test]
-async fn an_agent_has_its_tools_alone() {
+async fn a_subagent_is_offered_and_can_call_only_its_own_tools() {
     let child = model([call("k1", "write").and_call("k2", "read", json!({})), text("tried")]);
     let house = house_with([("child", child.clone())]).await;
     let parent = model([handing("c1", work("reader", "child")), text("done")]);
@@ -184,7 +184,7 @@ async fn an_agent_has_its_tools_alone() {
 }
 
 #[tokio::test]
-async fn work_is_handed_on_once_whatever_a_model_says() {
+async fn delegation_is_limited_to_two_levels_of_subagents() {
     let third = model([handing("g1", work("general", "fourth")), text("could not")]);
     let second = model([handing("k1", work("general", "third")), text("handed on")]);
     let fourth = model([text("never")]);
@@ -201,7 +201,7 @@ async fn work_is_handed_on_once_whatever_a_model_says() {
 }
 
 #[tokio::test]
-async fn what_is_left_of_the_budgets_is_shared_with_all_that_work_is_handed_to() {
+async fn a_subagent_shares_the_remaining_budgets_of_its_parent_run() {
     let usage = Usage { input_tokens: 1_000, ..Usage::default() };
     let restless =
         || model((0..9).map(|n| ScriptedAnswer::call(&format!("k{n}"), "echo", json!({"n": n})).uses(usage)));
@@ -222,7 +222,7 @@ async fn what_is_left_of_the_budgets_is_shared_with_all_that_work_is_handed_to()
 }
 
 #[tokio::test]
-async fn a_bound_on_costs_is_not_left_by_a_model_without_prices() {
+async fn a_run_with_a_cost_budget_refuses_a_subagent_model_without_known_prices() {
     let usage = Usage { input_tokens: 1_000, ..Usage::default() };
     let priced = |answers: Vec<ScriptedAnswer>| {
         let prices = TokenPrices { input: 1.0, cache_read: 1.0, cache_write: 1.0, output: 1.0 };
@@ -242,7 +242,7 @@ async fn a_bound_on_costs_is_not_left_by_a_model_without_prices() {
 }
 
 #[tokio::test]
-async fn the_rows_of_work_in_the_background_name_its_own_windows() {
+async fn records_of_a_background_subagent_name_its_own_restricted_view() {
     let child = model([call("k1", "echo"), text("found it")]);
     let house = house_with([("child", child)]).await;
     let mut arguments = work("general", "child");
@@ -254,7 +254,7 @@ async fn the_rows_of_work_in_the_background_name_its_own_windows() {
 }
 
 #[tokio::test]
-async fn an_agent_ends_after_as_many_answers_as_it_may_give_and_says_what_it_has() {
+async fn a_subagent_ends_at_its_turn_limit_and_returns_its_partial_result() {
     let child = model([call("k1", "echo").and_text("so far"), call("k2", "echo"), text("never")]);
     let house = house_with([("child", child.clone())]).await;
     let mut arguments = work("general", "child");
@@ -267,7 +267,7 @@ async fn an_agent_ends_after_as_many_answers_as_it_may_give_and_says_what_it_has
 }
 
 #[tokio::test]
-async fn a_tree_of_agents_is_taken_back_with_all_that_runs_in_it() {
+async fn cancelling_a_run_cancels_its_tree_of_subagents_and_all_of_their_calls() {
     let provider = Arc::new(provider());
     let third = model([call("g1", "endless")]);
     let second = model([handing("k1", work("general", "third")).and_call("k2", "subagent", work("general", "fourth"))]);
@@ -315,7 +315,7 @@ async fn agents_that_are_called_in_one_answer_work_side_by_side() {
 }
 
 #[tokio::test]
-async fn an_agent_is_gone_on_with_in_its_session_alone() {
+async fn a_subagent_can_be_resumed_only_in_its_own_session() {
     let child = model([text("first"), text("second")]);
     let house = house_with([("child", child.clone())]).await;
     let begins = model([handing("c1", work("general", "child")), text("done")]);
@@ -383,7 +383,7 @@ impl AgentHook for Supervisor {
 }
 
 #[tokio::test]
-async fn hooks_hear_of_an_agents_start_and_end_and_may_let_it_go_on_so_often() {
+async fn hooks_receive_subagent_starts_and_ends_and_can_continue_a_subagent_three_times() {
     let hook = Arc::new(Supervisor::default());
     let child = model(["a", "b", "c", "d"].map(text));
     let plan = Plan { hooks: vec![hook.clone()], ..Plan::default() };
@@ -406,7 +406,7 @@ async fn hooks_hear_of_an_agents_start_and_end_and_may_let_it_go_on_so_often() {
 }
 
 #[tokio::test]
-async fn somebody_who_is_asked_about_a_call_of_an_agent_hears_which() {
+async fn an_approval_request_for_a_call_of_a_subagent_names_the_subagent() {
     let approver = Arc::new(ScriptedApprover::granting(1));
     let child = model([call("k1", "other"), text("done")]);
     let plan = Plan { rules: vec![(Effect::Ask, "other")], approver: approver.clone(), ..Plan::default() };
@@ -423,7 +423,7 @@ proptest! {
 
     /// A subagent, or one that it delegates to, can do nothing that the delegating run could not do itself.
     #[test]
-    fn an_agent_may_do_nothing_that_the_run_above_it_may_not(
+    fn a_subagent_can_do_nothing_that_its_parent_run_could_not_do(
         denied in prop::collection::btree_set(prop::sample::select(vec!["echo", "other", "read", "write"]), 0..4),
         offered in prop::collection::btree_set(prop::sample::select(vec!["echo", "other", "read", "subagent"]), 1..5),
         tools in prop::collection::btree_set(prop::sample::select(vec!["echo", "other", "write", "subagent"]), 0..5),

@@ -49,7 +49,7 @@ async fn the_description_follows_the_system_prompt_only_if_the_run_asks_for_it()
 }
 
 #[tokio::test]
-async fn instructions_of_a_folder_follow_the_first_call_that_touches_it_once() {
+async fn instructions_of_a_folder_are_delivered_once_after_the_first_call_that_touches_it() {
     let desk = Arc::new(Desk::default());
     let house = plan(&desk).house(Arc::new(provider())).await;
     let model = model([
@@ -73,7 +73,7 @@ async fn instructions_of_a_folder_follow_the_first_call_that_touches_it_once() {
 }
 
 #[tokio::test]
-async fn a_refused_call_touches_no_folder() {
+async fn a_refused_call_does_not_load_the_instructions_of_its_folder() {
     let desk = Arc::new(Desk::default());
     let plan = Plan { rules: vec![(Effect::Deny, "read")], ..plan(&desk) };
     let house = plan.house(Arc::new(provider())).await;

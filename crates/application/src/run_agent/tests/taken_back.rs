@@ -9,7 +9,7 @@ async fn check_goes_on(house: &House) {
 }
 
 #[tokio::test]
-async fn an_answer_is_taken_back_and_what_came_of_it_is_kept() {
+async fn cancelling_a_run_drops_the_model_answer_and_keeps_the_part_received_so_far() {
     for (answer, history) in [
         (ScriptedAnswer::empty().never_ends(), &["user: go", "end: cancelled"][..]),
         (text("half").never_ends(), &["user: go", "model -: half", "end: cancelled"]),
@@ -45,7 +45,7 @@ async fn an_answer_is_taken_back_and_what_came_of_it_is_kept() {
 }
 
 #[tokio::test]
-async fn calls_are_ended_and_each_has_a_result() {
+async fn cancelling_a_run_ends_its_calls_and_each_call_has_a_result() {
     let provider = Arc::new(provider());
     let house = Plan::default().house(provider.clone()).await;
     let model = model([call("c1", "endless").and_call("c2", "write", json!({})).and_call("c3", "read", json!({}))]);
@@ -62,7 +62,7 @@ async fn calls_are_ended_and_each_has_a_result() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_dropped_is_taken_back() {
+async fn dropping_a_run_cancels_the_run_and_its_calls() {
     let provider = Arc::new(provider());
     let house = Plan::default().house(provider.clone()).await;
     let model = model([call("c1", "endless")]);
@@ -79,7 +79,7 @@ async fn a_run_that_is_dropped_is_taken_back() {
 }
 
 #[tokio::test]
-async fn a_run_ends_with_the_program_that_it_goes_on_in() {
+async fn a_run_ends_as_cancelled_when_the_application_closes() {
     let (house, model) = (house().await, model([call("c1", "echo").waits(), text("never")]));
     let mut run = house.handler.start(house.command(&model, "go"));
     model.stuck(1).await;

@@ -32,7 +32,7 @@ async fn check(answers: impl IntoIterator<Item = ScriptedAnswer>, end: &str, his
 }
 
 #[tokio::test]
-async fn a_turn_goes_on_until_the_model_calls_nothing() {
+async fn a_turn_continues_until_the_model_makes_no_calls() {
     check([text("hello")], "finished", &["model end_turn: hello", "end: finished"]).await;
     check(
         [call("c1", "echo"), text("done")],
@@ -63,7 +63,7 @@ async fn a_turn_goes_on_until_the_model_calls_nothing() {
 }
 
 #[tokio::test]
-async fn a_prompt_that_says_nothing_is_not_sent() {
+async fn an_empty_or_blank_prompt_is_rejected_and_not_sent_to_the_model() {
     let (house, model) = (house().await, model([text("hello")]));
     for (prompt, end) in [(" \n", "failed invalid_input: "), ("hi", "finished"), ("", "failed invalid_input: ")] {
         let ran = house.run(&model, prompt).await;
@@ -73,7 +73,7 @@ async fn a_prompt_that_says_nothing_is_not_sent() {
 }
 
 #[tokio::test]
-async fn a_call_that_cannot_be_made_or_fails_has_a_result_and_its_siblings_have_theirs() {
+async fn an_impossible_or_failed_call_has_an_error_result_and_does_not_affect_its_siblings() {
     for (tool, arguments, result) in [
         ("ecko", json!({}), "error c1: Unknown tool: ecko. Did you mean `echo`?"),
         ("print_echo", json!({}), "error c1: Unknown tool: print_echo. Did you mean `echo`?"),
@@ -105,7 +105,7 @@ async fn a_call_that_cannot_be_made_or_fails_has_a_result_and_its_siblings_have_
 }
 
 #[tokio::test]
-async fn calls_are_made_in_the_session_of_the_conversation_whatever_the_scope_says() {
+async fn calls_use_the_session_of_the_conversation_instead_of_the_session_of_the_scope() {
     let (house, model) = (house().await, model([call("c1", "echo"), text("done")]));
     let scope = Scope::of(Principal::local(), "elsewhere");
     house.ran(RunAgentCommand { scope, ..house.command(&model, "go") }).await;
@@ -114,7 +114,7 @@ async fn calls_are_made_in_the_session_of_the_conversation_whatever_the_scope_sa
 }
 
 #[tokio::test]
-async fn every_call_has_a_row_under_the_id_that_the_conversation_keeps() {
+async fn every_call_has_an_audit_record_under_the_call_id_in_the_conversation() {
     let (house, model) =
         (house().await, model([call("c1", "echo").and_call("c2", "nothing", json!({})), text("done")]));
     house.run(&model, "go").await;
@@ -135,7 +135,7 @@ async fn every_call_has_a_row_under_the_id_that_the_conversation_keeps() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_cut_off_goes_on_at_most_three_times() {
+async fn a_truncated_model_answer_is_continued_at_most_three_times() {
     let cut = |words: &str| text(words).stops(StopReason::MaxTokens);
     let brief = "user: Your answer was cut off at the maximum length. Continue where it ended, and be brief.";
     check(
@@ -185,7 +185,7 @@ async fn an_answer_that_is_cut_off_goes_on_at_most_three_times() {
 }
 
 #[tokio::test]
-async fn a_model_that_fails_ends_the_run_and_what_it_said_is_kept() {
+async fn a_model_failure_ends_the_run_and_keeps_the_partial_answer() {
     let gone = || ModelError::Unreachable("the line is dead".into());
     check(
         [ScriptedAnswer::refused(ModelError::Unauthorized("no key".into()))],
@@ -211,7 +211,7 @@ async fn a_model_that_fails_ends_the_run_and_what_it_said_is_kept() {
 }
 
 #[tokio::test]
-async fn one_who_watches_hears_everything_in_order() {
+async fn a_run_emits_all_events_in_order_with_secrets_redacted_and_usage_reported() {
     let answers = [
         text("look")
             .and_call("c1", "echo", json!({"password": "hunter22"}))
@@ -253,7 +253,7 @@ async fn one_who_watches_hears_everything_in_order() {
 }
 
 #[tokio::test]
-async fn a_conversation_goes_on_in_the_next_run_and_is_its_principals_alone() {
+async fn a_conversation_continues_in_the_next_run_of_its_own_principal_only() {
     let house = house().await;
     house.run(&model([text("hello")]), "my name is Ann\nand more").await;
     let second = model([text("Ann")]);
@@ -271,7 +271,7 @@ async fn a_conversation_goes_on_in_the_next_run_and_is_its_principals_alone() {
 }
 
 #[tokio::test]
-async fn a_run_without_a_prompt_goes_on_where_there_is_something_to_answer() {
+async fn a_run_without_a_prompt_continues_only_if_the_last_message_is_unanswered() {
     let house = house().await;
     let silent = |model: &Arc<ScriptedModel>| RunAgentCommand { prompt: Vec::new(), ..house.command(model, "") };
     let nothing = model([]);
@@ -285,7 +285,7 @@ async fn a_run_without_a_prompt_goes_on_where_there_is_something_to_answer() {
 }
 
 #[tokio::test]
-async fn of_two_runs_in_one_conversation_one_ends() {
+async fn a_run_fails_if_another_run_continues_its_conversation_meanwhile() {
     let house = house().await;
     let slow = model([text("a").waits()]);
     let mut first = house.handler.start(house.command(&slow, "one"));
@@ -304,7 +304,7 @@ async fn of_two_runs_in_one_conversation_one_ends() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_cannot_be_kept_ends_the_run() {
+async fn a_run_fails_if_its_conversation_cannot_be_stored() {
     let (house, model) = (house().await, model([text("a")]));
     house.store.fail_next_append();
     let ran = house.run(&model, "one").await;
@@ -359,7 +359,7 @@ async fn calls_that_only_read_run_side_by_side_and_end_in_their_order() {
 }
 
 #[tokio::test]
-async fn a_call_waits_for_those_before_it_that_touch_the_same() {
+async fn a_call_waits_for_earlier_calls_with_conflicting_accesses() {
     let provider = Arc::new(
         ScriptedProvider::new("built-in")
             .with(ScriptedTool::named("endless").touches(writing("/w/a")).never_ends())
@@ -397,7 +397,7 @@ async fn no_more_than_eight_calls_run_at_once() {
 }
 
 #[tokio::test]
-async fn a_run_ends_with_a_call_that_waits_for_somebody_and_goes_on_with_its_result() {
+async fn a_run_ends_when_a_call_waits_for_an_answer_and_can_resume_with_its_result() {
     let asking = ScriptedTool::named("other")
         .touches(reading("/w/a"))
         .ends_by(|_| Ending::Done(question::waiting_for(ToolResult::text("asked as q3"), QuestionGroupId(3))));

@@ -74,7 +74,7 @@ fn check(kinds: Vec<ConversationEventKind>, expected: &[&str]) {
 }
 
 #[test]
-fn messages_are_what_was_said_with_results_behind_their_calls() {
+fn tool_results_follow_their_calls_in_call_order() {
     check(vec![], &[]);
     check(vec![user("hello"), model(&["hi"])], &["user: hello", "model: hi"]);
     check(
@@ -84,7 +84,7 @@ fn messages_are_what_was_said_with_results_behind_their_calls() {
 }
 
 #[test]
-fn what_is_said_between_results_stands_behind_them() {
+fn user_texts_sent_between_tool_results_follow_all_results() {
     check(
         vec![user("look"), model(&["#a", "#b"]), ended("a", "A"), user("hurry"), ended("b", "B"), user("up")],
         &["user: look", "model: #a | #b", "user: =a A | =b B | hurry | up"],
@@ -113,7 +113,7 @@ fn a_result_without_its_call_is_left_out() {
 }
 
 #[test]
-fn what_was_taken_back_does_not_count() {
+fn undone_events_have_no_effect_on_the_messages() {
     let said = || vec![user("one"), model(&["1"]), user("two"), model(&["2"])];
     let taken = |to, more: Vec<ConversationEventKind>| [said(), vec![TakenBack { to }], more].concat();
     check(taken(2, vec![user("three")]), &["user: one", "model: 1", "user: three"]);
@@ -133,7 +133,7 @@ fn what_was_taken_back_does_not_count() {
 }
 
 #[test]
-fn a_summary_stands_for_what_came_before() {
+fn a_summary_replaces_all_events_before_its_kept_range() {
     let compacted = |kept_from| {
         vec![
             user("one"),
@@ -158,7 +158,7 @@ fn a_summary_stands_for_what_came_before() {
 }
 
 #[test]
-fn a_masked_output_is_a_pointer() {
+fn a_masked_output_is_replaced_by_a_reference_to_its_stored_copy() {
     let pointer =
         "[This output of `tool_a` (5 bytes) is left out to keep the conversation short. It is stored as o17.]";
     check(
@@ -168,7 +168,7 @@ fn a_masked_output_is_a_pointer() {
 }
 
 #[test]
-fn what_no_provider_takes_is_left_out() {
+fn messages_omit_invalid_blocks_begin_with_the_user_and_alternate_roles() {
     check(
         vec![
             user("x"),
@@ -185,7 +185,7 @@ fn what_no_provider_takes_is_left_out() {
 }
 
 #[test]
-fn thinking_that_led_to_nothing_is_left_out_and_other_thinking_stays() {
+fn trailing_thinking_is_omitted_only_from_truncated_or_textless_answers() {
     let thought = |stop, blocks| vec![user("x"), answer_of(blocks, stop)];
     let text = || Block::text("t");
     for stop in [None, Some(StopReason::MaxTokens)] {
@@ -256,12 +256,12 @@ fn is_one_that_providers_take(messages: &[Message]) {
 
 proptest! {
     #[test]
-    fn any_events_make_messages_that_providers_take(kinds in vec(any_event(), 0..40)) {
+    fn any_events_produce_messages_that_providers_accept(kinds in vec(any_event(), 0..40)) {
         is_one_that_providers_take(&messages(&events(kinds)));
     }
 
     #[test]
-    fn any_beginning_of_a_log_does_so_too(kinds in vec(any_event(), 0..30)) {
+    fn any_prefix_of_a_log_produces_messages_that_providers_accept(kinds in vec(any_event(), 0..30)) {
         let events = events(kinds);
         for length in 0..=events.len() {
             is_one_that_providers_take(&messages(&events[..length]));

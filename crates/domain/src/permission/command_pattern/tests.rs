@@ -38,7 +38,7 @@ fn without_a_wildcard_the_pattern_is_the_whole_command() {
 }
 
 #[test]
-fn a_star_at_the_end_behind_a_blank_or_a_colon_ends_at_a_word() {
+fn a_final_star_after_a_space_or_colon_matches_at_a_word_boundary() {
     check("git *", "git", true);
     check("git *", "git status", true);
     check("git *", "gitk", false);
@@ -52,7 +52,7 @@ fn a_star_at_the_end_behind_a_blank_or_a_colon_ends_at_a_word() {
 }
 
 #[test]
-fn a_star_stands_for_anything_anywhere() {
+fn a_star_matches_any_text_at_any_position() {
     check("* --help", "cargo build --help", true);
     check("* --help", "cargo build --helpful", false);
     check("git * main", "git push origin main", true);
@@ -62,7 +62,7 @@ fn a_star_stands_for_anything_anywhere() {
 }
 
 #[test]
-fn quotes_and_backslashes_keep_what_they_hold_together() {
+fn quoted_and_escaped_pattern_text_matches_literally_within_one_word() {
     let command =
         |line: &str, argument: &str| CommandAccess { words: words(["git", "commit", "-m", argument]), ..plain(line) };
     assert!(allows("git commit -m *", &command("git commit -m \"a b\"", "a b")));
@@ -77,7 +77,7 @@ fn quotes_and_backslashes_keep_what_they_hold_together() {
 }
 
 #[test]
-fn the_outline_of_a_pattern_is_what_all_that_it_covers_has_in_common() {
+fn the_outline_of_a_pattern_has_the_words_common_to_all_covered_commands() {
     for (pattern, expected) in [
         ("npx *", Some("npx | | …")),
         ("npx tsc:*", Some("npx tsc | | …")),
@@ -102,7 +102,7 @@ fn the_outline_of_a_pattern_is_what_all_that_it_covers_has_in_common() {
 }
 
 #[test]
-fn two_words_are_never_one() {
+fn a_pattern_of_two_words_does_not_cover_one_word_with_a_separator() {
     let one = CommandAccess::program(["rm", "a b"]);
     assert!(!allows("rm a b", &one) && !allows("rm a *", &one));
     assert!(allows("rm 'a b'", &one) && allows("rm *", &one));
@@ -111,7 +111,7 @@ fn two_words_are_never_one() {
 }
 
 #[test]
-fn a_part_is_covered_by_its_own_rule_or_by_the_rule_that_is_the_whole_line() {
+fn a_command_part_is_covered_by_its_own_rule_or_a_rule_for_the_whole_line() {
     let part = CommandAccess { whole: "git status && rm -rf x".into(), ..plain("rm -rf x") };
     assert!(!allows("git *", &part));
     assert!(allows("rm *", &part));
@@ -122,7 +122,7 @@ fn a_part_is_covered_by_its_own_rule_or_by_the_rule_that_is_the_whole_line() {
 }
 
 #[test]
-fn what_would_run_or_write_something_else_needs_a_rule_that_says_all_of_it() {
+fn a_command_that_is_not_plain_is_covered_only_by_a_rule_with_its_full_text() {
     let line = r"find . -name \*.o -exec rm {} ;";
     let find = CommandAccess {
         words: words(["find", ".", "-name", "*.o", "-exec", "rm", "{}", ";"]),
@@ -142,7 +142,7 @@ fn what_would_run_or_write_something_else_needs_a_rule_that_says_all_of_it() {
 }
 
 #[test]
-fn an_opaque_command_is_never_allowed_by_pattern_and_caught_by_every_other_rule() {
+fn an_opaque_command_is_allowed_only_by_its_full_text_and_matches_every_deny_pattern() {
     let opaque = CommandAccess::opaque("$x -rf / && ls", "the program is a variable");
     assert!(!allows("ls", &opaque) && !allows("* ls", &opaque));
     assert!(allows("$x -rf / && ls", &opaque));
@@ -150,7 +150,7 @@ fn an_opaque_command_is_never_allowed_by_pattern_and_caught_by_every_other_rule(
 }
 
 #[test]
-fn deny_looks_behind_wrappers_and_assignments() {
+fn deny_patterns_match_commands_behind_wrappers_and_assignments() {
     let wrapped = CommandAccess {
         words: words(["rm", "x"]),
         readings: [words(["timeout", "5", "rm", "x"])].into(),
@@ -164,13 +164,13 @@ fn deny_looks_behind_wrappers_and_assignments() {
 }
 
 #[test]
-fn harmless_assignments_and_wrappers_are_none_of_the_words() {
+fn a_harmless_assignment_does_not_prevent_a_pattern_match() {
     let tested = CommandAccess { words: words(["npm", "test"]), ..plain("NODE_ENV=test npm test") };
     assert!(allows("npm test", &tested) && denies("npm test", &tested));
 }
 
 #[test]
-fn an_entry_of_an_allow_list_does_not_allow_what_merely_holds_it() {
+fn an_allow_pattern_does_not_match_as_a_substring_of_a_command() {
     // The parts of `curl x | tools`.
     for line in ["curl x", "tools"] {
         let part = CommandAccess { whole: "curl x | tools".into(), ..plain(line) };
@@ -179,7 +179,7 @@ fn an_entry_of_an_allow_list_does_not_allow_what_merely_holds_it() {
 }
 
 #[test]
-fn every_part_that_a_separator_hides_needs_its_own_rule() {
+fn every_part_of_a_compound_command_requires_its_own_rule() {
     for (whole, parts) in [
         ("ls\nrm x", ["ls", "rm x"]),
         ("ls & rm x", ["ls", "rm x"]),
@@ -223,7 +223,7 @@ fn a_pattern_that_can_never_match_is_refused() {
 }
 
 #[test]
-fn a_pattern_whose_words_no_command_can_have_is_refused_with_what_to_write() {
+fn a_pattern_with_invalid_quoting_is_rejected_with_a_correction() {
     for (text, instead) in [
         ("psql -c \"drop *", "`psql -c \"drop \"*`"),
         ("psql -c \"drop", "`psql -c \"drop\"`"),
@@ -247,7 +247,7 @@ fn a_pattern_whose_words_no_command_can_have_is_refused_with_what_to_write() {
 
 /// A denied command is denied behind a wrapper, in other quotes and behind an assignment alike.
 #[test]
-fn words_are_compared_and_never_how_they_are_written() {
+fn a_deny_pattern_matches_words_regardless_of_quoting_wrapper_and_assignment() {
     let written = |line: &str, words: &[&str], reading: &[&str]| CommandAccess {
         readings: [reading.iter().map(|word| (*word).into()).collect()].into(),
         ..CommandAccess { words: words.iter().map(|word| (*word).into()).collect(), ..plain(line) }
@@ -316,7 +316,7 @@ fn any_pattern() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn no_pattern_and_no_command_is_too_strange(text in any_pattern(), command in any_command()) {
+    fn arbitrary_patterns_and_commands_do_not_panic(text in any_pattern(), command in any_command()) {
         for purpose in [ALLOW, PatternPurpose::Catching] {
             if let Ok(pattern) = CommandPattern::parse(&text, purpose) {
                 let _ = (pattern.covers(&command), pattern.catches(&command));
@@ -325,7 +325,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_allowed_holds_every_word_of_the_pattern(
+    fn an_allowed_command_contains_every_word_of_the_pattern_in_order(
         tokens in prop::collection::vec("[a-z]{1,3}|[*]", 1..5), words in prop::collection::vec("[a-z]{1,3}", 1..6),
     ) {
         let command = CommandAccess::program(words.iter().map(String::as_str));
@@ -340,7 +340,7 @@ proptest! {
     }
 
     #[test]
-    fn what_a_rule_allows_the_same_rule_denies(text in any_pattern(), command in any_command()) {
+    fn a_pattern_that_allows_a_command_also_denies_it_as_a_deny_rule(text in any_pattern(), command in any_command()) {
         if let (Ok(allow), Ok(deny)) =
             (CommandPattern::parse(&text, ALLOW), CommandPattern::parse(&text, PatternPurpose::Catching))
             && allow.covers(&command) && command.whole == command.text
@@ -350,7 +350,7 @@ proptest! {
     }
 
     #[test]
-    fn a_further_reading_never_lets_a_command_slip(
+    fn an_additional_reading_never_prevents_a_deny_match(
         text in any_pattern(), command in any_command(), more in prop::collection::vec(any_word(), 1..4),
     ) {
         if let Ok(pattern) = CommandPattern::parse(&text, PatternPurpose::Catching) && pattern.catches(&command) {

@@ -93,7 +93,7 @@ use Effect::{Allow as A, Ask as Q, Deny as D};
 use Verdict::{Allow, Ask, Deny};
 
 #[test]
-fn without_rules_reading_is_allowed_and_everything_else_is_asked_or_denied() {
+fn by_default_only_reads_within_the_roots_are_allowed_without_approval() {
     check(&[], "echo", "", Allow);
     check(&[], "read_file", "read /w/a", Allow);
     check(&[], "read_file", "read /ro/a", Allow);
@@ -115,7 +115,7 @@ fn deny_wins_over_ask_over_allow() {
 }
 
 #[test]
-fn a_rule_means_the_same_for_every_tool() {
+fn a_path_rule_applies_to_all_tools_and_a_tool_rule_to_its_tool_only() {
     check(&[(D, "Read(.env)")], "grep", "read /w/x/.env", Deny);
     check(&[(D, "Read(.env)")], "write_file", "write /w/x/.env", Deny);
     check(&[(D, "Edit(.env)")], "read_file", "read /w/x/.env", Allow);
@@ -127,7 +127,7 @@ fn a_rule_means_the_same_for_every_tool() {
 }
 
 #[test]
-fn allow_needs_every_access_and_both_forms_of_a_path() {
+fn a_call_is_allowed_only_if_rules_cover_every_access_and_both_path_forms() {
     check(&[(A, "Write(src/**)")], "move", "write /w/src/a, write /w/b", Ask);
     check(&[(A, "Write(src/**)")], "write_file", "write /w/src/a->/w/b", Ask);
     check(&[(D, "Read(secret/**)")], "read_file", "read /w/a->/w/secret/k", Deny);
@@ -135,7 +135,7 @@ fn allow_needs_every_access_and_both_forms_of_a_path() {
 }
 
 #[test]
-fn rules_name_the_tools_of_mcp_servers() {
+fn rules_match_tools_of_mcp_servers_by_server_and_tool_name() {
     check(&[(A, "mcp__git")], "mcp__git__t", "up", Allow);
     check(&[(A, "mcp__git__*")], "mcp__git__t", "up", Allow);
     check(&[(A, "mcp__git__t")], "mcp__git__t", "up", Allow);
@@ -146,7 +146,7 @@ fn rules_name_the_tools_of_mcp_servers() {
 }
 
 #[test]
-fn rules_on_parameters_deny_and_ask() {
+fn deny_and_ask_rules_apply_to_parameter_values() {
     let policy = policy(PermissionMode::Default, &[(D, "mcp__git__t(opts.force:true)"), (Q, "echo(message:rm *)")]);
     let decide = |name: &str, arguments: Value| policy.decide(&tool(name), arguments.as_object().unwrap(), &[]).verdict;
     assert_eq!(decide("mcp__git__t", json!({"opts": {"force": true}})), Deny);
@@ -155,13 +155,13 @@ fn rules_on_parameters_deny_and_ask() {
 }
 
 #[test]
-fn no_rule_covers_sending() {
+fn sending_requires_approval_despite_allow_rules() {
     check(&[(A, "gmail_send")], "gmail_send", "send a@example.com", Ask);
     check(&[(A, "mcp__git__*")], "mcp__git__t", "up, send a@example.com", Ask);
 }
 
 #[test]
-fn rules_name_agents_in_either_spelling() {
+fn rules_on_agents_apply_in_the_spellings_agent_and_task() {
     check(&[], "subagent", "agent reviewer", Allow);
     for head in ["Agent", "Task"] {
         let named = |effect, spec: &str| (effect, format!("{head}({spec})"));
@@ -183,7 +183,7 @@ fn rules_name_agents_in_either_spelling() {
 }
 
 #[test]
-fn a_deny_rule_on_all_agents_hides_the_tool_that_bears_such_a_name() {
+fn a_deny_rule_on_all_agents_hides_a_tool_with_an_agent_alias() {
     let mut subagent = tool("subagent");
     let is_hidden = |tool: &Tool, rule: &str| !policy(PermissionMode::Default, &[(D, rule)]).advertises(tool);
     assert!(!is_hidden(&subagent, "Agent"));
@@ -193,7 +193,7 @@ fn a_deny_rule_on_all_agents_hides_the_tool_that_bears_such_a_name() {
 }
 
 #[test]
-fn rules_name_the_tools_that_a_program_may_call() {
+fn rules_decide_which_tools_are_offered_to_a_program() {
     for (rules, offered, expected) in [
         (&[][..], "grep", Ask),
         (&[(A, "Tools(grep)")], "grep", Allow),
@@ -229,7 +229,7 @@ fn rules_name_the_tools_that_a_program_may_call() {
 }
 
 #[test]
-fn the_narrowest_rule_names_one_agent_or_what_was_offered() {
+fn the_narrowest_rule_names_one_agent_or_the_offered_tools() {
     for (touch, expected) in [
         ("agent reviewer", Some("Agent(reviewer)")),
         ("agent git:commit", Some("Agent(git:commit)")),
@@ -249,7 +249,7 @@ fn the_narrowest_rule_names_one_agent_or_what_was_offered() {
 }
 
 #[test]
-fn rules_on_commands_follow_what_was_understood_of_them() {
+fn command_rules_match_by_words_and_apply_to_each_command_of_a_line() {
     check(&[(A, "Bash(ls *)")], "bash", "run ls -l", Allow);
     check(&[(A, "Bash(ls *)")], "bash", "run lsof", Ask);
     check(&[(A, "bash(ls *)")], "bash", "run ls -l", Allow);
@@ -263,7 +263,7 @@ fn rules_on_commands_follow_what_was_understood_of_them() {
 }
 
 #[test]
-fn the_definition_of_a_tool_says_whether_rules_that_name_it_are_about_commands() {
+fn rules_naming_a_tool_match_commands_only_if_the_tool_takes_command_lines() {
     let mut shell = tool("bash");
     shell.aliases = vec![Alias::new("async_cmd", Dialect("other"), &[])];
     let mut other = shell.clone();
@@ -290,7 +290,7 @@ fn the_definition_of_a_tool_says_whether_rules_that_name_it_are_about_commands()
 }
 
 #[test]
-fn a_command_that_nobody_understands_is_never_allowed_by_pattern_and_caught_by_every_other_rule() {
+fn an_opaque_command_ignores_allow_wildcards_and_matches_every_deny_and_ask_rule() {
     check(&[(A, "Bash(ls *)")], "bash", "opaque ls $x", Ask);
     check(&[(A, "Bash(ls $x)")], "bash", "opaque ls $x", Allow);
     check(&[(A, "Bash")], "bash", "opaque ls $x", Allow);
@@ -311,7 +311,7 @@ fn a_file_that_a_command_writes_to_needs_a_rule_of_its_own() {
 }
 
 #[test]
-fn a_command_that_only_changes_files_is_accepted_with_the_files_that_it_names() {
+fn accept_edits_mode_allows_file_changing_commands_only_on_permitted_paths() {
     let accepted = |touches, verdict| check_mode(PermissionMode::AcceptEdits, &[], "bash", touches, verdict);
     accepted("run rm x naming /w/x", Allow);
     accepted("run mkdir a naming /w/a", Allow);
@@ -337,7 +337,7 @@ fn a_command_that_only_changes_files_is_accepted_with_the_files_that_it_names() 
 }
 
 #[test]
-fn the_files_that_a_command_names_are_covered_by_its_rule_and_caught_by_those_on_paths() {
+fn a_command_rule_covers_the_named_files_unless_a_path_rule_catches_them() {
     check(&[(A, "Bash(rm *)")], "bash", "run rm x naming /w/x", Allow);
     check(&[(A, "Bash(mkdir *)")], "bash", "run mkdir x naming /elsewhere/x", Allow);
     check(&[(A, "Bash(rm *)"), (D, "Edit(secret/**)")], "bash", "run rm secret/x naming /w/secret/x", Deny);
@@ -347,7 +347,7 @@ fn the_files_that_a_command_names_are_covered_by_its_rule_and_caught_by_those_on
 }
 
 #[test]
-fn who_allows_every_command_allows_what_it_redirects_to_and_nobody_else_does() {
+fn of_all_command_rules_only_a_bare_bash_rule_covers_redirect_targets() {
     let shell = Tool::new(ToolName::parse("bash").unwrap(), Map::new(), Category::Shell, ToolSource::BuiltIn);
     let verdict = |rules: &[(Effect, &str)], touches| {
         policy(PermissionMode::Default, rules).decide(&shell, &Map::new(), &accesses(touches)).verdict
@@ -369,7 +369,7 @@ fn a_write_rule_takes_effect_on_the_tool_that_writes() {
 }
 
 #[test]
-fn a_tool_that_was_not_chosen_is_refused_when_it_is_called_all_the_same() {
+fn a_call_of_an_unselected_tool_is_denied_and_the_tool_is_not_advertised() {
     for (choice, name, verdict) in [("glob", "bash", Deny), ("", "echo", Deny), ("echo", "echo", Allow)] {
         let mut policy = policy(PermissionMode::Bypass, &[]);
         policy.selection = ToolSelection::all().adjusted(choice).unwrap();
@@ -383,7 +383,7 @@ fn a_tool_that_was_not_chosen_is_refused_when_it_is_called_all_the_same() {
 }
 
 #[test]
-fn the_trace_names_every_part_with_what_decided_on_it() {
+fn the_trace_lists_every_part_with_its_verdict_and_cause() {
     let rules = [(A, "Bash(ls *)"), (D, "Bash(rm *)")];
     let decision = policy(PermissionMode::Default, &rules).decide(
         &tool("bash"),
@@ -406,7 +406,7 @@ fn the_trace_names_every_part_with_what_decided_on_it() {
 }
 
 #[test]
-fn modes_change_what_is_left_and_never_what_is_denied() {
+fn permission_modes_change_default_verdicts_but_never_lift_a_denial() {
     check_mode(PermissionMode::Plan, &[(A, "Write")], "write_file", "write /w/a", Deny);
     check_mode(PermissionMode::Plan, &[(Q, "Write")], "write_file", "write /w/a", Deny);
     check_mode(PermissionMode::Plan, &[], "read_file", "read /w/a", Allow);
@@ -420,7 +420,7 @@ fn modes_change_what_is_left_and_never_what_is_denied() {
 }
 
 #[test]
-fn what_is_never_callable_is_not_advertised_and_denied_when_called_all_the_same() {
+fn exactly_the_tools_that_are_always_denied_are_not_advertised() {
     let mut policy = policy(PermissionMode::Default, &[(D, "mcp__git__t"), (D, "Read(secret)"), (Q, "echo")]);
     policy.selection = ToolSelection::all().adjusted("-glob").unwrap();
     for (name, advertised) in [("mcp__git__t", false), ("glob", false), ("read_file", true), ("echo", true)] {
@@ -431,7 +431,7 @@ fn what_is_never_callable_is_not_advertised_and_denied_when_called_all_the_same(
 }
 
 #[test]
-fn a_tool_that_a_rule_denies_in_whichever_spelling_is_neither_advertised_nor_looked_at() {
+fn a_deny_rule_in_any_spelling_hides_the_tool_and_refuses_every_call() {
     for rule in ["mcp__git__t", "git__t", "mcp_git_t", "mcp_t", "mcp_git_*", "git__*"] {
         let policy = policy(PermissionMode::Default, &[(D, rule)]);
         let decision = policy.refusal_of_every_call(&tool("mcp__git__t"));
@@ -441,7 +441,7 @@ fn a_tool_that_a_rule_denies_in_whichever_spelling_is_neither_advertised_nor_loo
 }
 
 #[test]
-fn a_tool_is_hidden_when_the_one_kind_of_access_that_it_has_is_denied_as_a_whole() {
+fn a_tool_is_hidden_if_its_only_kind_of_access_is_denied_entirely() {
     let shell = Tool::new(ToolName::parse("bash").unwrap(), Map::new(), Category::Shell, ToolSource::BuiltIn);
     for (rule, advertised) in [("Bash", false), ("Bash(rm *)", true), ("WebFetch", true), ("bash", false)] {
         assert_eq!(policy(PermissionMode::Default, &[(D, rule)]).advertises(&shell), advertised, "{rule}");
@@ -449,7 +449,7 @@ fn a_tool_is_hidden_when_the_one_kind_of_access_that_it_has_is_denied_as_a_whole
 }
 
 #[test]
-fn a_refusal_names_the_rule_its_place_and_what_would_help() {
+fn a_decision_reports_its_rule_with_origin_and_suggests_an_allow_rule() {
     let decision = policy(PermissionMode::Default, &[(D, "Read(.env)")]).decide(
         &tool("read_file"),
         &Map::new(),
@@ -481,7 +481,7 @@ fn reason(mode: PermissionMode, rules: &[(Effect, &str)], waiting: &[&str], acce
 }
 
 #[test]
-fn what_is_asked_about_names_the_allow_rule_that_speaks_of_it_in_vain() {
+fn the_reason_names_an_allow_rule_that_nearly_covers_the_access() {
     let exact = |line: &str| {
         let clarity = ParseConfidence::Exact("npx starts another program".into());
         Access::RunCommand(CommandAccess { clarity, ..CommandAccess::program(line.split(' ')) })
@@ -520,14 +520,14 @@ fn what_is_asked_about_names_the_allow_rule_that_speaks_of_it_in_vain() {
 }
 
 #[test]
-fn a_waiting_rule_decides_nothing() {
+fn a_rule_that_awaits_trust_does_not_affect_the_decision() {
     let rule = PermissionRule::parse(A, "Bash", RuleOrigin::CommandLine, &PatternContext::default()).unwrap();
     let policy = PermissionPolicy { waiting: vec![Arc::new(rule)], ..policy(PermissionMode::Default, &[]) };
     assert_eq!(policy.judge(&tool("bash"), &accesses("run ls")[0]).verdict, Ask);
 }
 
 #[test]
-fn what_nobody_is_asked_about_names_the_mode() {
+fn a_denial_by_the_dont_ask_mode_names_the_mode() {
     let write = || Access::WritePath(AccessPath::plain("/w/a"));
     let said = "; the mode `dont_ask` denies what would need approval";
     for rules in [&[][..], &[(Q, "Write")]] {
@@ -538,7 +538,7 @@ fn what_nobody_is_asked_about_names_the_mode() {
 }
 
 #[test]
-fn the_program_of_a_built_in_tool_that_only_reads_is_reading() {
+fn a_read_only_hint_allows_commands_without_approval_only_for_built_in_tools() {
     let mut definition = Map::new();
     definition.insert("annotations".into(), json!({"readOnlyHint": true}));
     let reading = |source| Tool::new(ToolName::parse("git").unwrap(), definition.clone(), Category::Shell, source);
@@ -685,7 +685,7 @@ proptest! {
     }
 
     #[test]
-    fn what_a_refusal_suggests_allows_that_call_and_no_other(
+    fn suggested_rules_allow_the_refused_call_and_no_other_access(
         wanted in prop::collection::vec(any_access(), 1..3), other in any_access(),
     ) {
         let tool = tool("gmail_send");
@@ -720,7 +720,7 @@ proptest! {
 }
 
 #[test]
-fn a_built_in_rule_allows_what_no_rule_and_no_mode_forbids() {
+fn the_built_in_pipe_filter_rule_applies_unless_a_rule_or_mode_forbids_the_command() {
     let command =
         |words: &str, built_in_rule| CommandAccess { built_in_rule, ..CommandAccess::program(words.split(' ')) };
     let head = command("head -5", Some(BuiltInAllowRule::PipeFilter));

@@ -9,7 +9,7 @@ fn parse(effect: Effect, text: &str) -> Result<PermissionRule, InvalidRule> {
 }
 
 #[test]
-fn a_malformed_rule_says_what_to_write() {
+fn rejects_a_malformed_rule_with_a_correction() {
     for (effect, text, reason) in [
         (Effect::Deny, "Bash(ls", "closing parenthesis"),
         (Effect::Deny, "Read()", "empty"),
@@ -46,7 +46,7 @@ fn a_malformed_rule_says_what_to_write() {
 }
 
 #[test]
-fn a_rule_for_a_host_covers_it_however_the_rule_writes_it() {
+fn a_host_rule_matches_regardless_of_case_trailing_dot_and_spaces() {
     for rule in ["domain:bad.test", "domain:bad.test.", "domain:BAD.test.", "domain:*.test.", "domain: bad.test"] {
         let reached = [Access::ReachHost("bad.test".into())];
         for name in ["WebFetch", "web_fetch"] {
@@ -57,7 +57,7 @@ fn a_rule_for_a_host_covers_it_however_the_rule_writes_it() {
 }
 
 #[test]
-fn deny_and_ask_rules_may_use_stars_anywhere() {
+fn deny_rules_may_contain_stars_anywhere() {
     for text in ["*", "mcp__*", "mcp__*__delete_*", "g*b", "mcp__git"] {
         assert!(parse(Effect::Deny, text).is_ok(), "{text}");
     }
@@ -65,7 +65,7 @@ fn deny_and_ask_rules_may_use_stars_anywhere() {
 
 proptest! {
     #[test]
-    fn no_text_is_too_strange_for_a_rule(
+    fn arbitrary_rule_texts_do_not_panic_and_valid_rules_reparse(
         head in "(Read|Bash|bash|WebFetch|Resource|Prompt|mcp__a__|[a-z_*]{0,6})", spec in any::<String>(), raw in any::<String>(),
     ) {
         for effect in [Effect::Allow, Effect::Ask, Effect::Deny] {
@@ -85,7 +85,7 @@ proptest! {
 }
 
 #[test]
-fn an_allow_rule_that_reaches_into_no_root_is_outside() {
+fn an_allow_rule_whose_path_pattern_reaches_no_root_counts_as_outside() {
     let roots =
         WorkspaceRoots { write: vec!["/w".into()], read_only: vec!["/ro/x".into()], ..WorkspaceRoots::default() };
     for (text, expected) in [

@@ -32,7 +32,7 @@ fn target(sign_in: &PendingSignIn, rest: &str) -> String {
 }
 
 #[tokio::test]
-async fn the_page_asks_for_what_an_installed_application_asks() {
+async fn the_sign_in_page_address_has_the_parameters_of_an_installed_application() {
     let bench = Bench::new(|_| refusal(500, "unused")).await;
     let sign_in = bench.accounts.begin(&Principal::local(), &GMAIL).unwrap();
     let page = sign_in.page();
@@ -81,7 +81,7 @@ async fn silent_connections_do_not_delay_the_answer() {
 }
 
 #[tokio::test]
-async fn what_is_not_the_answer_is_refused_and_the_sign_in_goes_on() {
+async fn invalid_redirect_requests_are_refused_and_the_sign_in_continues() {
     let long = "x".repeat(20_000);
     type Make<'a> = Box<dyn Fn(&PendingSignIn, &str) -> String + 'a>;
     let requests: Vec<(&str, Make<'_>, &str)> = vec![
@@ -114,7 +114,7 @@ async fn what_is_not_the_answer_is_refused_and_the_sign_in_goes_on() {
 }
 
 #[tokio::test]
-async fn the_answer_is_taken_whatever_else_comes_before_it() {
+async fn the_redirect_is_accepted_after_unrelated_requests_and_connections() {
     let bench = Bench::new(|_| refusal(500, "unused")).await;
     let sign_in = bench.accounts.begin(&Principal::local(), &GMAIL).unwrap();
     let address = parameter(sign_in.page(), "redirect_uri").replace("http://", "");
@@ -141,7 +141,7 @@ fn check(sign_in: &PendingSignIn, rest: &str, expected: &str) {
 }
 
 #[tokio::test]
-async fn an_answer_of_the_issuer_that_grants_nothing_ends_it() {
+async fn an_issuer_redirect_that_grants_nothing_ends_the_sign_in() {
     let bench = Bench::new(|_| refusal(500, "unused")).await;
     let sign_in = bench.accounts.begin(&Principal::local(), &GMAIL).unwrap();
     check(&sign_in, "error=access_denied", "the page answered `access_denied`");
@@ -153,7 +153,7 @@ async fn an_answer_of_the_issuer_that_grants_nothing_ends_it() {
 }
 
 #[tokio::test]
-async fn a_person_pastes_the_address_or_the_code_and_an_address_must_be_that_of_this_sign_in() {
+async fn a_user_may_paste_the_code_or_the_redirect_address_of_this_sign_in() {
     let bench = Bench::new(|_| refusal(500, "unused")).await;
     let sign_in = bench.accounts.begin(&Principal::local(), &GMAIL).unwrap();
     let whole = answer_of(&sign_in, "code=4%2F0AbC-d_e");
@@ -169,7 +169,7 @@ async fn a_person_pastes_the_address_or_the_code_and_an_address_must_be_that_of_
 
 proptest! {
     #[test]
-    fn no_state_but_ours_is_taken(query in "[a-zA-Z0-9=&%+._~/?-]{0,200}", state in "[A-Za-z0-9_-]{0,60}") {
+    fn a_redirect_with_a_foreign_state_is_rejected(query in "[a-zA-Z0-9=&%+._~/?-]{0,200}", state in "[A-Za-z0-9_-]{0,60}") {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let issuer = TestServer::plain(|_| refusal(500, "unused")).await;

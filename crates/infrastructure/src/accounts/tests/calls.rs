@@ -78,7 +78,7 @@ async fn signed_in(bench: &Bench, principal: Principal, client: &Client) -> Resu
 }
 
 #[tokio::test]
-async fn a_client_sends_a_person_to_the_page_and_hears_when_it_is_done() {
+async fn the_client_receives_the_sign_in_page_and_a_completion_notification() {
     let bench = bench().await;
     let client = Client::of(json!({"action": "accept"}), Some("code=c"));
     signed_in(&bench, Principal::local(), &client).await.unwrap();
@@ -91,7 +91,7 @@ async fn a_client_sends_a_person_to_the_page_and_hears_when_it_is_done() {
 }
 
 #[tokio::test]
-async fn a_person_who_comes_back_before_their_client_answers_is_signed_in() {
+async fn a_user_who_finishes_before_the_client_answers_is_signed_in() {
     let bench = bench().await;
     let client = Client { came: Some("code=c"), ..Client::default() };
     signed_in(&bench, Principal::local(), &client).await.unwrap();
@@ -108,7 +108,7 @@ async fn refused(client: Client) -> CredentialsError {
 }
 
 #[tokio::test]
-async fn what_the_person_says_is_respected_and_a_client_without_pages_must_sign_in() {
+async fn a_declined_sign_in_is_reported_and_an_unusable_client_answer_requires_sign_in() {
     for (action, word) in [("decline", "declined"), ("cancel", "did not sign in")] {
         let none = refused(Client::of(json!({"action": action}), None)).await;
         assert!(matches!(&none, CredentialsError::Unavailable(outcome) if outcome.contains(word)), "{none}");
@@ -122,13 +122,13 @@ async fn what_the_person_says_is_respected_and_a_client_without_pages_must_sign_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_yes_to_open_the_page_is_no_success() {
+async fn accepting_to_open_the_page_does_not_complete_the_sign_in() {
     let none = refused(Client::of(json!({"action": "accept"}), None)).await;
     assert!(matches!(&none, CredentialsError::SignIn(outcome) if outcome.contains("within 60 seconds")), "{none}");
 }
 
 #[tokio::test]
-async fn who_may_be_at_another_machine_is_sent_to_no_page_that_leads_to_this_one() {
+async fn a_remote_principal_is_not_sent_to_a_page_that_redirects_to_this_machine() {
     let bench = bench().await;
     let client = Client::of(json!({"action": "accept"}), Some("code=c"));
     let none = signed_in(&bench, Principal::token("ada"), &client).await.unwrap_err();
@@ -166,7 +166,7 @@ async fn two_calls_share_one_page_and_one_outcome() {
 }
 
 #[tokio::test]
-async fn a_call_that_ends_before_its_client_answers_leaves_the_page_to_the_next_one() {
+async fn after_a_call_ends_without_an_answer_the_next_call_opens_a_new_page() {
     let bench = bench().await;
     let silent = Client::default();
     let (principal, resource) = (Principal::local(), gmail());
@@ -187,7 +187,7 @@ async fn a_call_that_ends_before_its_client_answers_leaves_the_page_to_the_next_
 }
 
 #[tokio::test]
-async fn a_person_who_went_to_the_page_may_come_back_after_the_call_that_sent_them() {
+async fn a_sign_in_page_that_the_client_accepted_stays_open_after_its_call_ends() {
     let bench = bench().await;
     let went = Client::of(json!({"action": "accept"}), None);
     let (principal, resource) = (Principal::local(), gmail());

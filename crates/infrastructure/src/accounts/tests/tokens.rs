@@ -24,7 +24,7 @@ async fn google() -> Bench {
 }
 
 #[tokio::test]
-async fn a_code_is_exchanged_with_the_verifier_of_its_page_and_the_tokens_are_given_out() {
+async fn a_code_is_exchanged_with_its_verifier_and_the_tokens_are_then_available() {
     let bench = google().await;
     let sign_in = bench.accounts.begin(&Principal::local(), &GMAIL).unwrap();
     let (challenge, redirect_uri) =
@@ -47,7 +47,7 @@ async fn a_code_is_exchanged_with_the_verifier_of_its_page_and_the_tokens_are_gi
 }
 
 #[tokio::test]
-async fn tokens_are_one_principals_one_grants_and_go_to_one_origin_alone() {
+async fn tokens_are_bound_to_one_principal_one_grant_and_one_origin() {
     let bench = google().await;
     bench.sign_in(&GMAIL).await;
     for (principal, grant, origin) in [
@@ -71,7 +71,7 @@ async fn tokens_are_one_principals_one_grants_and_go_to_one_origin_alone() {
 }
 
 #[tokio::test]
-async fn a_service_at_another_address_gets_nothing_of_what_was_granted_for_the_first() {
+async fn a_service_at_another_address_receives_no_tokens_granted_for_the_first() {
     let bench = google().await;
     bench.sign_in(&GMAIL).await;
     let moved = Accounts::new(AccountsParts {
@@ -84,7 +84,7 @@ async fn a_service_at_another_address_gets_nothing_of_what_was_granted_for_the_f
 }
 
 #[tokio::test]
-async fn an_issuer_that_renews_or_revokes_at_another_address_gets_no_tokens_of_the_first() {
+async fn an_issuer_with_another_token_or_revocation_address_receives_no_earlier_tokens() {
     let bench = google().await;
     bench.sign_in(&GMAIL).await;
     bench.pass(3600);
@@ -105,7 +105,7 @@ async fn an_issuer_that_renews_or_revokes_at_another_address_gets_no_tokens_of_t
 }
 
 #[tokio::test]
-async fn signing_out_reaches_tokens_of_earlier_addresses_and_shows_them_to_no_later_one() {
+async fn signing_out_removes_tokens_of_earlier_addresses_without_sending_them_to_later_ones() {
     let elsewhere = TestServer::plain(|_| Reply::new(200, "{}")).await;
     let other = |path: &str| elsewhere.url(path);
     for (change, service, expected) in [
@@ -138,7 +138,7 @@ async fn signing_out_reaches_tokens_of_earlier_addresses_and_shows_them_to_no_la
 }
 
 #[tokio::test]
-async fn without_a_client_tokens_are_forgotten_and_the_person_hears_that_the_issuer_was_not_asked() {
+async fn signing_out_without_a_client_deletes_tokens_and_reports_the_missing_revocation() {
     let bench = google().await;
     bench.sign_in(&GMAIL).await;
     bench.sign_in(&CALENDAR).await;
@@ -151,7 +151,7 @@ async fn without_a_client_tokens_are_forgotten_and_the_person_hears_that_the_iss
 }
 
 #[tokio::test]
-async fn tokens_that_cannot_be_read_are_told_beside_the_others_and_go_with_a_logout() {
+async fn unreadable_tokens_are_reported_by_status_and_deleted_by_sign_out() {
     let bench = google().await;
     bench.sign_in(&GMAIL).await;
     let folder = bench.folder.path().join("accounts");
@@ -181,7 +181,7 @@ fn parts(bench: &Bench) -> AccountsParts {
 }
 
 #[tokio::test]
-async fn an_issuer_that_leads_elsewhere_is_not_followed() {
+async fn redirects_of_the_issuer_are_not_followed() {
     let elsewhere = TestServer::plain(|_| issued("evil", Some("evil"), GMAIL.scopes)).await;
     let to = elsewhere.url("/token").to_string();
     let bench = Bench::new(move |_| Reply::redirect(307, &to)).await;
@@ -206,7 +206,7 @@ async fn a_token_is_renewed_a_minute_before_its_end_and_not_earlier() {
 }
 
 #[tokio::test]
-async fn of_many_at_once_in_two_processes_one_renews_and_all_have_its_token() {
+async fn concurrent_calls_in_two_processes_share_one_token_renewal() {
     let bench = google().await;
     bench.sign_in(&GMAIL).await;
     bench.pass(4000);
@@ -222,7 +222,7 @@ async fn of_many_at_once_in_two_processes_one_renews_and_all_have_its_token() {
 }
 
 #[tokio::test]
-async fn what_a_service_refuses_is_renewed_once_and_where_another_did_it_theirs_is_taken() {
+async fn a_refused_token_is_renewed_once_and_other_processes_use_the_renewed_token() {
     let bench = google().await;
     bench.sign_in(&GMAIL).await;
     let refused = bench.accounts.headers(&Principal::local(), &gmail()).await.unwrap();
@@ -234,7 +234,7 @@ async fn what_a_service_refuses_is_renewed_once_and_where_another_did_it_theirs_
 }
 
 #[tokio::test]
-async fn a_renewal_that_nobody_waits_for_any_more_is_kept_all_the_same() {
+async fn a_renewal_is_stored_even_if_its_call_is_cancelled() {
     let (arrived, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (tells, waits) = (arrived.clone(), go.clone());
     let bench = Bench::new(move |seen| match seen.form("grant_type").as_deref() {
@@ -293,7 +293,7 @@ fn is_locked(bench: &Bench) -> bool {
 }
 
 #[tokio::test]
-async fn who_signs_out_while_tokens_are_renewed_has_the_new_ones_revoked() {
+async fn signing_out_during_a_renewal_revokes_the_new_tokens() {
     let (bench, arrived, go) = waiting_at("/token").await;
     let accounts = bench.accounts.clone();
     let renewal = tokio::spawn(async move { accounts.headers(&Principal::local(), &gmail()).await });
@@ -309,7 +309,7 @@ async fn who_signs_out_while_tokens_are_renewed_has_the_new_ones_revoked() {
 }
 
 #[tokio::test]
-async fn a_renewal_that_comes_while_somebody_signs_out_puts_nothing_back() {
+async fn a_renewal_during_sign_out_stores_no_tokens() {
     let (bench, arrived, go) = waiting_at("/revoke").await;
     let accounts = bench.accounts.clone();
     let signing_out = tokio::spawn(async move { accounts.sign_out(&Principal::local(), &GMAIL).await });
@@ -342,7 +342,7 @@ async fn renewal(answer: Reply, seconds: u64) -> (CredentialsError, bool) {
 }
 
 #[tokio::test]
-async fn a_grant_that_is_over_is_forgotten_and_a_fault_of_the_issuer_forgets_nothing() {
+async fn an_ended_or_reduced_grant_deletes_the_tokens_and_an_issuer_failure_keeps_them() {
     let (none, is_kept) = renewal(refusal(400, "invalid_grant"), 4000).await;
     assert!(matches!(&none, CredentialsError::SignIn(outcome) if !outcome.contains("toolstead ")));
     assert!(!is_kept);
@@ -371,7 +371,7 @@ async fn a_grant_that_is_over_is_forgotten_and_a_fault_of_the_issuer_forgets_not
 }
 
 #[tokio::test]
-async fn a_token_that_lasts_for_a_moment_yet_serves_where_the_issuer_is_not_reached() {
+async fn a_token_close_to_expiry_is_used_while_the_issuer_is_unreachable() {
     let bench = google().await;
     bench.sign_in(&GMAIL).await;
     bench.pass(3560);
@@ -398,7 +398,7 @@ async fn exchanged(answer: Reply) -> (SignInError, Bench) {
 }
 
 #[tokio::test]
-async fn less_than_all_is_told_and_given_back_and_nothing_is_kept() {
+async fn an_incomplete_grant_is_reported_revoked_and_not_stored() {
     let (error, bench) = exchanged(issued("ya29.0", Some("1//refresh"), &[GMAIL.scopes[0], "openid"])).await;
     assert!(error.to_string().contains("https://www.googleapis.com/auth/gmail.send"), "{error}");
     assert!(!error.to_string().contains("readonly"), "{error}");
@@ -407,7 +407,7 @@ async fn less_than_all_is_told_and_given_back_and_nothing_is_kept() {
 }
 
 #[tokio::test]
-async fn an_exchange_that_fails_keeps_nothing_and_says_why() {
+async fn a_failed_code_exchange_stores_nothing_and_reports_the_reason() {
     for (answer, expected) in [
         (refusal(400, "invalid_grant"), "invalid_grant, Bad Request"),
         (refusal(401, "invalid_client"), "[google] client_id"),
@@ -420,7 +420,7 @@ async fn an_exchange_that_fails_keeps_nothing_and_says_why() {
 }
 
 #[tokio::test]
-async fn signing_out_revokes_and_forgets_also_where_the_issuer_does_not_hear() {
+async fn signing_out_deletes_tokens_even_if_the_issuer_rejects_the_revocation() {
     for (answer, expected) in [(Reply::new(200, "{}"), None), (refusal(400, "invalid_token"), Some("invalid_token"))] {
         let bench = Bench::new(move |seen| match seen.path() {
             "/token" => issued("ya29.0", Some("1//refresh"), GMAIL.scopes),
@@ -442,7 +442,7 @@ async fn signing_out_revokes_and_forgets_also_where_the_issuer_does_not_hear() {
 }
 
 #[test]
-fn no_secret_is_shown_by_what_is_written_for_debugging() {
+fn debug_output_contains_no_secrets() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let bench = google().await;

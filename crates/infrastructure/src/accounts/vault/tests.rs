@@ -69,7 +69,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[tokio::test]
-async fn what_was_put_is_there_for_who_opens_the_vault_later_and_in_clear_nowhere() {
+async fn stored_tokens_survive_reopening_the_vault_and_are_encrypted_on_disk() {
     let home = Home::new();
     assert_eq!(home.vault().get(&mail()).await.unwrap(), None);
     assert!(!home.path("config/secrets.key").exists(), "looking makes no key");
@@ -88,7 +88,7 @@ async fn what_was_put_is_there_for_who_opens_the_vault_later_and_in_clear_nowher
 }
 
 #[tokio::test]
-async fn one_principal_neither_reads_nor_lists_what_is_anothers() {
+async fn a_principal_cannot_read_or_list_tokens_of_another_principal() {
     let home = Home::new();
     let vault = home.vault();
     let (ann, bob) = (Principal::token("ann"), Principal::token("bob"));
@@ -100,7 +100,7 @@ async fn one_principal_neither_reads_nor_lists_what_is_anothers() {
 }
 
 #[tokio::test]
-async fn a_record_in_the_place_of_another_one_does_not_open() {
+async fn a_record_copied_to_another_key_does_not_open() {
     let home = Home::new();
     let vault = home.vault();
     let ann = Principal::token("ann");
@@ -127,7 +127,7 @@ async fn a_record_in_the_place_of_another_one_does_not_open() {
 }
 
 #[tokio::test]
-async fn a_changed_record_is_told_left_where_it_is_and_replaced_by_a_new_one() {
+async fn a_modified_record_is_reported_left_in_place_and_replaced_by_the_next_put() {
     let home = Home::new();
     let vault = home.vault();
     vault.put(&mail(), tokens("a")).await.unwrap();
@@ -153,7 +153,7 @@ async fn a_changed_record_is_told_left_where_it_is_and_replaced_by_a_new_one() {
 }
 
 #[tokio::test]
-async fn a_record_that_cannot_be_read_is_told_beside_the_others() {
+async fn an_unreadable_record_is_listed_separately_from_the_others() {
     for (break_it, expected) in [
         ((|file| close(file, 0o644)) as fn(&Path), "chmod 600"),
         (|file| fs::write(file, "{}").unwrap(), "delete it and sign in again"),
@@ -180,7 +180,7 @@ async fn a_record_that_cannot_be_read_is_told_beside_the_others() {
 }
 
 #[tokio::test]
-async fn without_the_key_or_with_another_one_it_says_how_to_go_on() {
+async fn a_missing_or_different_key_is_reported_with_advice_to_sign_in_again() {
     let home = Home::new();
     let (vault, file) = (home.vault(), home.path("config/secrets.key"));
     vault.put(&mail(), tokens("a")).await.unwrap();
@@ -201,7 +201,7 @@ async fn without_the_key_or_with_another_one_it_says_how_to_go_on() {
 }
 
 #[tokio::test]
-async fn a_key_file_that_is_not_its_owners_alone_is_refused_with_what_to_do() {
+async fn an_unsafe_or_malformed_key_file_is_refused_with_a_reason() {
     for (lay_out, expected) in [
         (
             (|file: &Path| {
@@ -273,7 +273,7 @@ async fn a_folder_that_others_see_or_that_is_a_link_is_refused() {
 }
 
 #[tokio::test]
-async fn a_link_in_the_place_of_a_record_is_not_followed_and_gives_way_to_a_new_one() {
+async fn a_link_in_place_of_a_record_is_not_followed_and_is_replaced_by_a_new_record() {
     let home = Home::new();
     let vault = home.vault();
     vault.put(&mail(), tokens("a")).await.unwrap();
@@ -287,7 +287,7 @@ async fn a_link_in_the_place_of_a_record_is_not_followed_and_gives_way_to_a_new_
 }
 
 #[tokio::test]
-async fn tokens_that_nobody_issues_are_not_kept() {
+async fn rejects_tokens_and_keys_that_are_too_large() {
     let home = Home::new();
     let error = home.vault().put(&mail(), tokens(&"a".repeat(40 << 10))).await.unwrap_err();
     assert!(matches!(error, VaultError::TooLarge(_)), "{error}");
@@ -296,7 +296,7 @@ async fn tokens_that_nobody_issues_are_not_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn changes_of_the_same_tokens_follow_one_another() {
+async fn concurrent_updates_of_the_same_tokens_are_serialized() {
     let home = Home::new();
     let vault = home.vault();
     vault.put(&mail(), tokens("0")).await.unwrap();
@@ -319,7 +319,7 @@ async fn one_more(before: Option<Tokens>) -> Result<(Option<Tokens>, ()), VaultE
 }
 
 #[tokio::test]
-async fn an_update_keeps_changes_and_removes_and_a_failure_changes_nothing() {
+async fn an_update_may_keep_change_or_remove_tokens_and_a_failure_changes_nothing() {
     let home = Home::new();
     let vault = home.vault();
     let message = vault.update::<_, VaultError, _>(&mail(), async |before| Ok((before, "nothing"))).await.unwrap();
@@ -338,13 +338,13 @@ const WRITES_IN: &str = "VAULT_TEST_WRITES_IN";
 /// Returns this test program as a process that stores tokens and reports each time that they are stored.
 fn writer(home: &Home) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["accounts::vault::tests::a_process_that_is_killed_leaves_whole_tokens_and_no_lock", "--exact"]);
+    command.args(["accounts::vault::tests::a_killed_process_leaves_complete_tokens_and_no_held_lock", "--exact"]);
     command.arg("--nocapture").env(WRITES_IN, home.folder.path()).stdout(Stdio::piped()).stderr(Stdio::null());
     command
 }
 
 #[tokio::test]
-async fn a_process_that_is_killed_leaves_whole_tokens_and_no_lock() {
+async fn a_killed_process_leaves_complete_tokens_and_no_held_lock() {
     if let Some(folder) = std::env::var_os(WRITES_IN) {
         let folder = PathBuf::from(folder);
         let vault = Vault::open(folder.join("data/accounts"), folder.join("config/secrets.key")).unwrap();
@@ -374,7 +374,7 @@ async fn a_process_that_is_killed_leaves_whole_tokens_and_no_lock() {
 }
 
 #[tokio::test]
-async fn processes_that_begin_at_once_seal_under_the_same_key() {
+async fn processes_that_start_concurrently_share_one_key() {
     let home = Home::new();
     let mut children: Vec<_> = (0..4).map(|_| writer(&home).spawn().unwrap()).collect();
     for child in &mut children {
@@ -392,7 +392,7 @@ async fn processes_that_begin_at_once_seal_under_the_same_key() {
 
 proptest! {
     #[test]
-    fn whatever_lies_in_a_record_opens_or_is_told(mut bytes in proptest::collection::vec(any::<u8>(), 0..200), at in 0usize..400) {
+    fn a_corrupted_record_never_opens_with_different_tokens(mut bytes in proptest::collection::vec(any::<u8>(), 0..200), at in 0usize..400) {
         let home = Home::new();
         let sealing = SealingKey::read_or_make(&home.path("key")).unwrap();
         prop_assert!(sealed::open(&bytes, &mail(), &sealing).is_err());

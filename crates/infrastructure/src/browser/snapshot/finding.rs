@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_found_is_told_with_what_stands_around_it_and_in_it() {
+    fn search_hits_are_listed_with_their_ancestors_and_contents() {
         for (words, hits, text) in [
             (
                 "BUTTON cancel",
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_like_one_that_is_gone_have_its_role_and_name_or_its_name() {
+    fn similar_elements_share_the_role_and_name_or_else_the_name() {
         let page = orders();
         let alike = |text: &str| -> Vec<u32> {
             page.find_similar(&line(0, 9, text)).iter().map(|line| line.reference.unwrap().0).collect()
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_taken_apart_as_it_was_put_together() {
+    fn a_snapshot_line_is_split_into_role_name_value_and_address() {
         for (text, role, name, value, url) in [
             ("text: a = \"b\"", "text", "a = \"b\"", None, None),
             ("textbox \"Name\" [e1] [required] = \"a -> b\"", "textbox", "Name", Some("a -> b"), None),
@@ -192,7 +192,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_found_fits_its_room_and_any_line_can_be_taken_apart(
+        fn search_results_fit_the_size_limit_and_any_line_can_be_split(
             lines in prop::collection::vec((0_usize..14, 0_u32..3, ".{0,20}"), 0..30),
             words in "[a-z ]{0,4}",
             room in 0_usize..300,

@@ -175,7 +175,7 @@ fn may_go_on(all: &[Said]) -> HashSet<String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn a_forged_browser_neither_grows_here_nor_shows_what_nobody_allowed(all in prop::collection::vec(said(), 0..120)) {
+    fn a_forged_browser_cannot_exceed_memory_limits_or_load_disallowed_pages(all in prop::collection::vec(said(), 0..120)) {
         let allowed = may_go_on(&all);
         let (mut state, commands) = played(all);
         prop_assert!(state.tabs.len() <= 16 && state.downloads.is_empty());
@@ -199,7 +199,7 @@ proptest! {
 }
 
 #[test]
-fn the_first_forged_page_is_refused_and_one_within_it_is_not() {
+fn only_requests_of_known_child_frames_may_continue_to_a_disallowed_host() {
     let event =
         |method: &str, params: Value| Said::Message(json!({"method": method, "sessionId": "s", "params": params}));
     let asks = |request: &str, frame: &str| {
@@ -239,7 +239,7 @@ fn attached(session: &str, tab: &str, opener: Option<(&str, &str)>) -> Said {
 }
 
 #[test]
-fn a_tab_that_claims_to_show_a_file_is_no_page() {
+fn a_tab_with_an_address_outside_the_web_is_not_shown() {
     for (url, shown) in [
         ("http://shop.example/", Some("http://shop.example/")),
         ("about:blank", Some("about:blank")),
@@ -261,7 +261,7 @@ fn a_tab_that_claims_to_show_a_file_is_no_page() {
 }
 
 #[test]
-fn an_empty_tab_is_of_the_frame_that_opened_it() {
+fn an_empty_tab_inherits_the_host_of_the_frame_that_opened_it() {
     let navigated = |frame: Value| event("s", "Page.frameNavigated", json!({"frame": frame}));
     let (state, _) = played(vec![
         attached("s", "t", None),
@@ -279,7 +279,7 @@ fn an_empty_tab_is_of_the_frame_that_opened_it() {
 }
 
 #[test]
-fn another_tab_gets_neither_the_answer_to_a_dialog_nor_its_download_taken() {
+fn only_the_current_tab_and_its_popups_receive_dialog_answers_and_downloads() {
     let begun = |id: &str, frame: &str| {
         let file = json!({"guid": id, "frameId": frame, "suggestedFilename": "a.txt", "url": "http://shop.example/a"});
         Said::Message(json!({"method": "Browser.downloadWillBegin", "params": file}))
@@ -311,7 +311,7 @@ fn another_tab_gets_neither_the_answer_to_a_dialog_nor_its_download_taken() {
 }
 
 #[test]
-fn a_download_that_nobody_takes_is_broken_off_until_it_ends() {
+fn an_unexpected_download_is_cancelled_on_each_progress_report_until_it_ends() {
     let goes_on = |state: &str| {
         Said::Message(json!({"method": "Browser.downloadProgress", "params": {"guid": "d", "state": state}}))
     };

@@ -48,7 +48,7 @@ impl Rig {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_box_is_ticked_by_itself_or_by_the_label_that_shows_in_its_place() {
+async fn a_checkbox_is_toggled_directly_or_through_its_visible_label() {
     let rig = opened(FIELDS).await;
     for (part, said) in [
         ("checkbox \"Plain\"", "plain true"),
@@ -61,7 +61,7 @@ async fn a_box_is_ticked_by_itself_or_by_the_label_that_shows_in_its_place() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_typed_comes_as_from_a_keyboard() {
+async fn typed_text_reaches_the_page_as_keyboard_input() {
     let rig = opened(FIELDS).await;
     let long = "x".repeat(5_000);
     for (part, text, said) in [
@@ -80,7 +80,7 @@ async fn what_is_typed_comes_as_from_a_keyboard() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn several_are_chosen_where_a_list_takes_several() {
+async fn several_options_are_selected_in_a_multiple_choice_list() {
     let rig = opened(FIELDS).await;
     let list = rig.reference("listbox \"Colours\"").await;
     rig.session.select(list, &["red".into(), "blue".into()]).await.unwrap();
@@ -90,7 +90,7 @@ async fn several_are_chosen_where_a_list_takes_several() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_button_that_asks_for_a_file_gets_it() {
+async fn a_file_chooser_receives_files_only_after_its_button_is_clicked() {
     let rig = opened(FIELDS).await;
     let file = rig.folder.path().join("paper.txt");
     std::fs::write(&file, "12345").unwrap();
@@ -105,7 +105,7 @@ async fn a_button_that_asks_for_a_file_gets_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_clicked_says_why_and_what_is_far_is_scrolled_to() {
+async fn a_failed_click_reports_its_reason_and_distant_elements_are_scrolled_into_view() {
     let rig = opened(COVERED).await;
     for (part, outcome) in [
         ("button \"Under\"", "&lt;div id=\"cookies\"> (\"Cookies?\") covers it"),

@@ -38,12 +38,12 @@ async fn check(page: String, first: usize, button: &str, brings: &str, after: us
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_large_page_is_told_in_four_thousand_tokens_and_a_click_in_five_hundred() {
+async fn a_large_page_costs_at_most_4000_tokens_and_a_click_500() {
     check(page_of_orders(137), 4_000, "button \"Send\"", "Order 1001 is sent", 500, 1_000..1_400).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_of_a_hundred_thousand_boxes_is_its_buttons() {
+async fn a_snapshot_of_a_hundred_thousand_boxes_lists_only_the_buttons() {
     let page = page_of_boxes(99_000);
     let page = format!(
         "{page}<script>document.querySelector('button').onclick = event => \

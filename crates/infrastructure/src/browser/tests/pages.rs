@@ -24,7 +24,7 @@ const LOUD: &str =
 const PAGES: &[(&str, &str)] = &[("/", LONG), ("/broken", BROKEN), ("/loud", LOUD)];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_picture_of_a_whole_page_has_an_end_and_a_document_a_last_page() {
+async fn a_full_page_screenshot_is_limited_in_height_and_a_pdf_in_pages() {
     let rig = rig(PAGES).await;
     rig.session.open("http://shop.example/", false, end()).await.unwrap();
     let size = |file: &str| {
@@ -44,7 +44,7 @@ async fn a_picture_of_a_whole_page_has_an_end_and_a_document_a_last_page() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_page_complains_of_is_told_once_and_in_short() {
+async fn page_errors_and_warnings_are_reported_once_and_shortened() {
     let rig = rig(PAGES).await;
     let session = &rig.session;
     session.open("http://shop.example/broken", false, end()).await.unwrap();

@@ -44,7 +44,7 @@ async fn does_its_work(program: PathBuf) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_browser_package_of_the_machine_opens_a_page_and_takes_a_click() {
+async fn each_installed_browser_package_opens_a_page_and_handles_a_click() {
     let required = env::var(REQUIRED).unwrap_or_default();
     let mut tried = 0;
     for package in PACKAGES {
@@ -65,7 +65,7 @@ async fn each_browser_package_of_the_machine_opens_a_page_and_takes_a_click() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_browser_outside_of_the_system_is_started_without_its_wrapper_and_sees_its_folder() {
+async fn a_browser_outside_system_folders_starts_without_its_wrapper_and_reads_its_folder() {
     let folder = tempfile::tempdir().unwrap();
     let top = folder.path().canonicalize().unwrap();
     let (installation, links) = (top.join("opt/google/chrome"), top.join("bin"));

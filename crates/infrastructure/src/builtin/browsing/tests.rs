@@ -68,7 +68,7 @@ fn reference(page: &str, part: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_go_to_pages_and_come_from_them_by_the_rights_of_the_call() {
+async fn files_are_uploaded_to_pages_and_downloads_are_saved() {
     let folder = tempfile::tempdir().unwrap();
     let (tools, _) = tools(folder.path(), Duration::from_secs(300)).await;
     let work = folder.path().join("work");
@@ -89,7 +89,7 @@ async fn files_go_to_pages_and_come_from_them_by_the_rights_of_the_call() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_browser_that_nobody_uses_ends() {
+async fn an_idle_browser_ends_and_leaves_no_files() {
     let folder = tempfile::tempdir().unwrap();
     let (tools, browsers) = tools(folder.path(), Duration::from_secs(1)).await;
     tools.call("browser_navigate", json!({"url": "http://shop.example/"})).await.unwrap();
@@ -101,7 +101,7 @@ async fn a_browser_that_nobody_uses_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_picture_is_fitted_as_images_are_and_a_document_is_saved() {
+async fn a_screenshot_is_scaled_down_but_saved_in_full_and_a_pdf_requires_save_as() {
     let folder = tempfile::tempdir().unwrap();
     let (tools, _) = tools(folder.path(), Duration::from_secs(300)).await;
     tools.call("browser_navigate", json!({"url": "http://shop.example/long"})).await.unwrap();

@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn any_part_of_what_came_is_read_again_from_memory_and_from_disk() {
+    fn any_range_of_large_captured_output_is_read_back_from_disk() {
         let (_folder, capture) = capture(4 << 20);
         let bytes: Vec<u8> = (0..3_000_000_u32).map(|number| (number / 7) as u8).collect();
         for chunk in bytes.chunks(70_001) {
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_is_given_up_and_the_reader_is_told_where_it_is() {
+    fn the_oldest_output_is_dropped_and_reads_return_the_actual_start() {
         let (_folder, capture) = capture(1000);
         for number in 0..300 {
             capture.append(OutputStream::Stdout, format!("line {number:04}\n").as_bytes());
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn each_stream_is_told_apart_as_far_back_as_turns_are_remembered() {
+    fn stdout_and_stderr_are_separable_as_far_back_as_switches_are_recorded() {
         let (_folder, capture) = capture(64 << 20);
         for (stream, text) in [
             (OutputStream::Stdout, "one "),
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_takes_no_file_loses_the_rest_and_says_so() {
+    fn an_unwritable_folder_loses_further_output_and_reports_a_fault() {
         let capture = Capture::new("/proc".into(), 64 << 20);
         capture.append(OutputStream::Stdout, b"first");
         capture.append(OutputStream::Stdout, &vec![b'x'; IN_MEMORY]);
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn each_stream_has_its_ends() {
+    fn each_stream_keeps_its_beginning_and_end() {
         let (_folder, capture) = capture(64 << 20);
         capture.append(OutputStream::Stderr, b"warning\n");
         for number in 0..20_000 {

@@ -277,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_cut_says_which_lines_are_missing_and_fits() {
+    fn truncated_output_fits_its_limit_and_marks_the_omitted_lines() {
         let text: String = (1..=2000).map(|number| format!("line {number}\n")).collect();
         let shown = cut(&text, 1000, "o7".parse().ok().map(|handle| ("all of it", handle)));
         assert!(shown.chars().count() <= 1000, "{}", shown.chars().count());
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn text_with_colours_is_text_and_a_picture_is_none() {
+    fn colour_codes_and_nul_separators_count_as_text_and_an_image_as_binary() {
         assert!(!is_binary("\u{1b}[31mä\u{1b}[0m\r\n".as_bytes()));
         assert!(!is_binary(b"") && !is_binary(b"a.txt\0lib/b.txt\0"));
         assert!(is_binary(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0"));

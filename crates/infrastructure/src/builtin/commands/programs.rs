@@ -294,7 +294,7 @@ mod tests {
     use toolstead_domain::WorkspaceRoots;
 
     #[test]
-    fn a_workspace_on_the_path_supplies_commands_and_not_the_programs_of_tools() {
+    fn workspace_folders_on_the_path_supply_programs_for_commands_but_not_for_tools() {
         let bench = Bench::new();
         bench.put("bin/git", "#!/bin/sh\necho planted\n");
         fs::set_permissions(bench.path("bin/git"), fs::Permissions::from_mode(0o755)).unwrap();
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_can_be_confined_programs_are_unavailable_and_it_is_said_what_helps() {
+    fn a_program_that_cannot_be_confined_is_unavailable_with_a_suggestion() {
         let error = LaunchError::Unconfinable { missing: "this".into(), remedy: "do that".into() };
         let failure = not_started(error);
         assert_eq!(failure.kind, ErrorKind::Unavailable);

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_runs_in_the_start_folder_and_its_streams_come_apart() {
+    fn a_program_runs_in_the_start_folder_and_returns_its_streams_separately() {
         let bench = Bench::new().adding(running(true));
         bench.put("a.txt", "hello\n");
         assert_eq!(run(&bench, &["cat", "a.txt"]).unwrap(), json!({"code": 0, "out": "hello\n", "err": ""}));
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_judged_like_a_command_also_by_the_files_that_it_names() {
+    fn program_runs_are_subject_to_command_rules_and_rules_on_the_files_they_name() {
         let refused = Err(ErrorKind::PermissionDenied);
         for (rules, says, words, expected) in [
             (&[][..], true, &["true"][..], Ok(json!(0))),
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_ends_with_the_time_of_its_call() {
+    fn a_program_times_out_with_its_call() {
         let bench = Bench::new().adding(running(true));
         let failure = bench.call_within(Duration::from_millis(200), "run", json!({"words": ["sleep", "600"]}));
         assert_eq!(failure.unwrap_err().kind, ErrorKind::Timeout);

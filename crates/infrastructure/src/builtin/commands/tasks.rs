@@ -585,7 +585,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn detached_tasks_of_ended_sessions_are_forgotten_the_oldest_first_and_no_running_one() {
+    async fn the_oldest_ended_tasks_are_evicted_first_and_running_tasks_are_kept() {
         let (ended, running) = (command("true", &[]).await, command("sleep", &["300"]).await);
         ended.ended().await;
         let tasks = Tasks::default();
@@ -611,7 +611,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn tasks_that_come_at_once_are_no_more_than_there_is_room_for() {
+    async fn concurrent_task_starts_do_not_exceed_the_session_limit() {
         let running = command("sleep", &["300"]).await;
         for _ in 0..20 {
             let (tasks, barrier) = (Tasks::default(), Barrier::new(32));

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_stands_still_while_somebody_is_asked_and_not_for_ever() {
+    fn waiting_for_approvals_extends_a_deadline_by_at_most_one_day() {
         let deadline = Instant::now();
         let hour = Duration::from_secs(60 * 60);
         assert_eq!(later_by(deadline, hour), deadline + hour);

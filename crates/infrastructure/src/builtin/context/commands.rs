@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_has_its_arguments_and_one_for_words() {
+    fn a_command_prompt_has_its_named_arguments_and_one_for_free_text() {
         let definition = definition(&command(&[("who", None), ("why", Some("fun"))])).unwrap();
         let arguments = definition.definition()["arguments"].as_array().unwrap().clone();
         let message: Vec<(&str, bool)> =
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn an_argument_that_is_missing_or_unknown_is_named() {
+    fn a_missing_or_unknown_argument_is_named_in_the_error() {
         for (arguments, said) in [(&[][..], "`who=…`"), (&[("who", "x"), ("whom", "y")], "there is no argument `whom`")]
         {
             let failure = text(&command(&[("who", None)]), arguments).unwrap_err();

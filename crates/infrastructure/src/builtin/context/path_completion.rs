@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_typed_is_a_folder_and_the_beginning_of_a_name() {
+    fn a_partial_path_is_parsed_into_a_folder_and_a_name_prefix() {
         for (value, folder, name) in [
             ("", "/", ""),
             ("ho", "/", "ho"),
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn above_the_roots_only_the_way_to_them_is_told() {
+    fn completion_above_the_roots_offers_only_the_paths_to_the_roots() {
         let roots = ["/home/a", "/home/b c", "/srv"];
         for (value, expected) in [
             ("", &["home/a/", "home/b%20c/", "srv/"][..]),

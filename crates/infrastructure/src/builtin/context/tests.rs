@@ -123,7 +123,7 @@ fn uri_of(path: &Path) -> String {
 }
 
 #[tokio::test]
-async fn what_is_offered_is_two_kinds_of_resources_and_three_prompts() {
+async fn the_catalogue_lists_two_kinds_of_resources_and_three_prompts() {
     let catalogue = Bench::with_deny(&[]).provider.list().await.unwrap();
     assert_eq!(catalogue.resources.iter().map(|one| one.uri()).collect::<Vec<_>>(), ["config://server"]);
     assert_eq!(catalogue.templates[0].template().as_str(), "file:///{path}");
@@ -191,7 +191,7 @@ async fn nothing_outside_of_the_roots_is_read_whatever_the_uri() {
 }
 
 #[tokio::test]
-async fn a_path_is_completed_within_roots_and_rules() {
+async fn path_completion_stays_within_roots_and_permission_rules() {
     let bench = Bench::with_deny(&["Read(/ROOT/secret/**)", "Read(/ROOT/sealed.txt)"]);
     for name in ["src/main.rs", "src/more/x", "secret/key.txt", "sealed.txt", "some ä.txt"] {
         bench.write(name, "x");
@@ -215,7 +215,7 @@ async fn a_path_is_completed_within_roots_and_rules() {
 }
 
 #[tokio::test]
-async fn a_completion_has_a_hundred_values_at_most_and_says_that_there_are_more() {
+async fn a_completion_returns_at_most_a_hundred_values_and_reports_that_more_exist() {
     let bench = Bench::with_deny(&[]);
     (0..130).for_each(|number| bench.write(&format!("many/{number:03}"), ""));
     let of = CompletionReference::Template("file:///{path}".into());

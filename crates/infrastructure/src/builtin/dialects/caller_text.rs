@@ -29,7 +29,7 @@ mod tests {
     use toolstead_domain::ToolResult;
 
     #[test]
-    fn what_was_given_is_repeated_in_part_and_members_stay_within_the_budget() {
+    fn caller_text_is_shortened_and_members_stay_within_the_budget() {
         assert_eq!(shorten("ä"), "ä");
         assert_eq!(shorten(&"ä".repeat(1000)), format!("{}…", "ä".repeat(MAX_REPEATED_CHARACTERS)));
         let (arguments, result) = (serde_json::Map::new(), ToolResult::text("done"));

@@ -116,7 +116,7 @@ mod tests {
     use toolstead_domain::{ToolFailure, error_kind::ErrorKind, tool_result::text_block};
 
     #[test]
-    fn of_the_end_only_the_exit_code_and_the_time_are_left_out() {
+    fn only_the_exit_code_and_the_time_are_omitted_from_the_end_message() {
         for (text, expected) in [
             ("The command ended with exit code 3 after 0.1 s.", ""),
             ("The command ended with exit code 3 after 0.1 s. `a` was refused.", "`a` was refused."),
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn output_is_followed_by_what_is_said_of_its_command() {
+    fn command_output_is_followed_by_the_remarks_on_the_command() {
         let answer = json!({"stdout": "a\n", "stderr": "", "truncated": false, "exit_code": 0, "output_bytes": 2});
         let result = ToolResult::text("a\n").with_structured_content(answer);
         let result = result.with_block(text_block("`.git/config` was undone.".into()));
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_that_is_told_is_the_time_that_the_command_had() {
+    fn the_reported_timeout_is_the_requested_one_unless_the_measured_time_differs() {
         for (ran, wanted, expected) in [
             (30_010, 30_000.0, 30_000.0),
             (32_100, 30_000.0, 30_000.0),

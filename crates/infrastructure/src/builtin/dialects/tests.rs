@@ -16,7 +16,7 @@ fn adapted(dialect: Dialect, name: &str, arguments: &Value, result: &ToolResult)
 }
 
 #[test]
-fn no_face_hides_what_was_refused_or_cut() {
+fn no_dialect_adapter_hides_a_remark_about_denied_files() {
     const REMARK: &str = "[1 file or folder was not shown: a rule denies reading it.]";
     let (entry, found) = (json!({"name": "a", "path": "a", "type": "file"}), json!([{"path": "a"}]));
     let searched = |files: Value| json!({"mode": "files_with_matches", "files": files, "matches": [], "total_matches": 0, "truncated": false});
@@ -43,7 +43,7 @@ fn no_face_hides_what_was_refused_or_cut() {
 }
 
 #[test]
-fn no_face_says_that_a_dry_run_did_something() {
+fn no_dialect_adapter_reports_a_dry_run_as_a_change() {
     let answer = json!({"path": "a", "created": true, "dry_run": true, "diff": "", "bytes": 1});
     let result = ToolResult::text("Would create `a`; nothing was changed.").with_structured_content(answer);
     let edit = json!({"old_string": "a", "new_string": "b"});
@@ -66,7 +66,7 @@ fn no_face_says_that_a_dry_run_did_something() {
 }
 
 #[test]
-fn notes_of_a_file_that_was_changed_stand_in_every_face() {
+fn every_dialect_adapter_includes_the_notes_on_a_changed_file() {
     const NOTE: &str = "The file had 1 other name (hard link), which still holds the old content.";
     let answer = json!({"path": "a", "created": false, "dry_run": false, "diff": "", "bytes": 1});
     let result = ToolResult::text(format!("Replaced `a`: 1 line, 1 byte. {NOTE}")).with_structured_content(answer);
@@ -88,7 +88,7 @@ fn notes_of_a_file_that_was_changed_stand_in_every_face() {
 }
 
 #[test]
-fn a_command_that_failed_without_an_exit_code_is_an_error_in_every_face_and_says_why() {
+fn every_dialect_adapter_reports_a_failed_command_with_exit_code_0_as_an_error() {
     const WHY: &str = "`.git/config` was changed, and put back.";
     let answer = json!({"stdout": "x", "stderr": "", "exit_code": 0, "truncated": false, "output_bytes": 1});
     let result = ToolResult::text("x").with_structured_content(answer);
@@ -104,7 +104,7 @@ fn a_command_that_failed_without_an_exit_code_is_an_error_in_every_face_and_says
 }
 
 #[test]
-fn remarks_about_a_command_that_succeeded_stand_in_every_face() {
+fn every_dialect_adapter_includes_remarks_on_a_successful_command() {
     const REDUCED: &str = "`timeout_ms` exceeds the limit for calls, and was reduced.";
     let answer = json!({"stdout": "x", "stderr": "", "exit_code": 0, "truncated": false, "output_bytes": 1});
     let result = ToolResult::text("x").with_structured_content(answer).with_block(text_block(REDUCED.into()));
@@ -159,7 +159,7 @@ fn every_adapter_has_an_alias_and_a_definition_and_every_definition_has_an_adapt
 }
 
 #[test]
-fn every_parameter_that_a_dialect_shows_is_one_of_the_tool() {
+fn every_dialect_parameter_maps_to_a_parameter_of_the_tool() {
     for tool in builtin::tests::definitions() {
         for alias in &tool.aliases {
             let at = format!("{:?} `{}`", alias.dialect, alias.name);

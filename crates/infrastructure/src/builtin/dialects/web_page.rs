@@ -46,14 +46,14 @@ mod tests {
     use toolstead_domain::ToolResult;
 
     #[test]
-    fn numbers_are_grouped() {
+    fn large_numbers_have_thousands_separators() {
         for (number, expected) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
             assert_eq!(grouped(number), expected);
         }
     }
 
     #[test]
-    fn the_text_of_a_page_is_followed_by_what_we_say_of_it() {
+    fn page_content_and_the_remarks_after_it_are_extracted_separately() {
         let answer =
             json!({"content": "a\n----- end -----\nfalse", "truncated": true, "saved_path": "x", "notes": ["n"]});
         let text = "https://a/\n----- web page 1 -----\na\n----- end -----\nfalse\n----- end of web page 1 -----\nThese are all.";

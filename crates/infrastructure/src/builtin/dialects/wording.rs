@@ -69,7 +69,7 @@ mod tests {
     use toolstead_domain::ToolResult;
 
     #[test]
-    fn remarks_stand_at_the_end_of_a_text() {
+    fn extracts_bracketed_remarks_from_the_end_of_a_text() {
         assert_eq!(remarks("a\n[b b]\n[c c]").as_deref(), Some("[b b]\n[c c]"));
         assert_eq!(remarks("[a b]\nb"), None);
         assert_eq!(remarks("[id]"), None);
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_of_a_file_stand_behind_what_was_done() {
+    fn extracts_file_notes_that_follow_the_description_of_the_change() {
         for (text, expected) in [
             ("Replaced `a.txt`: 1 line, 2 bytes.", None),
             ("Replaced `a.txt`: 1 line, 2 bytes. The file had 1 other name.", Some("The file had 1 other name.")),
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_written_as_the_folder_was_given() {
+    fn paths_are_prefixed_with_the_folder_as_it_was_given() {
         for (folder, expected) in
             [(".", "a/b"), ("./", "a/b"), ("src", "src/a/b"), ("./src/", "src/a/b"), ("/x", "/x/a/b")]
         {

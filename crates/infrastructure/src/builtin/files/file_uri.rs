@@ -70,7 +70,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_uri_names_one_absolute_path() {
+    fn a_file_uri_is_parsed_into_an_absolute_path() {
         for (uri, path) in [
             ("file:///a/b.txt", "/a/b.txt"),
             ("file:///a%20b/%C3%A4", "/a b/ä"),
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_elsewhere_or_is_broken_is_refused() {
+    fn rejects_file_uris_with_other_hosts_dot_segments_or_invalid_encoding() {
         for (uri, said) in [
             ("file://host/a", "other hosts"),
             ("file:/a", "file:///"),
@@ -113,12 +113,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_encoded_is_decoded_again(text in "[^\0]*") {
+        fn decoding_an_encoded_text_returns_the_original_text(text in "[^\0]*") {
             prop_assert_eq!(decoded(&encoded(&text)).unwrap(), text);
         }
 
         #[test]
-        fn no_uri_names_a_path_with_dots_between_slashes(rest in "([.%/a2eEfF5]|%2e|%2f|%252e){0,12}") {
+        fn no_file_uri_yields_a_path_with_parent_segments(rest in "([.%/a2eEfF5]|%2e|%2f|%252e){0,12}") {
             if let Ok(path) = path_of(&format!("file:///{rest}")) {
                 prop_assert!(path.starts_with('/') && !path.split('/').any(|name| name == ".."), "{}", path);
             }

@@ -166,12 +166,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_memory_keeps_the_contract() {
+    async fn the_in_memory_read_state_satisfies_the_contract() {
         read_state_contract(&InMemoryReadState::default()).await;
     }
 
     #[tokio::test]
-    async fn a_file_that_is_seen_again_is_remembered_longer() {
+    async fn reading_a_file_again_postpones_its_eviction() {
         let memory = InMemoryReadState::default();
         let mine = Sights(&memory, Principal::local());
         for number in 0..OF_A_SESSION {
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_forgotten_and_seen_again_is_new() {
+    async fn a_file_seen_again_after_removal_counts_as_the_newest() {
         let memory = InMemoryReadState::default();
         let mine = Sights(&memory, Principal::local());
         mine.saw("me", 0, A).await;
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_session_does_not_make_another_forget() {
+    async fn one_session_does_not_evict_the_files_of_another() {
         let memory = InMemoryReadState::default();
         let mine = Sights(&memory, Principal::local());
         mine.saw("me", 0, A).await;
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn many_sessions_of_one_principal_do_not_make_another_forget() {
+    async fn many_sessions_of_one_principal_do_not_evict_files_of_another_principal() {
         let memory = InMemoryReadState::default();
         let (mine, others) = (Sights(&memory, Principal::token("me")), Sights(&memory, Principal::local()));
         mine.saw("me", 0, A).await;

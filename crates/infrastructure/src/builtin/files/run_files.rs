@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_run_writes_is_undone_with_all_else_that_its_call_did() {
+    fn one_undo_reverts_all_files_that_a_run_wrote() {
         let bench = Bench::new().adding(copying(true));
         bench.put("a", "one");
         bench.put("b", "before");
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_writes_nothing_that_was_not_said_and_reads_nothing_that_is_denied() {
+    fn a_run_cannot_write_undeclared_files_or_read_denied_files() {
         let bench = Bench::new().adding(copying(false));
         bench.put("a", "one");
         assert_eq!(copied(&bench, "a", "b").unwrap_err().kind, ErrorKind::PermissionDenied);
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_replaces_nothing_that_somebody_else_changed_meanwhile() {
+    fn a_run_does_not_overwrite_a_file_that_changed_since_it_was_read() {
         let bench = Bench::new().adding(copying(true));
         bench.put("a", "one");
         bench.put("b", "read");

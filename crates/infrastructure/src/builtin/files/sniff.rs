@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn content_counts_before_the_name() {
+    fn file_type_detection_prefers_content_over_the_name() {
         check(b"x = 1\n", "a.py", "utf-8", "text/plain");
         check(b"{}", "a.JSON", "utf-8", "application/json");
         check(b"<svg xmlns='http://www.w3.org/2000/svg'/>", "a.svg", "utf-8", "image/svg+xml");
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn office_documents_are_told_from_other_archives() {
+    fn office_documents_are_distinguished_from_other_archives() {
         let docx = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
         let plain = zip_of(&["a/b.txt"]);
         check(&plain, "a.zip", "a ZIP archive, or an office document", "application/zip");

@@ -87,7 +87,7 @@ mod tests {
     use toolstead_domain::error_kind::ErrorKind;
 
     #[test]
-    fn a_handle_names_an_output_and_a_file_of_that_name_is_reached_with_its_folder() {
+    fn a_bare_handle_names_a_stored_output_and_a_path_with_a_folder_names_a_file() {
         let bench = Bench::new();
         let handle = bench.keep("text/plain", "kept\n");
         bench.put(&handle, "file\n");
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_shown_in_a_form_that_reads_it() {
+    fn listed_paths_that_resemble_handles_are_prefixed_so_that_tools_can_read_them() {
         let bench = Bench::new();
         for name in ["o17", "~", "~notes"] {
             bench.put(name, format!("word {name}\n"));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handle_touches_nothing_that_a_rule_could_judge() {
+    fn reading_a_stored_output_is_not_subject_to_file_rules() {
         let bench = Bench::with_deny(&["Read(**)"]);
         let handle = bench.keep("text/plain", "kept\n");
         assert!(bench.call_unchecked("read_file", json!({"path": &handle})).unwrap().is_empty());
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handle_of_nothing_says_what_to_do() {
+    fn an_unknown_handle_is_rejected_with_a_suggestion() {
         let bench = Bench::new();
         bench.put("o7", "file\n");
         let failure = bench.call("read_file", json!({"path": "o7"})).unwrap_err();

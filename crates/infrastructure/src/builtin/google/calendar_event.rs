@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_told_in_a_few_lines() {
+    fn events_are_formatted_as_a_few_lines() {
         check(
             json!({"id": "e1", "status": "confirmed", "summary": "Stand-up", "location": "Room 1",
                 "organizer": {"email": "bob@example.com"}, "start": {"dateTime": "2026-01-05T10:00:00+01:00"},
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_of_an_attendee_passes_for_an_address() {
+    fn a_display_name_that_contains_an_address_is_quoted() {
         let attendee = |name: &str| json!({"email": "eve@example.org", "displayName": name});
         let attendees = [attendee("Ann <ann@example.com> accepted,"), attendee("Eve")];
         let full = CalendarEvent::read(&json!({"id": "e1", "attendees": attendees})).unwrap().full();
@@ -272,7 +272,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_comes_as_an_event_is_told_or_refused(event in any_json()) {
+        fn any_event_is_formatted_without_control_characters_or_rejected(event in any_json()) {
             if let Ok(read) = CalendarEvent::read(&event) {
                 prop_assert!(read.full().starts_with(&read.heading()));
                 prop_assert!(read.brief().chars().all(|c| !c.is_control() || c == '\n'));

@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_have_offsets_hex_and_what_is_readable() {
+    fn hex_rows_show_offsets_bytes_and_printable_characters() {
         assert_eq!(
             hex_window(0x20, b"0123456789abcdef\0 "),
             "00000020  30 31 32 33 34 35 36 37 38 39 61 62 63 64 65 66  0123456789abcdef\n\

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn endings_are_told_apart() {
+    fn detects_the_line_endings_of_a_text() {
         for (text, expected) in [
             ("", None),
             ("a", None),

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_grows_as_far_as_it_is_asked_and_stays_small() {
+    fn a_line_index_grows_only_as_far_as_needed_and_has_a_size_limit() {
         let mut text = Cursor::new(b"0123456\n".repeat(100_000));
         let mut index = LineIndex::new(0, CodeUnitLayout::Byte);
         assert_eq!(index.find(&mut text, 40_000, &later()).unwrap(), LineLookup::At(39_999 * 8));
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_ends_the_counting() {
+    fn line_counting_stops_at_the_deadline() {
         let mut text = Cursor::new(b"\n".repeat(10));
         let mut index = LineIndex::new(0, CodeUnitLayout::Byte);
         let now = StopCondition::at(Instant::now());
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_same_content_is_served_and_only_so_much_is_remembered() {
+    fn line_indexes_are_cached_per_content_up_to_a_limit() {
         let (indexes, id) = (LineIndexes::default(), |n: usize| ContentId::Output(digest_of(&n.to_le_bytes())));
         let mut index = LineIndex::new(0, CodeUnitLayout::Byte);
         index.push(7);
@@ -274,7 +274,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]
         #[test]
-        fn lines_are_found_where_splitting_finds_them(
+        fn finds_the_same_lines_as_splitting_the_text(
             lengths in prop::collection::vec(prop_oneof![4 => 0_usize..5, 1 => 0_usize..300_000], 1..12),
             is_ended: bool,
             asked in prop::collection::vec(1_u64..14, 1..6),

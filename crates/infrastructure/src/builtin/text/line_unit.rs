@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_feed_is_a_whole_unit() {
+    fn a_line_feed_must_fill_a_whole_code_unit() {
         let check = |unit: CodeUnitLayout, bytes: &[u8], ends: &[usize]| {
             assert_eq!(unit.ends(bytes).collect::<Vec<_>>(), ends, "{unit:?} {bytes:?}");
             assert_eq!(unit.count(bytes), ends.len() as u64);

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_a_terminal_understands_is_taken_out() {
+    fn terminal_control_sequences_are_removed() {
         check(b"\x1b[1;31mred\x1b[0m \x1b(Bplain\n", "red plain\n");
         check(b"\x1b]0;title\x07a\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\b", "alinkb");
         check(b"\x1bPq#0;2\x1b\\a\x1bcb\x1b7c", "abc");
@@ -180,21 +180,21 @@ mod tests {
     }
 
     #[test]
-    fn of_what_was_printed_over_the_last_is_left() {
+    fn overwritten_output_keeps_only_the_last_text() {
         check(b" 10%\r 50%\r100%\ndone\r\n", "100%\ndone\n");
         check(b"100%\r", "100%");
         check(b"ab\x08c \x1b[Kd", "ac d");
     }
 
     #[test]
-    fn what_is_no_text_is_replaced() {
+    fn invalid_utf_8_bytes_are_replaced() {
         check(b"a\xffb\xe2\x82", "a\u{fffd}b\u{fffd}");
         check("ä€".as_bytes(), "ä€");
     }
 
     proptest! {
         #[test]
-        fn it_does_not_matter_how_the_output_came_in_pieces(
+        fn splitting_output_into_chunks_does_not_change_the_result(
             printed in proptest::collection::vec(prop_oneof![Just(0x1b), Just(b'['), Just(b'\r'), Just(b'\n'), any::<u8>()], 0..200),
             size in 1_usize..7,
         ) {

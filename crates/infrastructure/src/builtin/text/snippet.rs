@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_numbered_and_cut_on_a_character() {
+    fn lines_are_numbered_and_truncated_at_character_boundaries() {
         let mut text = String::new();
         push_numbered(&mut text, 7, "äöü", 2);
         assert_eq!(text, "     7\täö… [1 more characters]\n");

@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_told_from_each_other_and_from_what_is_no_text() {
+    fn detects_text_encodings_and_rejects_binary_content() {
         check(b"", Some(("utf-8", "")));
         check("grün\n".as_bytes(), Some(("utf-8", "grün\n")));
         check("\u{feff}x".as_bytes(), Some(("utf-8", "x")));
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn encodings_are_known_by_the_names_of_the_web_and_of_python() {
+    fn encodings_are_found_by_their_web_and_python_names() {
         for (label, name) in [
             ("utf-8", "utf-8"),
             ("UTF8", "utf-8"),
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_character_that_an_encoding_lacks_is_named() {
+    fn encoding_reports_a_character_that_the_encoding_lacks() {
         let latin = TextEncoding::named("latin-1", b"").unwrap();
         assert_eq!(latin.encode("a→b").unwrap_err(), '→');
         assert_eq!(TextEncoding::named("utf-8", b"").unwrap().decode_exactly(b"\xff"), None);

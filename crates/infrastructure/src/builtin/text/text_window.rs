@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn when_the_time_is_over_what_is_there_is_returned() {
+    fn reading_lines_stops_at_the_deadline_and_reports_the_timeout() {
         let (mut reader, mut index) = (Cursor::new(b"\n".repeat(100)), LineIndex::new(0, CodeUnitLayout::Byte));
         let stop = StopCondition::at(Instant::now());
         let mut text = LineRangeReader { reader: &mut reader, bytes: 100, index: &mut index, stop: &stop };
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_shrinks_meanwhile_is_read_as_far_as_it_goes() {
+    fn a_text_that_shrinks_during_reading_is_read_to_its_new_end() {
         let (mut reader, mut index) = (Cursor::new(b"a\nb\n".to_vec()), LineIndex::new(0, CodeUnitLayout::Byte));
         let mut text = LineRangeReader { reader: &mut reader, bytes: 1 << 40, index: &mut index, stop: &later() };
         for wanted in [
@@ -255,7 +255,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn a_window_is_what_splitting_the_whole_gives(
+        fn a_line_range_equals_the_lines_of_the_split_text(
             lengths in prop::collection::vec((prop_oneof![4 => 0_usize..5, 1 => 0_usize..100_000], any::<bool>()), 0..10),
             at in 1_u64..12,
             limit in 1_u64..12,

@@ -90,14 +90,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_that_came_and_went_are_counted() {
+    fn added_and_removed_lines_are_counted() {
         assert_eq!(line_counts(b"a\nb\nc\n", b"a\nB\nC\nc\n"), Some((2, 1)));
         assert_eq!(line_counts(b"", b"a\nb"), Some((2, 0)));
         assert_eq!(line_counts(b"\xff", b"a"), None);
     }
 
     #[test]
-    fn a_file_name_adds_no_line_to_a_diff() {
+    fn a_line_break_in_a_file_name_adds_no_line_to_the_diff() {
         let diff = unified_diff("x\n+++ b/y", "", "a\n").unwrap();
         assert_eq!(diff, "--- a/x\\n+++ b/y\n+++ b/x\\n+++ b/y\n@@ -0,0 +1 @@\n+a\n");
     }

@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closure_tool_is_defined_by_its_types_and_by_what_is_said_of_it() {
+    fn a_closure_tool_is_defined_by_its_types_and_builder_settings() {
         let tool = sum().with_title("Sum").with_category(Category::Search).with_tags(["math", "add"]);
         let tool = definition(tool.with_example(r#"{"numbers": [1]}"#).with_annotations(ToolAnnotations::READ_ONLY));
         let schema = tool.input_schema();
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_may_have_a_schema_of_their_own() {
+    fn a_closure_tool_accepts_a_custom_input_schema() {
         let schema = json!({"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]});
         let double = tool_fn("double", "Doubles a number.", |given: Map<String, Value>, _| {
             Box::pin(async move { Ok(json!({"twice": given["x"].as_i64().map(|x| 2 * x)})) })
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_does_not_say_what_it_touches_is_asked_about() {
+    fn a_tool_that_declares_no_accesses_requires_approval() {
         let rule = |effect, text: &str| {
             Arc::new(PermissionRule::parse(effect, text, RuleOrigin::CommandLine, &PatternContext::default()).unwrap())
         };
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_type_is_written_as_fits_the_schema_that_is_made_of_it() {
+    fn the_serialized_value_of_a_type_matches_its_generated_schema() {
         let by_hour = BTreeMap::from([("6".to_owned(), Sky::Clear), ("7".to_owned(), Sky::Clouds { oktas: 3 })]);
         check(Weather { degrees: 1.5, wind: None, words: vec![], by_hour }, true, "1.5");
         check(Weather { degrees: 1.0, wind: Some(1), words: vec!["a".into()], by_hour: BTreeMap::new() }, true, "wind");
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn a_typed_tool_answers_with_its_type_and_promises_its_schema() {
+    fn a_typed_tool_returns_structured_content_and_advertises_its_output_schema() {
         let bench = Bench::new().adding(typed(Greet));
         let result = bench.call("greet", json!({"name": "Ada"})).unwrap();
         assert_eq!(result.structured_content(), Some(&json!({"text": "Hello, Ada!"})));
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_that_cannot_be_called_say_why_and_names_are_checked() {
+    fn uncallable_tools_report_the_reason_and_invalid_tool_names_are_rejected() {
         let number = tool_fn("n", "Takes a number.", |_: u8, _| Box::pin(async { Ok(()) }));
         let Availability::Unavailable(why) = definition(number).availability else { panic!() };
         assert!(why.contains("struct or a map"), "{why}");
@@ -495,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_of_added_tools_keeps_the_contract_of_providers() {
+    fn a_group_of_added_tools_satisfies_the_provider_contract() {
         let server = tool_group("s", "1.2", [sum(), typed(Greet)]).unwrap();
         let provider = server.provider(world()).unwrap();
         assert_eq!(provider.version().as_deref(), Some("1.2"));

@@ -356,7 +356,7 @@ mod tests {
     use toolstead_domain::{Availability, error_kind::ErrorKind};
 
     #[test]
-    fn arguments_that_do_not_fit_are_said_to_be_wrong() {
+    fn invalid_arguments_are_rejected_as_invalid_input() {
         let bench = Bench::new();
         for (tool, arguments) in [
             ("read_file", json!({})),

@@ -283,7 +283,7 @@ mod tests {
     struct Nothing {}
 
     #[test]
-    fn a_schema_is_plain_inline_and_closed() {
+    fn an_input_schema_has_no_references_and_allows_no_unknown_members() {
         let expected = json!({
             "type": "object",
             "properties": {
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn what_models_read_is_short() {
+    fn the_advertised_schema_omits_constraints_and_rare_members() {
         let expected = json!({
             "type": "object",
             "properties": {
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_without_arguments_still_has_a_closed_object() {
+    fn a_tool_without_arguments_has_an_empty_closed_object_schema() {
         let expected = json!({"type": "object", "properties": {}, "additionalProperties": false});
         assert_eq!(input_schema::<Nothing>(), expected);
     }

@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_cost_is_told_exactly_in_dollars_beside_the_cents() {
+    async fn a_cost_is_reported_exactly_in_dollars_and_in_cents() {
         let item =
             |amount: &str, currency: &str| json!({"amount": amount, "currency": currency, "cost_type": "tokens"});
         let small: Vec<Value> = (0..1_000).map(|_| item("0.3", "USD")).collect();
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn tokens_and_work_are_added_up() {
+    async fn usage_and_claude_code_reports_include_totals() {
         let usage = json!([{"starting_at": "a", "results": [
             {"uncached_input_tokens": 1500, "cache_creation": {"ephemeral_1h_input_tokens": 1000, "ephemeral_5m_input_tokens": 500},
              "cache_read_input_tokens": 200, "output_tokens": 500, "server_tool_use": {"web_search_requests": 10}, "model": null},
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_report_does_not_take_reaches_nobody_and_a_rule_on_the_host_holds() {
+    async fn invalid_report_arguments_and_denied_hosts_cause_no_request() {
         let folder = tempfile::tempdir().unwrap();
         let server = TestServer::plain(|_| Reply::new(500, "")).await;
         let run = run_in(folder.path(), &server);
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_amount_that_is_none_is_no_zero() {
+    async fn a_non_numeric_amount_is_an_error_and_not_zero() {
         let folder = tempfile::tempdir().unwrap();
         let answer = json!({"data": [{"results": [{"amount": "a lot", "currency": "USD"}]}], "has_more": false});
         let server = TestServer::plain(move |_| Reply::json(&answer)).await;
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_key_it_is_unavailable_with_the_reason() {
+    fn the_usage_tool_is_unavailable_without_a_configured_service() {
         let folder = tempfile::tempdir().unwrap();
         let run = ToolTestHarness::of_tools(all(), folder.path());
         let availability = run.definition("anthropic_usage").availability.clone();

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_the_file_is_refused() {
+    fn rejects_unencodable_characters_and_files_that_are_not_text() {
         let bench = Bench::new();
         bench.put("latin", b"sch\xf6ne gr\xfc\xdfe aus k\xf6ln\n");
         let failure = bench.call("append_file", json!({"path": "latin", "content": "a\u{2192}b\u{2713}"})).unwrap_err();

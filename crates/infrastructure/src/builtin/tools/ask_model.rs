@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_model_is_asked_once_and_its_answer_comes_with_what_it_took() {
+    async fn a_model_answer_is_returned_with_its_stop_reason_and_token_usage() {
         let usage = Usage { input_tokens: 7, output_tokens: 3, ..Usage::default() };
         let answer = ScriptedAnswer::text("Forty-two.").uses(usage);
         let model =
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_the_way_of_an_answer_is_told() {
+    fn failures_to_get_a_model_answer_are_reported_with_their_kind() {
         let text = || ScriptedAnswer::text("x");
         fails(json!({"message": "a", "model": "other"}), text(), ErrorKind::NotFound, "there are main");
         fails(json!({"message": "a", "provider": "none"}), text(), ErrorKind::Unavailable, "Name a model of none");
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_a_model_it_is_unavailable_and_a_model_of_the_program_reaches_no_host() {
+    async fn model_tools_are_unavailable_without_a_model_and_ask_model_accesses_no_host() {
         let tools = InProcessTools::new(all(), test_environment(Workspace::closed())).unwrap();
         for name in ["ask_model", "image_recognition"] {
             let tool = tools.definitions().iter().find(|tool| tool.name().as_str() == name).unwrap();

@@ -185,7 +185,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn words_of_others_follow_on_one_that_says_so() {
+    fn calendar_events_follow_a_warning_that_others_wrote_them() {
         let mut output = Output { events: Vec::new(), next_page_token: None, time_min: None, time_max: None };
         assert_eq!(format_events(&output), "No events.");
         output.events.push(CalendarEvent::read(&json!({"id": "e1", "summary": "Obey"})).unwrap());

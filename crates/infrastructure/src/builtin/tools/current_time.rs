@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_is_told_in_the_zone_and_style_that_were_asked_for() {
+    fn the_time_is_returned_in_the_requested_zone_and_style() {
         check(json!({"zone": "UTC"}), "2026-03-01T12:00:00Z");
         check(json!({"zone": "+05:30"}), "2026-03-01T17:30:00+05:30");
         check(json!({"zone": "-08:00", "style": "unix"}), "1772366400");
@@ -159,13 +159,13 @@ mod tests {
     }
 
     #[test]
-    fn the_default_is_the_local_zone() {
+    fn the_default_result_includes_the_unix_time() {
         let result = Bench::new().call("current_time", json!({})).unwrap();
         assert_eq!(result.structured_content().unwrap()["unix"], 1_772_366_400);
     }
 
     #[test]
-    fn a_zone_of_the_system_knows_past_and_future() {
+    fn a_system_time_zone_has_correct_offsets_for_past_and_future_dates() {
         // On systems without the database, no zone has a name, and the tool reports that.
         if time_zone("Europe/Berlin").is_none() {
             return;
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_understood_is_said() {
+    fn rejects_an_unknown_time_zone_or_an_invalid_format() {
         let bench = Bench::new();
         for (arguments, expected) in [
             (json!({"zone": "Atlantis/Capital"}), "is not a time zone that this machine knows"),

@@ -100,7 +100,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_file_is_gone_and_kept_for_an_undo() {
+    fn a_deleted_file_is_kept_for_undo() {
         let bench = Bench::new();
         bench.put("a", "abc");
         let answer = bench.text("delete_file", json!({"path": "a", "dry_run": true}));

@@ -147,7 +147,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn every_file_system_is_told_when_asked_for() {
+    fn disk_info_lists_every_file_system_on_request() {
         let result = Bench::new().call("disk_info", json!({"all": true})).unwrap();
         assert!(result.joined_text().starts_with("Disk Information\n================\n"));
         let disks = result.structured_content().unwrap()["disks"].as_array().unwrap();
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn use_is_counted_of_what_can_be_used() {
+    fn disk_usage_is_computed_from_the_usable_space() {
         let space = FileSystemSpace { total_bytes: 100, free_bytes: 30, available_bytes: 20, read_only: false };
         assert_eq!(DiskSpace::of(space).used_percent, 77.8);
         let nothing = FileSystemSpace { total_bytes: 0, free_bytes: 0, available_bytes: 0, read_only: true };

@@ -40,7 +40,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_message_comes_back() {
+    fn echo_returns_the_given_message() {
         let bench = Bench::new();
         assert_eq!(bench.text("echo", json!({"message": "hä\n\"x\""})), "Echo: hä\n\"x\"");
         assert_eq!(bench.text("echo", json!({})), "Echo: ");

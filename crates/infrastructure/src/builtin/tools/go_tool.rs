@@ -108,7 +108,7 @@ mod tests {
     use toolstead_domain::error_kind::ErrorKind;
 
     #[test]
-    fn the_words_of_go_are_judged_as_they_stand_and_options_are_no_subcommand() {
+    fn a_go_call_is_checked_as_the_command_it_runs_and_options_are_not_subcommands() {
         let bench = Bench::new();
         let answer = bench.call_unchecked("go_tool", json!({"command": "test", "args": ["./..."]})).unwrap();
         assert_eq!(answer[0].to_string(), "run go test ./...");

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_never_be_called_is_not_talked_about() {
+    fn help_omits_tools_that_rules_deny() {
         let bench = Bench::with_deny(&["grep"]);
         assert!(!bench.text("help", json!({})).contains("- `grep`"));
         assert!(bench.call("help", json!({"topic": "grep"})).is_err());

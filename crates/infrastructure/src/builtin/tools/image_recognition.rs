@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_image_is_refused_whatever_its_name_says_and_no_model_is_asked() {
+    async fn rejects_invalid_images_regardless_of_name_without_calling_the_model() {
         let folder = tempfile::tempdir().unwrap();
         let (model, run) = run_in(folder.path(), ScriptedModel::answering([]));
         put(folder.path(), "text.png", b"no image");
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_model_without_eyes_is_none_for_images() {
+    async fn image_recognition_is_unavailable_if_the_model_accepts_no_images() {
         let folder = tempfile::tempdir().unwrap();
         let (_model, run) = run_in(folder.path(), ScriptedModel::answering([]).without_sight());
         let availability = run.definition("image_recognition").availability.clone();

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_keeps_the_shallow_entries_and_says_so() {
+    fn a_limit_keeps_shallow_entries_and_summarizes_the_rest() {
         let text = bench().text("list_directory", json!({"depth": 0, "limit": 2}));
         assert_eq!(
             text,
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_that_do_not_fit_are_summed_up_and_the_shallow_ones_shown() {
+    fn folders_that_do_not_fit_are_summarized_and_shallow_entries_are_shown() {
         let bench = Bench::new();
         for name in 0..800 {
             bench.put(&format!("target/debug/object_number_{name}.{}", if name % 4 == 0 { "d" } else { "o" }), "");
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_stand_in_the_order_that_is_asked_for() {
+    fn entries_are_sorted_in_the_requested_order() {
         let bench = Bench::new();
         bench.put_at("a", "1", 5);
         bench.put_at("b", "333", 1);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_told_as_data() {
+    fn entries_include_size_and_modification_time_in_structured_and_long_output() {
         let result = bench().call("list_directory", json!({"ignore": ["a", ".*", "link"]})).unwrap();
         let expected = json!({
             "path": ".",
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_be_read_is_counted_and_not_named() {
+    fn entries_that_may_not_be_read_are_counted_without_their_names() {
         let bench = bench();
         bench.put("a/secret/key", "");
         let text = bench.text("list_directory", json!({"path": "a"}));
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_names_stay_on_their_line_and_a_file_is_no_folder() {
+    fn newlines_in_names_are_escaped_and_listing_a_file_is_rejected() {
         let bench = Bench::new();
         bench.put("d/a\nb", "");
         assert_eq!(bench.text("list_directory", json!({"path": "d"})), "d/\n  a\\nb");

@@ -153,7 +153,7 @@ mod tests {
     use toolstead_domain::error_kind::ErrorKind;
 
     #[test]
-    fn options_cannot_be_smuggled_in_and_only_files_are_opened() {
+    fn arguments_cannot_inject_command_line_options_and_only_the_file_protocol_is_allowed() {
         let bench = Bench::new();
         let answer = bench.call_unchecked("media_probe", json!({"file": "-version"})).unwrap()[0].to_string();
         assert!(answer.contains("-protocol_whitelist file ") && answer.ends_with("/-version"), "{answer}");

@@ -316,7 +316,7 @@ mod tests {
     use crate::builtin::tests::Bench;
 
     #[test]
-    fn the_diffs_of_a_dry_run_leave_out_no_file() {
+    fn a_dry_run_returns_a_diff_or_size_note_for_every_file() {
         let bench = Bench::new();
         bench.put("a", "one\n");
         let diffs = |new_text: &str, dry_run: bool| {
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn none_is_made_if_one_fails_and_the_answer_names_it() {
+    fn no_edit_is_made_if_one_fails_and_the_error_names_that_edit() {
         let bench = Bench::new();
         bench.put("a", "one\n");
         bench.put("b", "two\ntwo\n");

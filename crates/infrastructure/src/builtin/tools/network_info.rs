@@ -112,7 +112,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_loopback_interface_is_told_only_when_asked_for() {
+    fn the_loopback_interface_is_listed_only_on_request() {
         let bench = Bench::new();
         let loopbacks = |arguments| {
             let result = bench.call("network_info", arguments).unwrap();

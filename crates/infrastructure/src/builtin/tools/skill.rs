@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_instructions_come_with_what_they_are_for_and_where_their_files_lie() {
+    fn skill_instructions_include_the_given_arguments_and_the_skill_folder() {
         let bench = Bench::new();
         bench.put("skills/pdf/SKILL.md", "");
         let folder = bench.path("skills/pdf");
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_that_closes_the_file_closes_the_skill() {
+    fn a_deny_rule_on_the_skill_file_also_denies_the_skill() {
         let bench = Bench::new();
         bench.put("skills/pdf/SKILL.md", "");
         let folder = bench.path("skills/pdf");
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_skill_names_those_that_there_are() {
+    fn an_unknown_skill_error_names_similar_or_available_skills() {
         let bench = Bench::new().with_agents(Skills::of([pdf(None), Written::new("xlsx", "d", "x")]));
         for (name, said) in [("pfd", "Did you mean `pdf`?"), ("kubernetes", "There are `pdf`, `xlsx`.")] {
             let failure = bench.call("skill", json!({"name": name})).unwrap_err();
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_of_tools_tells_the_skills_of_now_within_a_budget() {
+    fn the_tool_definition_lists_current_skills_within_a_length_limit() {
         let skills = Skills::of([]);
         let bench = Bench::new().with_agents(skills.clone());
         let listed = || bench.listed().into_iter().find(|tool| tool.name().as_str() == "skill").unwrap();

@@ -116,7 +116,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_machine_is_told_as_a_report_and_as_data() {
+    fn system_information_is_returned_as_text_and_structured_content() {
         let result = Bench::new().call("system_info", json!({})).unwrap();
         let text = result.joined_text();
         assert!(text.starts_with("System Information\n==================\nOS:              "), "{text}");

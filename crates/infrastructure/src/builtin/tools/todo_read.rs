@@ -117,7 +117,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_plan_is_told_in_its_order_or_as_a_sorted_table() {
+    fn todo_read_lists_todos_in_order_or_as_a_sorted_table() {
         let bench = Bench::new();
         assert_eq!(bench.text("todo_read", json!({})), "There are no todos.");
         let todos = json!([

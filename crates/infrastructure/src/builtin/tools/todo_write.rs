@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_is_replaced_whole_and_its_change_is_told() {
+    fn todo_write_replaces_the_whole_list_and_reports_the_changes() {
         let bench = Bench::new();
         let first = json!({"todos": [todo("build", "in_progress"), todo("test", "pending")]});
         assert_eq!(bench.text("todo_write", first), "2 todos: 1 in progress, 1 pending.");
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_one_thing_at_work_is_a_warning() {
+    fn more_than_one_todo_in_progress_causes_a_warning() {
         let bench = Bench::new();
         let both = json!({"todos": [todo("a", "in_progress"), todo("b", "in_progress")]});
         let result = bench.call("todo_write", both).unwrap();
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_plan_changes_nothing() {
+    fn invalid_todo_lists_are_rejected_and_change_nothing() {
         refused(json!([todo("", "pending")]), "content");
         refused(json!([todo(" \n", "pending")]), "todos[0].content is empty");
         refused(json!([todo("a", "done")]), "status");

@@ -79,7 +79,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_start_folder_and_the_roots_are_told() {
+    fn returns_the_current_folder_and_the_workspace_roots() {
         let bench = Bench::new();
         let result = bench.call("working_directory", json!({})).unwrap();
         let root = bench.path("").to_string_lossy().trim_end_matches('/').to_owned();
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_root_the_way_to_one_is_told() {
+    fn without_a_workspace_root_the_result_explains_how_to_open_one() {
         assert!(Bench::without_roots().text("working_directory", json!({})).contains("Ask your user to open a folder"));
     }
 }

@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn without_content_an_empty_file_is_made_and_none_is_emptied() {
+    fn without_content_a_new_file_is_empty_and_an_existing_file_is_kept() {
         let bench = Bench::new();
         for more in [json!({}), json!({"append": true}), json!({"keep_format": true}), json!({"if_exists": "fail"})] {
             let mut arguments = json!({"path": "d/p"});
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replaced_file_keeps_its_mode_and_tells_what_changed() {
+    fn replacing_a_file_keeps_its_mode_and_returns_a_diff() {
         let bench = Bench::new();
         bench.put("run.sh", "old\nsame\n");
         bench.set_mode("run.sh", 0o755);
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hard_link_is_told_about() {
+    fn replacing_a_file_reports_other_hard_links_with_the_old_content() {
         let bench = Bench::new();
         bench.put("a", "old");
         bench.hard_link("a", "b");
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_overwritten_that_was_to_be_kept() {
+    fn rejected_writes_leave_existing_files_and_folders_unchanged() {
         let bench = Bench::new();
         bench.put("a", "old");
         bench.put("dir/x", "");
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_may_not_be_read_is_replaced_without_showing_what_it_held() {
+    fn replacing_a_file_that_requires_read_approval_returns_no_diff() {
         let bench = Bench::with_ask(&["Read(secret)"]);
         bench.put("secret", "s");
         let result = bench.call("write_file", json!({"path": "secret", "content": "new"})).unwrap();
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn an_etag_makes_writing_strict() {
+    fn if_match_permits_a_write_only_for_the_current_etag_or_an_absent_file() {
         let bench = Bench::new();
         let write = |path: &str, if_match: &str| {
             let arguments = json!({"path": path, "content": "new", "if_match": if_match});
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_this_session_has_read_is_replaced_where_that_is_demanded() {
+    fn if_match_read_permits_replacing_only_files_that_this_session_has_read() {
         let bench = Bench::new();
         let write = |path: &str| {
             let result = bench.call("write_file", json!({"path": path, "content": "new", "if_match": "read"}));
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn the_format_of_a_file_is_kept_when_asked_for() {
+    fn keep_format_preserves_encoding_byte_order_mark_and_line_endings() {
         let check = |before: &[u8], content: &str, after: &[u8]| {
             let bench = Bench::new();
             bench.put("f", before);
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn appending_is_the_same_as_with_append_file() {
+    fn append_creates_the_file_or_adds_to_its_end() {
         let bench = Bench::new();
         let append =
             |content: &str| bench.text("write_file", json!({"path": "d/f", "content": content, "append": true}));
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dry_run_and_a_write_of_the_same_change_nothing_and_say_so() {
+    fn a_dry_run_and_an_identical_write_change_nothing_and_report_that() {
         let bench = Bench::new();
         bench.put_at("f", "same\n", 7);
         let answer = bench.text("write_file", json!({"path": "f", "content": "other\n", "dry_run": true}));
@@ -472,7 +472,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn what_was_written_is_read(content: String, name in "[a-z]{1,9}( [a-z]{1,3})?") {
+        fn read_file_returns_what_write_file_wrote(content: String, name in "[a-z]{1,9}( [a-z]{1,3})?") {
             let bench = Bench::new();
             bench.call("write_file", json!({"path": name, "content": content})).unwrap();
             prop_assert_eq!(bench.get(&name), content.clone().into_bytes());

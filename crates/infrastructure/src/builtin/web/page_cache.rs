@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_for_its_principal_address_and_kind_alone_and_for_fifteen_minutes() {
+    fn a_cached_response_is_valid_for_its_principal_url_and_kind_for_fifteen_minutes() {
         let pages = PageCache::default();
         pages.remember(of("ada", "u", "html"), answer(200, "", 3), Timestamp(0));
         let minutes = |count: i64| Timestamp(count * 60_000_000);
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn only_whole_successes_are_kept_whose_server_lets_them_be() {
+    fn caches_only_status_200_responses_whose_server_permits_caching() {
         for (status, control, expected) in [
             (200, "", true),
             (200, "private, max-age=60", true),
@@ -152,7 +152,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_more_is_kept_than_there_is_room_for(sizes in prop::collection::vec((0_usize..300, 0_usize..3 << 20), 0..40)) {
+        fn the_cache_stays_within_its_byte_and_entry_limits(sizes in prop::collection::vec((0_usize..300, 0_usize..3 << 20), 0..40)) {
             let pages = PageCache::default();
             for (name, size) in sizes {
                 pages.remember(of("ada", &name.to_string(), "html"), answer(200, "", size), Timestamp(0));

@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_judged_as_it_is_dialled() {
+    fn urls_are_normalized_and_ambiguous_or_unsupported_forms_rejected() {
         for (text, expected) in [
             (" https://Example.COM/a?b#c ", Ok("example.com https://example.com/a?b")),
             ("http://127.0.0.1:80/", Ok("127.0.0.1 http://127.0.0.1/")),

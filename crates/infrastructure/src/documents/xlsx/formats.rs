@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_become_dates_where_their_format_is_one() {
+    fn cell_numbers_with_a_date_or_time_format_are_shown_as_dates_or_times() {
         use DateSystem::{From1900, From1904};
         check("yyyy-mm-dd", "46082", From1900, "2026-03-01");
         check("yyyy-mm-dd", "1", From1900, "1900-01-01");

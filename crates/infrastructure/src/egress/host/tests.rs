@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 
 #[test]
-fn names_and_addresses_are_read_as_what_they_are() {
+fn host_names_and_addresses_are_parsed_and_normalized() {
     for (text, shown) in [
         ("example.com", "example.com"),
         ("EXAMPLE.Com", "example.com"),
@@ -24,7 +24,7 @@ fn names_and_addresses_are_read_as_what_they_are() {
 }
 
 #[test]
-fn an_ipv4_address_in_another_notation_is_refused_and_told_as_what_it_is() {
+fn rejects_nonstandard_ipv4_notations_and_suggests_the_address() {
     for (text, address) in [
         ("2130706433", "127.0.0.1"),
         ("0x7f000001", "127.0.0.1"),
@@ -54,7 +54,7 @@ fn an_ipv4_address_in_another_notation_is_refused_and_told_as_what_it_is() {
 }
 
 #[test]
-fn what_is_no_host_is_refused() {
+fn rejects_text_that_is_not_a_valid_host() {
     let long_label = "a".repeat(64) + ".com";
     let long_name = vec!["a".repeat(63); 4].join(".") + ".com";
     let longer = "ä".repeat(5000);
@@ -142,7 +142,7 @@ fn an_authority_is_a_host_and_a_port() {
 }
 
 #[test]
-fn a_list_names_hosts_with_their_ports() {
+fn host_patterns_match_hosts_on_their_listed_or_default_ports() {
     let listed = |patterns: &[&str], host: &str, port| {
         HostPatterns::parse(patterns).unwrap().match_host(&Host::parse(host).unwrap(), port)
     };
@@ -174,7 +174,7 @@ fn a_list_names_hosts_with_their_ports() {
 }
 
 #[test]
-fn a_pattern_that_would_never_fit_is_refused() {
+fn rejects_invalid_or_too_broad_host_patterns() {
     for (pattern, reason) in [
         ("", "empty"),
         ("*", "must be below a domain"),
@@ -198,7 +198,7 @@ fn a_pattern_that_would_never_fit_is_refused() {
 
 proptest! {
     #[test]
-    fn what_is_read_reads_the_same_again_and_is_plain(text in "\\PC{0,30}|[0-9a-fx.]{1,16}|[a-zA-Z0-9._-]{1,40}") {
+    fn a_parsed_host_is_plain_ascii_and_parses_to_the_same_host(text in "\\PC{0,30}|[0-9a-fx.]{1,16}|[a-zA-Z0-9._-]{1,40}") {
         if let Ok(host) = Host::parse(&text) {
             let shown = host.to_string();
             prop_assert!(shown.bytes().all(|byte| byte.is_ascii_graphic() && !b"@/\\?#%".contains(&byte)));

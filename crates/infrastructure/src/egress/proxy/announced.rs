@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_address_announces_its_own_host_and_port_alone() {
+    async fn a_page_request_url_announces_only_its_own_host_and_port() {
         for (address, target, expected) in [
             ("http://Shop.example/a", "shop.example:80", true),
             ("https://shop.example/a", "shop.example:443", true),
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_page_that_requests_countless_hosts_takes_no_more_memory() {
+    async fn announced_hosts_are_limited_and_the_oldest_are_dropped() {
         let announced = PageRequestHosts::default();
         for number in 0..MAX_HOSTS + 10 {
             announced.announce(&format!("http://host{number}.example/"));

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_only_suggested_where_it_helps_and_never_to_the_program() {
+    fn settings_changes_are_suggested_only_for_hosts_that_settings_can_permit() {
         let ask = "ask your user whether to allow it";
         check("example.com:8443", ask, Some("add `example.com:8443` to `sandbox.network`"));
         check("93.184.215.14:22", ask, Some("add `93.184.215.14:22` to `sandbox.network`"));

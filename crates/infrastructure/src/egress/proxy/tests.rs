@@ -169,7 +169,7 @@ async fn a_socks_tunnel_passes_everything_unchanged_to_a_name_and_to_addresses()
 }
 
 #[tokio::test]
-async fn a_plain_request_goes_on_without_what_is_between_neighbours() {
+async fn a_plain_request_is_forwarded_without_hop_by_hop_headers() {
     let rig = rig(&["example.com:8080"]).await;
     let server = rig.server(8080).await;
     let mut client = rig.client().await;
@@ -195,7 +195,7 @@ async fn a_plain_request_goes_on_without_what_is_between_neighbours() {
 }
 
 #[tokio::test]
-async fn a_body_in_chunks_goes_on_in_chunks_whatever_length_is_claimed() {
+async fn a_chunked_body_is_forwarded_chunked_despite_a_content_length_header() {
     let rig = rig(&["example.com"]).await;
     let server = rig.server(80).await;
     let mut client = rig.client().await;
@@ -216,7 +216,7 @@ async fn a_body_in_chunks_goes_on_in_chunks_whatever_length_is_claimed() {
 }
 
 #[tokio::test]
-async fn what_follows_a_request_on_its_connection_reaches_nobody() {
+async fn data_after_the_first_request_on_a_connection_is_not_forwarded() {
     let rig = rig(&["example.com"]).await;
     let server = rig.server(80).await;
     let mut client = rig.client().await;
@@ -233,7 +233,7 @@ async fn what_follows_a_request_on_its_connection_reaches_nobody() {
 }
 
 #[tokio::test]
-async fn what_may_not_be_reached_is_refused_with_what_would_allow_it() {
+async fn http_requests_to_forbidden_or_unreachable_hosts_are_refused_with_a_reason() {
     let rules = |host: &Host| match host.to_string().as_str() {
         "denied.example" => Verdict::Deny,
         "asked.example" => Verdict::Ask,
@@ -294,7 +294,7 @@ async fn what_may_not_be_reached_is_refused_with_what_would_allow_it() {
 }
 
 #[tokio::test]
-async fn an_empty_list_is_no_host_at_all() {
+async fn an_empty_host_list_permits_no_host_and_no_name_resolution() {
     let rig = rig(&[]).await;
     let _server = rig.server(443).await;
     let answer = rig.ask(b"CONNECT example.com:443 HTTP/1.1\r\n\r\n").await;
@@ -303,7 +303,7 @@ async fn an_empty_list_is_no_host_at_all() {
 }
 
 #[tokio::test]
-async fn socks_clients_are_refused_by_number() {
+async fn refused_socks_clients_receive_the_matching_reply_code() {
     let rig = rig(&["example.com", "*.example", "127.0.0.1"]).await;
     for (request, reply) in [
         (socks_name(b"evil.net", 443), 2),
@@ -335,7 +335,7 @@ async fn socks_clients_are_refused_by_number() {
 }
 
 #[tokio::test]
-async fn refused_hosts_are_told_once_each_with_the_reason() {
+async fn the_report_lists_each_refused_host_once_with_reason_and_count() {
     let rig = rig(&["example.com", "inside.example"]).await;
     for _ in 0..3 {
         rig.ask(b"CONNECT evil.net:443 HTTP/1.1\r\n\r\n").await;
@@ -433,7 +433,7 @@ fn refusals_of_a_host_are_counted_whatever_their_reasons() {
 }
 
 #[tokio::test]
-async fn a_name_that_turns_to_this_machine_is_refused_the_second_time() {
+async fn a_name_rebound_to_a_loopback_address_is_refused_on_the_next_connection() {
     let rig = rig(&["rebinding.example"]).await;
     let server = rig.server(443).await;
     rig.network.name("rebinding.example", &[&[PUBLIC], &["127.0.0.1"]]);
@@ -475,7 +475,7 @@ async fn drip(mut writer: OwnedWriteHalf, byte: u8, closed: &mut mpsc::Receiver<
 }
 
 #[tokio::test]
-async fn a_client_that_never_says_where_it_wants_to_is_closed() {
+async fn a_client_without_a_complete_request_is_disconnected_after_a_timeout() {
     let limits = ProxyLimits { head_time: Duration::from_millis(100), ..ProxyLimits::default() };
     let rig = rig_with(&["example.com"], allow_all, limits).await;
     for beginning in [&b""[..], b"GET http://example.com/ HTTP/1.1\r\nX: ", b"CONN", b"\x05", b"\x05\xff"] {
@@ -499,7 +499,7 @@ async fn a_client_that_never_says_where_it_wants_to_is_closed() {
 }
 
 #[tokio::test]
-async fn a_tunnel_on_which_nothing_moves_is_closed_on_both_sides() {
+async fn an_idle_tunnel_is_closed_on_both_sides() {
     let limits = ProxyLimits { idle_time: Duration::from_millis(100), ..ProxyLimits::default() };
     let rig = rig_with(&["example.com"], allow_all, limits).await;
     let server = rig.server(443).await;
@@ -512,7 +512,7 @@ async fn a_tunnel_on_which_nothing_moves_is_closed_on_both_sides() {
 }
 
 #[tokio::test]
-async fn no_more_than_so_many_bytes_are_passed_on() {
+async fn the_proxy_stops_forwarding_at_its_byte_limit() {
     let limits = ProxyLimits { bytes: Some(100_000), ..ProxyLimits::default() };
     let rig = rig_with(&["example.com"], allow_all, limits).await;
     let server = rig.server(443).await;
@@ -546,7 +546,7 @@ async fn connections_above_the_limit_wait_for_one_that_ends() {
 }
 
 #[tokio::test]
-async fn nothing_outlives_the_proxy() {
+async fn dropping_the_proxy_closes_its_tunnels_and_listener() {
     let rig = rig(&["example.com"]).await;
     let server = rig.server(443).await;
     let mut tunnel = rig.client().await;
@@ -564,7 +564,7 @@ async fn nothing_outlives_the_proxy() {
 }
 
 #[tokio::test]
-async fn the_environment_leads_all_but_this_machine_to_the_proxy() {
+async fn environment_variables_route_all_but_local_addresses_through_the_proxy() {
     let rig = rig(&[]).await;
     let proxy = format!("http://127.0.0.1:{}", rig.proxy.address.port());
     let environment: std::collections::BTreeMap<_, _> = rig.proxy.environment().into_iter().collect();

@@ -48,7 +48,7 @@ async fn decision_of(answers: &[(&str, FailurePolicy)]) -> Option<HookDecision> 
 }
 
 #[tokio::test]
-async fn of_several_hooks_that_hear_of_a_question_the_strictest_counts() {
+async fn the_strictest_of_several_permission_request_hooks_applies() {
     use FailurePolicy::{Allow, Deny};
     let no = |reason: &str| Some(HookDecision::Verdict(HookVerdict::Deny(reason.into())));
     assert_eq!(decision_of(&[("ask", Allow), ("deny", Allow), ("allow", Allow)]).await, no("why"));
@@ -65,7 +65,7 @@ async fn of_several_hooks_that_hear_of_a_question_the_strictest_counts() {
 }
 
 #[test]
-fn a_gate_opens_by_nothing_but_a_decision() {
+fn a_gate_hook_lets_a_call_continue_only_with_a_valid_decision() {
     let flawed = HookAnswer::fault("`perhaps` is not a valid decision".into());
     let is_open = |hook: &HookDefinition, answer: &HookAnswer| verdict(hook, answer) == HookVerdict::Continue;
     for on_error in [FailurePolicy::Allow, FailurePolicy::Ask, FailurePolicy::Deny] {

@@ -111,7 +111,7 @@ async fn a_connection_is_used_again_until_its_server_closes_it() {
 }
 
 #[tokio::test]
-async fn a_request_on_a_connection_that_was_just_closed_is_given_back() {
+async fn a_request_on_a_just_closed_connection_is_returned_unsent() {
     let (listener, url) = listener().await;
     let endpoint = endpoint(&url);
     let (response, server) = tokio::join!(endpoint.send(post(&endpoint)), answer(&listener, 1, 1));
@@ -142,7 +142,7 @@ async fn an_idle_connection_is_used_again_only_on_its_own_runtime() {
 }
 
 #[tokio::test]
-async fn a_connection_that_nobody_uses_any_more_is_closed() {
+async fn an_idle_connection_is_closed_after_its_timeout() {
     let (listener, url) = listener().await;
     let endpoint = endpoint(&url);
     let (response, mut server) = tokio::join!(endpoint.send(post(&endpoint)), answer(&listener, 1, 1));
@@ -160,7 +160,7 @@ async fn a_connection_that_nobody_uses_any_more_is_closed() {
 }
 
 #[tokio::test]
-async fn a_server_that_vanishes_is_noticed() {
+async fn connections_use_tcp_keepalive_and_no_delay() {
     use rustix::net::sockopt;
     let (_listener, url) = listener().await;
     let connection = endpoint(&url).origin().connect().await.unwrap();
@@ -172,7 +172,7 @@ async fn a_server_that_vanishes_is_noticed() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_told_apart_from_a_connection_that_breaks() {
+async fn an_unreachable_server_is_distinguished_from_a_broken_connection() {
     let (listener, url) = listener().await;
     let endpoint = endpoint(&url);
     let send = async || endpoint.send(post(&endpoint)).await.unwrap_err();
@@ -184,7 +184,7 @@ async fn nobody_there_is_told_apart_from_a_connection_that_breaks() {
 }
 
 #[tokio::test]
-async fn a_server_with_tls_must_prove_who_it_is_and_its_connection_is_used_again() {
+async fn a_tls_connection_requires_a_trusted_certificate_for_the_host_and_is_reused() {
     let (listener, _) = listener().await;
     let port = listener.local_addr().unwrap().port();
     let acceptor = acceptor();
@@ -238,7 +238,7 @@ impl crate::egress::connector::Network for Here {
 }
 
 #[tokio::test]
-async fn a_client_with_a_policy_reaches_no_address_that_is_not_public() {
+async fn a_client_with_an_address_policy_rejects_non_public_addresses() {
     let (_listener, url) = listener().await;
     let judging = Connector::new(Arc::new(SystemNetwork::default()), HostPatterns::default());
     let endpoint = HttpClient::new(judging).endpoint(&url.parse().unwrap()).unwrap();
@@ -247,7 +247,7 @@ async fn a_client_with_a_policy_reaches_no_address_that_is_not_public() {
 }
 
 #[test]
-fn only_web_addresses_have_a_way_to_them_and_secrets_are_not_told() {
+fn only_http_and_https_urls_have_endpoints_and_errors_contain_no_secrets() {
     let client = HttpClient::new(everywhere());
     for url in ["ftp://u:secret@example.com/", "file:///etc/passwd", "data:text/plain,secret?secret"] {
         let error = client.endpoint(&url.parse().unwrap()).unwrap_err();
@@ -283,7 +283,7 @@ async fn saying(head: &str, body: &[u8]) -> Response {
 }
 
 #[tokio::test]
-async fn a_body_is_unpacked_and_bounded_by_what_it_unpacks_to() {
+async fn a_body_is_decompressed_and_its_decompressed_size_is_limited() {
     let mut encoder = GzipEncoder::new(Vec::new());
     encoder.write_all(&[b'x'; 100_000]).await.unwrap();
     encoder.shutdown().await.unwrap();
@@ -302,7 +302,7 @@ async fn a_body_is_unpacked_and_bounded_by_what_it_unpacks_to() {
 }
 
 #[tokio::test]
-async fn a_request_is_as_long_as_its_body_whatever_its_headers_say() {
+async fn the_content_length_of_a_request_is_that_of_its_body_despite_given_headers() {
     for (name, value) in [(header::CONTENT_LENGTH, "1"), (header::TRANSFER_ENCODING, "chunked")] {
         let (listener, url) = listener().await;
         let endpoint = endpoint(&url);
@@ -321,7 +321,7 @@ async fn a_request_is_as_long_as_its_body_whatever_its_headers_say() {
 }
 
 #[tokio::test]
-async fn events_are_read_one_by_one_and_a_long_one_ends_the_stream() {
+async fn events_are_read_one_by_one_and_an_oversized_event_fails_the_stream() {
     let mut events = EventStream::new(saying("", b"id: 7\ndata: a\n\ndata: b\n\ndata: cut").await, 20);
     for expected in [Some(&b"a"[..]), Some(b"b"), None] {
         assert_eq!(events.next().await.unwrap().as_ref().map(|event| &*event.data), expected);

@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_definition_does_not_spoil_the_good_ones() {
+    fn an_invalid_definition_is_left_out_and_valid_definitions_are_kept() {
         left_out("7", "no object");
         left_out(r#"{"description":"x"}"#, "(no name): `(without a name)`");
         left_out(r#"{"name":7}"#, "no name");
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_is_kept_as_it_came_but_for_its_name() {
+    fn a_definition_is_kept_unchanged_except_for_its_name() {
         let raw =
             r#"{"z":1,"name":"a b","execution":{"taskSupport":"required"},"inputSchema":true,"icons":[{"x":null}]}"#;
         let catalogue = take(&[raw], UpstreamSizeLimits::default(), ToolNaming::Qualified, false);
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_we_may_say_is_taken_out_of_a_definition() {
+    fn reserved_toolstead_metadata_is_removed_from_definitions() {
         let raw = r#"{"name":"t","_meta":{"toolstead/x":1,"a/b":2},"inputSchema":{"_meta":{"toolstead/x":3}}}"#;
         let catalogue = take(&[raw], UpstreamSizeLimits::default(), ToolNaming::Plain, false);
         let definition = Value::Object(catalogue.tools[0].definition().clone());
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn names_can_be_left_as_they_are_and_the_first_of_two_equal_ones_counts() {
+    fn plain_naming_keeps_names_unchanged_and_the_first_of_two_equal_names() {
         let definitions = [r#"{"name":"a","x":1}"#, r#"{"name":"A"}"#, r#"{"name":"a","x":2}"#, r#"{"name":"a__b"}"#];
         let catalogue = take(&definitions, UpstreamSizeLimits::default(), ToolNaming::Plain, false);
         assert_eq!(names(&catalogue), ["a", "A", "a__b"]);
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_that_hides_text_is_kept_and_its_tool_unavailable() {
+    fn a_definition_with_hidden_characters_is_kept_but_its_tool_is_unavailable() {
         let raw = "{\"name\":\"a\",\"description\":\"x\\u202ey\"}";
         let catalogue = take(&[raw, r#"{"name":"good"}"#], UpstreamSizeLimits::default(), ToolNaming::Qualified, false);
         assert_eq!(catalogue.tools[0].description(), "x\u{202e}y");
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_list_says_beside_its_tools_is_kept_as_far_as_it_can_be_carried() {
+    fn extra_members_of_the_first_page_are_kept_unless_oversized_or_reserved() {
         let limits = UpstreamSizeLimits { definition_bytes: 100, ..UpstreamSizeLimits::default() };
         let config = UpstreamConfig { limits, names: ToolNaming::Plain, ..config() };
         let mut draft = CatalogueDraft::new(&config, false);
@@ -475,14 +475,14 @@ mod tests {
     }
 
     #[test]
-    fn annotated_parameters_are_remembered_where_headers_repeat_them() {
+    fn annotated_parameters_are_recorded_only_if_the_transport_mirrors_headers() {
         let raw = r#"{"name":"t","inputSchema":{"properties":{"r":{"type":"string","x-mcp-header":"Region"}}}}"#;
         assert!(take(&[raw], UpstreamSizeLimits::default(), ToolNaming::Qualified, true).mirrored.contains_key("t"));
         assert!(take(&[raw], UpstreamSizeLimits::default(), ToolNaming::Qualified, false).mirrored.is_empty());
     }
 
     #[test]
-    fn tools_that_are_not_to_be_offered_are_not_listed() {
+    fn tools_outside_the_allowlist_are_not_listed() {
         let listed = |patterns: &[&str]| {
             let only_tools = ToolAllowlist::of(patterns.iter().map(|pattern| (*pattern).to_owned()).collect());
             let config = UpstreamConfig { only_tools, ..config() };

@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_taken_apart() {
+    fn parses_a_tool_call_into_name_arguments_meta_and_other_parameters() {
         let params = call(
             r#"{"b":1.0,"name":"t\u0041","a":null,"arguments":{"x":[1]},"_meta":{"k":{}},"b":2,"c":{"d":[]},"name":"u"}"#,
         );
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_need_a_closer_look_keep_all_their_parameters() {
+    fn unusual_tool_calls_are_parsed_as_generic_requests_with_all_parameters() {
         let many: String = (0..=MAX_REST).map(|at| format!(r#""m{at}":0,"#)).collect();
         for params in [
             "{}",
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn one_pass_accepts_what_the_thorough_reading_accepts_and_nothing_else() {
+    fn the_one_pass_parser_agrees_with_the_full_parser() {
         let deep = |levels: usize| format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
         let long = "x".repeat(MAX_ID_BYTES);
         let (deep_enough, too_deep) = (deep(126), deep(127));
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn what_clients_send_is_read_in_one_pass() {
+    fn typical_client_messages_are_parsed_in_one_pass() {
         for text in [
             r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"t","arguments":{"n":0.5}}}"#,
             r#"{"method":"tools/call","params":{"name":"t","_meta":{"progressToken":1}},"jsonrpc":"2.0","id":"a"}"#,

@@ -138,7 +138,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_breaks_it(text in prop::collection::vec(prop::sample::select(br#"{}[]":,\ id1x"#.to_vec()), 0..64)) {
+        fn reading_a_cut_message_never_panics(text in prop::collection::vec(prop::sample::select(br#"{}[]":,\ id1x"#.to_vec()), 0..64)) {
             CutMessage::read(&text, &text);
         }
     }

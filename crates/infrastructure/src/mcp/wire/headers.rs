@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_header_cannot_say_is_said_in_base64() {
+    fn values_that_a_header_cannot_carry_are_encoded_in_base64() {
         for plain in ["us-west1", "a b c", "", "=?base64?", "~!\"'"] {
             assert_eq!(encode_value(plain), plain);
         }
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn single_values_below_properties_are_mirrored() {
+    fn annotated_scalar_properties_are_mirrored_in_headers() {
         let schema = json!({"type": "object", "properties": {
             "region": {"type": "string", "x-mcp-header": "Region"},
             "deep": {"properties": {"n": {"type": "integer", "x-mcp-header": "N"}}},
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_must_say_what_the_arguments_say() {
+    fn rejects_parameter_headers_that_differ_from_the_arguments() {
         let schema = json!({"properties": {"n": {"type": "integer", "x-mcp-header": "N"}}});
         let params = ParamHeaders::of_schema(&schema).unwrap();
         let check = |values: &[&str], arguments: Value| {
@@ -357,7 +357,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_text_survives_the_way_through_a_header(text in ".*") {
+        fn every_text_survives_encoding_and_decoding_as_a_header_value(text in ".*") {
             let encoded = encode_value(&text);
             prop_assert!(HeaderValue::from_str(&encoded).is_ok());
             prop_assert_eq!(decode_value(&encoded).unwrap(), text.as_str());

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_parsed_when_it_is_wanted() {
+    fn a_response_provides_its_raw_result_and_its_parsed_outcome() {
         let good = answer(r#" { "result" : {"a": [1]} , "id":"x", "jsonrpc":"2.0"}"#);
         assert_eq!((good.id(), good.result_text()), (&RequestId::Text("x".into()), Ok(Ok(r#"{"a": [1]}"#))));
         assert_eq!(good.into_outcome(), Ok(Ok(json!({"a": [1]}))));
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_means_the_same_in_every_form() {
+    fn member_order_and_spacing_do_not_change_the_result_of_a_response() {
         let result = r#"{"a": ["}", 1.50, {"id":9}], "jsonrpc":"2.0"}"#;
         let padding = "x".repeat(MAX_PLAIN_BYTES);
         for (text, is_parsed) in [
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_cannot_be_taken_is_an_error_of_its_own() {
+    fn a_response_with_an_unreadable_result_keeps_its_id_and_returns_an_error() {
         let deep = format!(r#"{}1{}"#, "[".repeat(10_000), "]".repeat(10_000));
         for content in [
             r#""result":1e400"#,
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is_read_as_a_message() {
+    fn texts_that_are_not_responses_are_read_by_the_generic_parser() {
         let notification = r#"{"jsonrpc":"2.0","method":"m"}"#;
         assert_eq!(read(notification), RpcMessage::parse(notification.as_bytes()).map(IncomingMessage::Other));
         for bad in [

@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn lines_end_in_any_usual_way() {
+    async fn lines_end_with_lf_crlf_or_the_end_of_input() {
         let whole = |text: &str| Line::Whole(text.into());
         assert_eq!(read(b"a\r\n\nb", 10).await, [whole("a"), whole(""), whole("b")]);
     }
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_message_is_written_by_its_sender_where_nothing_waits_before_it() {
+    async fn the_sender_writes_a_message_directly_if_no_other_message_is_queued() {
         let (reader, writer) = tokio::io::duplex(16);
         let (sender, task) = LineSender::spawn(writer);
         let mut lines = BoundedLines::new(reader, 1 << 20);
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_waits_for_a_reader_is_bounded_in_bytes() {
+    async fn the_total_size_of_queued_lines_is_limited() {
         let (mut reader, writer) = tokio::io::duplex(1 << 20);
         let (sender, task) = LineSender::spawn(writer);
         let large = vec![b'x'; MAX_MESSAGE_BYTES];

@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_message_is_known_by_its_members() {
+    fn the_members_of_a_message_determine_its_kind() {
         let params = json!({"a": 1}).as_object().unwrap().clone();
         let request =
             RpcMessage::Request { id: RequestId::Text("1".into()), method: "m".into(), params: params.clone() };
@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_says_its_kind_and_a_reason_that_is_true() {
+    fn a_rejected_message_has_an_error_kind_and_an_accurate_reason() {
         let zeros = "0,".repeat(1 << 20);
         for (params, kind, reason) in [
             ("[]", "invalid_input", "must be an object"),
@@ -523,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_refused_with_its_id_where_it_has_one() {
+    fn a_malformed_message_is_rejected_with_its_id_if_the_id_is_readable() {
         assert_eq!(bad("{"), (None, false, -32700));
         assert_eq!(bad(""), (None, false, -32700));
         assert_eq!(bad("[]"), (None, false, -32600));

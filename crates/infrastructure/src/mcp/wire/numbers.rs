@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_64_bits_and_doubles_carry_is_exact_and_nothing_else() {
+    fn only_numbers_that_fit_64_bit_integers_or_doubles_count_as_exact() {
         for (json, inexact) in [
             ("[0,-1,9007199254740993,9223372036854775807,-9223372036854775808,18446744073709551615]", None),
             ("[0.1,1e308,2.2250738585072014e-308,18446744073709552000,1.7976931348623157e308]", None),
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_is_true_of_the_number() {
+    fn the_reason_for_an_inexact_number_matches_the_number() {
         for number in ["1e400", "-1e400", &"9".repeat(400)] {
             assert!(why_inexact(number).starts_with("is larger than any double"), "{number}");
         }

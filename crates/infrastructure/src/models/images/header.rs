@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_read_of_all_four_kinds() {
+    fn image_sizes_are_read_for_all_four_formats() {
         check(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x02\x80\0\0\x01\xe0", "image/png", 640, 480);
         check(b"GIF89a\x80\x02\xe0\x01", "image/gif", 640, 480);
         let exif = [0xff, 0xe1, 0, 6, 1, 2, 3, 4];
@@ -108,7 +108,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_do_harm(kind in 0..4_usize, rest in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn reading_an_image_header_never_panics(kind in 0..4_usize, rest in proptest::collection::vec(any::<u8>(), 0..200)) {
             let heads = [&b"\x89PNG\r\n\x1a\n"[..], &[0xff, 0xd8, 0xff], b"GIF89a", b"RIFF\0\0\0\0WEBPVP8L"];
             let _ = ImageFacts::of(&[heads[kind], &rest].concat());
         }

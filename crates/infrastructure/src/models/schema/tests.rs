@@ -17,7 +17,7 @@ fn check_property(kind: ProviderKind, property: Value, expected: Value) {
 }
 
 #[test]
-fn anthropic_takes_the_draft_whole_and_no_alternatives_at_the_root() {
+fn anthropic_receives_whole_schemas_but_no_alternatives_at_the_root() {
     let whole = json!({
         "type": "object",
         "properties": {
@@ -52,7 +52,7 @@ fn anthropic_takes_the_draft_whole_and_no_alternatives_at_the_root() {
 }
 
 #[test]
-fn a_root_that_refers_or_is_put_together_becomes_one_object() {
+fn references_and_combinations_at_the_root_are_merged_into_one_object() {
     for kind in ProviderKind::ALL {
         let schema = json!({
             "$ref": "#/$defs/Args",
@@ -70,7 +70,7 @@ fn a_root_that_refers_or_is_put_together_becomes_one_object() {
 }
 
 #[test]
-fn forms_of_earlier_drafts_become_those_of_this_one() {
+fn keywords_of_earlier_drafts_are_converted_to_the_current_draft() {
     let kind = ProviderKind::Anthropic;
     let list = json!({"type": "array", "items": [{"type": "string"}], "additionalItems": {"type": "integer"}});
     let expected = json!({"type": "array", "prefixItems": [{"type": "string"}], "items": {"type": "integer"}});
@@ -93,7 +93,7 @@ fn forms_of_earlier_drafts_become_those_of_this_one() {
 }
 
 #[test]
-fn openai_gets_properties_and_items_everywhere_and_keeps_null() {
+fn openai_schemas_always_contain_properties_and_items_and_keep_null() {
     check(
         ProviderKind::OpenAi,
         &json!({"type": "object", "not": {"required": ["x"]}, "properties": {
@@ -116,7 +116,7 @@ fn openai_gets_properties_and_items_everywhere_and_keeps_null() {
 }
 
 #[test]
-fn gemini_is_told_in_words_what_it_has_no_keyword_for() {
+fn gemini_schemas_explain_unsupported_keywords_in_the_description() {
     let check = |property: Value, expected: Value| check_property(ProviderKind::Gemini, property, expected);
     check(json!({"type": ["string", "null"]}), json!({"type": "string", "nullable": true}));
     check(json!({"const": "a"}), json!({"enum": ["a"], "type": "string"}));
@@ -168,7 +168,7 @@ fn gemini_is_told_in_words_what_it_has_no_keyword_for() {
 }
 
 #[test]
-fn gemini_gets_references_written_out_once() {
+fn gemini_schemas_expand_each_reference_once() {
     let schema = json!({
         "type": "object",
         "properties": {"tree": {"$ref": "#/$defs/Tree", "description": "Where"}},
@@ -198,7 +198,7 @@ fn gemini_gets_references_written_out_once() {
 }
 
 #[test]
-fn names_that_a_provider_refuses_are_spelled_for_it_and_come_back() {
+fn property_names_that_a_provider_rejects_are_replaced_and_restored() {
     let schema = Arc::new(json!({
         "type": "object",
         "properties": {
@@ -231,7 +231,7 @@ fn names_that_a_provider_refuses_are_spelled_for_it_and_come_back() {
 }
 
 #[test]
-fn a_bomb_of_references_stays_small() {
+fn exponentially_nested_references_do_not_inflate_the_schema_copy() {
     let mut defs = Map::new();
     for level in 0..40 {
         let next = json!({"$ref": format!("#/$defs/L{}", level + 1)});
@@ -365,7 +365,7 @@ fn required(schema: &Value) -> BTreeSet<&str> {
 
 proptest! {
     #[test]
-    fn a_copy_is_an_object_that_keeps_what_is_required_whatever_the_schema(schema in hostile()) {
+    fn every_schema_copy_is_an_object_that_keeps_its_required_properties(schema in hostile()) {
         for kind in ProviderKind::ALL {
             let copy = schema_copy(kind, &schema);
             prop_assert_eq!(&copy["type"], "object");
@@ -387,7 +387,7 @@ proptest! {
     }
 
     #[test]
-    fn members_of_arguments_come_back_as_they_went(schema in hostile(), arguments in hostile()) {
+    fn renamed_argument_members_are_restored_exactly(schema in hostile(), arguments in hostile()) {
         let Value::Object(arguments) = arguments else { return Ok(()) };
         let schema = Arc::new(schema);
         for kind in ProviderKind::ALL {

@@ -27,7 +27,7 @@ fn set(bounds: &SupportedLimits, names: &[&str]) -> io::Result<BTreeMap<String, 
 }
 
 #[test]
-fn the_bounds_that_are_there_are_set_and_one_that_cannot_be_set_is_an_error() {
+fn supported_limits_are_set_and_a_limit_that_cannot_be_set_is_an_error() {
     let bounds = |memory, processes| SupportedLimits { memory, processes, lacks: None };
     let all = ["memory.max", "memory.oom.group", "memory.swap.max", "pids.max"];
     for (bounds, names, expected) in [
@@ -48,7 +48,7 @@ fn the_bounds_that_are_there_are_set_and_one_that_cannot_be_set_is_an_error() {
 }
 
 #[test]
-fn an_end_for_want_of_memory_tells_whose() {
+fn an_out_of_memory_kill_is_attributed_to_the_run_or_the_machine() {
     for (events, expected) in [
         ("low 0\nhigh 0\nmax 12\noom 0\noom_kill 0\noom_group_kill 0\n", None),
         ("low 0\nhigh 0\nmax 12\noom 1\noom_kill 2\noom_group_kill 1\n", Some(OutOfMemoryCause::OfRun(7))),
@@ -60,7 +60,7 @@ fn an_end_for_want_of_memory_tells_whose() {
 }
 
 #[test]
-fn folders_of_the_dead_are_swept_and_those_of_the_living_stay() {
+fn groups_of_ended_processes_are_removed_and_groups_of_live_processes_stay() {
     let (folder, place) = folder();
     let (living, lock) = create_locked_folder(&place).unwrap();
     let (dead, _) = create_locked_folder(&place).unwrap();
@@ -105,7 +105,7 @@ fn ended() -> OwnedFd {
 }
 
 #[test]
-fn a_group_of_the_machine_is_killed_as_a_whole_and_goes_with_its_run() {
+fn a_real_control_group_is_killed_as_a_whole_and_removed_after_its_run() {
     let Some(mut groups) = groups() else { return };
     let group = groups.make().unwrap();
     groups.bound(&group, LIMITS).unwrap();
@@ -137,7 +137,7 @@ fn a_group_of_the_machine_is_killed_as_a_whole_and_goes_with_its_run() {
 }
 
 #[test]
-fn what_holds_for_the_tree_is_said() {
+fn the_description_of_limits_lists_the_limited_resources() {
     let bounds = |memory, processes, lacks: Option<&str>| {
         SupportedLimits { memory, processes, lacks: lacks.map(Into::into) }.to_string()
     };

@@ -88,7 +88,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[tokio::test(start_paused = true)]
-    async fn what_holds_is_tried_once_and_what_does_not_is_tried_again_after_a_while() {
+    async fn tier_1_is_cached_permanently_and_lower_tiers_are_probed_again_later() {
         static TRIES: AtomicUsize = AtomicUsize::new(0);
         let gate = ConfinementProbeCache::new(|_| {
             Box::pin(async {

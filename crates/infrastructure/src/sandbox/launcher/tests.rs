@@ -65,7 +65,7 @@ async fn until(what: &str, done: impl Fn() -> bool) {
 }
 
 #[tokio::test]
-async fn a_child_speaks_through_three_pipes() {
+async fn a_child_has_pipes_for_stdin_stdout_and_stderr() {
     let launcher = Launcher::start().unwrap();
     let mut child = launcher.launch(shell("cat; echo problem >&2; exit 3")).await.unwrap();
     let mut stdin = child.stdin.take().unwrap();
@@ -100,7 +100,7 @@ async fn a_child_leads_a_session_and_a_group_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_program_that_is_not_there_is_named_with_the_places() {
+async fn a_missing_program_is_reported_with_the_searched_paths() {
     let launcher = Launcher::start().unwrap();
     let said = async |program: &str, working_dir: &str| {
         let spec = LaunchSpec { program: program.into(), working_dir: working_dir.into(), ..shell("") };
@@ -129,7 +129,7 @@ async fn a_program_that_is_not_there_is_named_with_the_places() {
 }
 
 #[tokio::test]
-async fn a_polite_child_ends_with_its_input() {
+async fn terminate_ends_a_child_that_exits_when_its_input_closes() {
     let launcher = Launcher::start().unwrap();
     let child = launcher.launch(shell("cat")).await.unwrap();
     let pid = child.id().to_string();
@@ -138,7 +138,7 @@ async fn a_polite_child_ends_with_its_input() {
 }
 
 #[tokio::test]
-async fn a_stubborn_child_and_its_grandchildren_are_killed() {
+async fn a_child_that_ignores_termination_is_killed_with_its_grandchildren() {
     let launcher = Launcher::start().unwrap();
     let script = "trap '' TERM HUP; sleep 1000 & echo $!; while :; do sleep 1000; done";
     let mut child = launcher.launch(shell(script)).await.unwrap();
@@ -159,7 +159,7 @@ async fn a_dropped_child_is_killed_with_its_group_and_leaves_no_zombie() {
 }
 
 #[test]
-fn a_child_that_nobody_waits_for_when_it_is_looked_up_is_not_started() {
+fn a_child_whose_launch_is_dropped_during_the_lookup_is_not_started() {
     let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).enable_all().build().unwrap();
     runtime.block_on(async {
         let launcher = Launcher::start().unwrap();
@@ -180,7 +180,7 @@ fn a_child_that_nobody_waits_for_when_it_is_looked_up_is_not_started() {
 }
 
 #[test]
-fn a_relative_path_names_no_program_of_the_path() {
+fn a_relative_path_is_not_resolved_to_a_program_on_the_path() {
     let found = |program: &str| Launcher::find_outside(program, "/usr/bin:/bin", &WritableRoots::default()).0;
     assert!(found("sh").is_some());
     assert_eq!(found("/bin/sh"), Some(PathBuf::from("/bin/sh")));
@@ -190,7 +190,7 @@ fn a_relative_path_names_no_program_of_the_path() {
 }
 
 #[tokio::test]
-async fn a_child_that_nobody_waited_for_is_ended() {
+async fn a_child_whose_launch_was_dropped_is_ended() {
     let launcher = Launcher::start().unwrap();
     let marker = tempfile::tempdir().unwrap();
     let file = marker.path().join("pid");

@@ -282,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_row_stands_once_and_says_why() {
+    fn every_installation_folder_is_listed_once_with_a_reason() {
         for manager in MANAGERS {
             assert_eq!(MANAGERS.iter().filter(|other| Path::new(other.folder).starts_with(manager.folder)).count(), 1);
             assert!(!manager.reason.is_empty(), "{}", manager.folder);

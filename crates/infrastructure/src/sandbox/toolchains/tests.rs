@@ -29,7 +29,7 @@ fn check(files: &[&str], path: &str, shown: &[&str]) {
 }
 
 #[test]
-fn installations_are_shown_and_credentials_and_work_are_not() {
+fn installations_are_visible_but_credentials_and_projects_are_not() {
     check(&[".cargo/bin/", ".cargo/credentials.toml", ".rustup/toolchains/"], ".cargo/bin", &[".cargo/bin", ".rustup"]);
     check(&[".nvm/versions/node/v1/bin/", ".nvm/other"], ".nvm/versions/node/v1/bin", &[".nvm/versions/node/v1"]);
     check(
@@ -73,7 +73,7 @@ fn make_executable(home: &Path, names: &[&str]) {
 }
 
 #[test]
-fn of_a_known_place_of_installations_nothing_is_shown_that_may_hold_credentials() {
+fn visible_parts_of_known_installation_folders_contain_no_credentials() {
     for (path, shown, closed) in [
         (
             ".asdf/shims",
@@ -153,7 +153,7 @@ fn of_a_known_place_of_installations_nothing_is_shown_that_may_hold_credentials(
 }
 
 #[test]
-fn a_program_brings_its_interpreter_and_what_it_is_a_link_to() {
+fn a_program_makes_its_interpreter_and_link_target_visible() {
     let folder = tempfile::tempdir().unwrap();
     let top = fs::canonicalize(folder.path()).unwrap();
     for name in ["venv/bin", "python/bin", "app/node_modules/.bin", "app/node_modules/server"] {
@@ -181,7 +181,7 @@ fn a_program_brings_its_interpreter_and_what_it_is_a_link_to() {
 
 /// `w` is a root that runs write into; `PATH` names its `bin`.
 #[test]
-fn what_runs_write_into_shows_nothing_but_known_places_of_installations() {
+fn links_in_writable_folders_expose_only_known_installation_folders() {
     for (files, shown) in [
         (&["w/bin/x -> .ssh/id", ".ssh/id"][..], &[][..]),
         (&["w/bin/x -> .local/share/any", ".local/share/any"], &[]),
@@ -206,7 +206,7 @@ fn what_runs_write_into_shows_nothing_but_known_places_of_installations() {
 }
 
 #[test]
-fn the_first_line_of_a_script_in_a_root_shows_no_folder() {
+fn a_script_in_a_writable_root_exposes_only_known_interpreter_folders() {
     let folder = tempfile::tempdir().unwrap();
     let home = fs::canonicalize(folder.path()).unwrap();
     for name in ["w/bin", ".ssh", ".pyenv/bin"] {
@@ -225,7 +225,7 @@ fn the_first_line_of_a_script_in_a_root_shows_no_folder() {
 
 /// Visible paths are mounted, and a link cannot be mounted.
 #[test]
-fn a_part_that_is_a_link_is_shown_where_it_leads() {
+fn a_visible_part_that_is_a_link_is_replaced_by_its_target() {
     check(&[".own/bin/", ".own/lib -> stuff/lib", "stuff/lib/"], ".own/bin", &[".own/bin", "stuff/lib"]);
     check(&[".own/bin/x -> .own/x", ".own/x -> stuff/bin/x", "stuff/bin/x"], ".own/bin", &[".own/bin", "stuff/bin"]);
     // Not the home itself.

@@ -113,7 +113,7 @@ mod tests {
     use std::{cell::Cell, os::unix::fs::symlink};
 
     #[test]
-    fn what_has_not_changed_is_read_once_and_what_has_is_read_anew() {
+    fn unchanged_folders_are_read_once_and_recently_changed_folders_each_time() {
         let folder = tempfile::tempdir().unwrap();
         // A folder without recent changes.
         let old = Path::new("/usr/bin");
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn another_state_is_not_what_is_remembered() {
+    fn a_changed_folder_invalidates_its_cache_entry() {
         let folder = tempfile::tempdir().unwrap();
         let found = || fs::metadata(folder.path()).unwrap();
         let known = Mutex::new(BTreeMap::from([(folder.path().to_owned(), (FileStamp::of(&found()), "old"))]));

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_of_another_group_is_never_opened_to_more() {
+    fn a_group_change_never_grants_more_access_to_a_file() {
         let check = |old: u32, new: u32| {
             assert_eq!(LostRights { group_changed: true, ..LostRights::default() }.mode(old), new, "{old:o}");
             assert_eq!(LostRights { owner_changed: true, ..LostRights::default() }.mode(old), old);

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_ends_at_the_deadline_or_when_nobody_waits() {
+    fn the_stop_condition_is_due_at_the_deadline_or_when_its_guard_is_dropped() {
         let far = StopCondition::at(Instant::now() + Duration::from_secs(3600));
         assert!(!far.is_due() && far.left() > Duration::from_secs(3000));
         assert!(far.within(Duration::ZERO).is_due());

@@ -117,7 +117,7 @@ fn message_of(place: &Place, error: PathError) -> String {
 }
 
 #[test]
-fn a_path_is_worked_out_on_the_text_and_followed_on_the_disk() {
+fn a_path_resolves_to_a_lexical_path_and_a_real_path() {
     let place = Place::new(&[]);
     symlink("sub", place.at("w/relative")).unwrap();
     symlink(place.at("w/sub"), place.at("w/absolute")).unwrap();
@@ -151,7 +151,7 @@ fn a_path_is_worked_out_on_the_text_and_followed_on_the_disk() {
 }
 
 #[test]
-fn what_is_no_path_is_said_to_be_none() {
+fn rejects_unusable_paths_and_link_loops() {
     let place = Place::new(&[]);
     for bad in ["", "a\0b", &"x".repeat(300), &"x/".repeat(3000)] {
         assert!(matches!(place.granted.workspace().access(bad), Err(PathError::Unusable { .. })), "{bad:?}");
@@ -196,7 +196,7 @@ fn a_link_that_leads_back_inside_is_followed() {
 }
 
 #[test]
-fn rules_judge_where_a_path_leads_and_a_read_only_root_stays_as_it_is() {
+fn rules_apply_to_the_link_target_and_a_read_only_root_is_not_written() {
     let place = Place::new(&["Read(hidden/**)"]);
     fs::create_dir(place.at("w/hidden")).unwrap();
     fs::write(place.at("w/hidden/k"), "k").unwrap();
@@ -236,7 +236,7 @@ fn files_of_the_kernel_are_not_read_even_if_a_root_holds_them() {
 }
 
 #[test]
-fn a_missing_path_is_told_with_what_is_near_as_far_as_the_call_may_see() {
+fn a_missing_path_is_reported_with_similar_names_that_the_call_may_read() {
     let place = Place::new(&["Read(a.text)"]);
     fs::write(place.at("w/a.text"), "").unwrap();
     assert_eq!(place.read("a.tx").unwrap_err(), "`@/w/a.tx` does not exist. In the same folder there is `a.txt`.");
@@ -255,7 +255,7 @@ fn a_file_that_is_too_large_is_not_read() {
 }
 
 #[test]
-fn a_replaced_file_keeps_its_mode_and_its_twin_keeps_its_content() {
+fn replacing_a_file_keeps_its_mode_and_leaves_hard_links_unchanged() {
     let place = Place::new(&[]);
     fs::set_permissions(place.at("w/a.txt"), fs::Permissions::from_mode(0o4751)).unwrap();
     fs::hard_link(place.at("w/a.txt"), place.at("out/twin")).unwrap();
@@ -268,7 +268,7 @@ fn a_replaced_file_keeps_its_mode_and_its_twin_keeps_its_content() {
 }
 
 #[test]
-fn a_write_protected_file_is_not_replaced_by_the_back_door() {
+fn an_ordinary_user_cannot_replace_a_write_protected_file() {
     let place = Place::new(&[]);
     fs::set_permissions(place.at("w/a.txt"), fs::Permissions::from_mode(0o444)).unwrap();
     let written = place.write("a.txt", "changed");
@@ -280,7 +280,7 @@ fn a_write_protected_file_is_not_replaced_by_the_back_door() {
 }
 
 #[test]
-fn extended_attributes_stay_where_the_file_system_has_them() {
+fn replacing_a_file_keeps_its_extended_attributes() {
     let place = Place::new(&[]);
     let set = rustix::fs::setxattr(place.at("w/a.txt"), "user.note", b"kept", rustix::fs::XattrFlags::empty());
     place.write("a.txt", "changed").unwrap();
@@ -329,7 +329,7 @@ fn a_replaced_file_keeps_its_access_list_and_takes_none_from_its_folder() {
 }
 
 #[test]
-fn the_rights_of_a_group_that_cannot_be_kept_go_to_no_other_group() {
+fn permissions_of_a_lost_group_are_not_granted_to_the_new_group() {
     if !rustix::process::geteuid().is_root() {
         // Only root can create a file with a group that it is not a member of.
         return;
@@ -373,7 +373,7 @@ fn folders_are_made_only_when_asked_for() {
 }
 
 #[test]
-fn a_file_that_somebody_else_changed_in_between_is_left_alone() {
+fn a_file_changed_by_another_process_in_between_is_not_overwritten() {
     let place = Place::new(&[]);
     let target = place.granted.write_target("a.txt").unwrap();
     assert_eq!(target.read(100).unwrap().unwrap(), b"inside");
@@ -387,7 +387,7 @@ fn a_file_that_somebody_else_changed_in_between_is_left_alone() {
 }
 
 #[test]
-fn a_call_that_nobody_waits_for_changes_nothing_any_more() {
+fn a_cancelled_call_writes_nothing() {
     let place = Place::new(&[]);
     let target = place.granted.write_target("a.txt").unwrap();
     drop(place.granted.stop().when_dropped());
@@ -444,7 +444,7 @@ impl Visitor for Removing {
 }
 
 #[test]
-fn what_vanishes_during_a_walk_is_gone() {
+fn folders_that_disappear_during_a_walk_are_reported_as_gone() {
     let place = Place::new(&[]);
     for name in ["gone", "moved/deep", "a_link_now"] {
         fs::create_dir_all(place.at("w").join(name)).unwrap();
@@ -461,7 +461,7 @@ fn limits(entries: usize, depth: usize) -> WalkLimits {
 }
 
 #[test]
-fn a_walk_stays_in_the_folder_and_passes_over_what_may_not_be_read() {
+fn a_walk_stays_in_its_folder_and_skips_entries_that_a_rule_denies() {
     let place = Place::new(&["Read(hidden)"]);
     fs::create_dir_all(place.at("w/hidden/deep")).unwrap();
     symlink(place.at("out"), place.at("w/link")).unwrap();
@@ -481,7 +481,7 @@ fn a_walk_stays_in_the_folder_and_passes_over_what_may_not_be_read() {
 }
 
 #[test]
-fn several_threads_meet_what_one_meets() {
+fn a_parallel_walk_visits_the_same_entries_as_a_single_thread() {
     let place = Place::new(&["Read(denied)", "Read(*.no)"]);
     for number in 0..40 {
         let folder = place.at(&format!("w/{}/{}", number % 7, number % 3));
@@ -573,7 +573,7 @@ impl Visitor for Sated {
 }
 
 #[test]
-fn a_walk_ends_for_all_threads_when_one_has_enough_or_panics() {
+fn a_walk_ends_for_all_threads_when_a_visitor_stops_or_panics() {
     let place = Place::new(&[]);
     for number in 0..2000 {
         fs::write(place.at(&format!("w/sub/{number}")), "").unwrap();
@@ -591,7 +591,7 @@ fn a_walk_ends_for_all_threads_when_one_has_enough_or_panics() {
 }
 
 #[test]
-fn files_of_the_kernel_are_met_and_not_opened() {
+fn a_walk_visits_kernel_files_without_opening_them() {
     let place = Place::new(&[]);
     let folder = place.granted.find(KERNELS).unwrap();
     let (_, met) = place.granted.walk(&folder, limits(100, 1), (), &Met).unwrap();
@@ -599,7 +599,7 @@ fn files_of_the_kernel_are_met_and_not_opened() {
 }
 
 #[test]
-fn a_walk_ends_with_its_time() {
+fn a_walk_ends_at_its_deadline() {
     let place = Place::new(&[]);
     let late = place.granted.with_stop(StopCondition::at(Instant::now()));
     let folder = late.find(".").unwrap();
@@ -640,7 +640,7 @@ impl Drop for SetWhenDropped<'_> {
 }
 
 #[test]
-fn no_swap_of_a_folder_and_a_link_leads_outside() {
+fn swapping_a_folder_with_a_link_never_leads_outside_the_workspace() {
     let place = Place::new(&[]);
     fs::create_dir(place.at("w/swap")).unwrap();
     fs::write(place.at("w/swap/secret"), "harmless").unwrap();
@@ -681,7 +681,7 @@ fn no_swap_of_a_folder_and_a_link_leads_outside() {
 }
 
 #[test]
-fn a_file_that_is_being_replaced_is_known_by_its_name() {
+fn a_file_being_exchanged_with_a_draft_resolves_to_its_own_name() {
     let place = Place::new(&[]);
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -706,7 +706,7 @@ fn a_file_that_is_being_replaced_is_known_by_its_name() {
 }
 
 #[test]
-fn a_root_that_was_removed_is_told_whatever_bears_its_name_now() {
+fn a_removed_root_is_reported_even_if_a_new_folder_has_its_name() {
     let place = Place::new(&[]);
     for make in [false, true] {
         fs::remove_dir_all(place.at("w")).unwrap();
@@ -720,7 +720,7 @@ fn a_root_that_was_removed_is_told_whatever_bears_its_name_now() {
 }
 
 #[test]
-fn a_root_must_be_there_and_real() {
+fn a_root_must_exist_and_be_a_real_folder() {
     let place = Place::new(&[]);
     symlink("w", place.at("link")).unwrap();
     let open = |name: &str| {

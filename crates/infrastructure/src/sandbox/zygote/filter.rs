@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_no_filter_can_read_are_refused_by_their_numbers_and_the_others_by_the_rest() {
+    fn clone3_and_openat2_are_unavailable_and_other_calls_follow_the_filter_rules() {
         let number = |call: libc::c_long| u32::try_from(call).unwrap();
         let missing = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs();
         for layers in [ConfinementLayers::All, ConfinementLayers::WithoutNamespaces] {
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_of_the_filter_decide_as_the_whole_of_it_does() {
+    fn the_split_filter_decides_like_the_combined_filter() {
         for layers in [ConfinementLayers::All, ConfinementLayers::WithoutNamespaces] {
             let (parts, whole) = (calls(layers).unwrap(), program(rules(layers).unwrap()).unwrap());
             let (mut refused, mut steps) = (0, 0);

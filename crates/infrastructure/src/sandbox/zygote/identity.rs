@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_map_swaps_one_id_and_keeps_the_others() {
+    fn an_id_map_replaces_one_id_and_keeps_the_others() {
         for (owner, expected) in [
             (0, "0 10 1\n1 1 9\n11 11 4294967283\n"),
             (9, "9 10 1\n0 0 9\n11 11 4294967283\n"),

@@ -676,20 +676,20 @@ mod tests {
     use rustix::net::socketpair;
 
     #[test]
-    fn what_is_rehearsed_is_an_order() {
+    fn the_rehearsed_message_is_a_valid_launch_command() {
         let order = serde_json::from_str(REHEARSED).unwrap();
         assert!(matches!(order, ZygoteCommand::Launch(request) if request.folders.len() == 1));
     }
 
     #[test]
-    fn a_process_that_got_no_network_stays_in_the_machines_only_where_its_run_may() {
+    fn a_missing_network_descriptor_is_an_error_unless_the_run_uses_the_host_network() {
         for (kind, is_refused) in [(Network::Private, true), (Network::Listener, true), (Network::Host, false)] {
             assert_eq!(enter_network(kind, None).is_err(), is_refused, "{kind:?}");
         }
     }
 
     #[test]
-    fn a_payload_of_a_run_that_nobody_waits_for_does_not_begin_or_is_not_waited_for() {
+    fn a_payload_does_not_begin_or_is_not_awaited_after_its_run_is_dropped() {
         for is_let_go_at_first in [true, false] {
             let (runtime, socket) =
                 socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();

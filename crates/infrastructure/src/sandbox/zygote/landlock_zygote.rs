@@ -271,7 +271,7 @@ mod tests {
     };
 
     #[test]
-    fn what_is_done_apart_holds_the_descriptors_that_it_needs_and_no_other() {
+    fn run_in_child_keeps_only_the_passed_descriptors_open() {
         let pipe = || pipe_with(PipeFlags::CLOEXEC).unwrap();
         let ((kept, go), (outcome, tell), (foreign, held)) = (pipe(), pipe(), pipe());
         run_in_child(&[kept.as_raw_fd(), tell.as_raw_fd()], || {

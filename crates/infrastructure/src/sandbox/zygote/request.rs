@@ -348,7 +348,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_look_is_worth_it_where_something_was_moved_and_not_where_a_text_says_so() {
+    fn a_moved_path_error_is_detected_by_type_and_not_by_text() {
         let failed = |error: io::Error| Err::<(), _>(error).step(|| "hide `/w/x`".into()).unwrap_err();
         for (error, is_moved) in [
             (io::Error::new(io::ErrorKind::NotFound, MovedPathError), true),

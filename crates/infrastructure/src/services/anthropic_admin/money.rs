@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn cents_are_dollars_with_all_their_digits() {
+    fn cents_convert_to_dollars_without_losing_digits() {
         for (amount, expected) in [
             (json!("123.45"), "1.2345"),
             (json!("100"), "1.00"),
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_added_exactly_is_refused() {
+    fn rejects_amounts_that_cannot_be_added_exactly() {
         let large = json!("9999999999999999999999999999");
         assert_eq!(total([&large, &json!("0.1")]), Err(InvalidAmount::Digits));
         assert_eq!(total([&json!("0.1"), &large]), Err(InvalidAmount::Digits));
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_are_rounded_for_who_shows_them() {
+    fn amounts_are_rounded_to_cents_for_display() {
         for (amount, expected) in
             [("1.2345", "1.23"), ("1.235", "1.24"), ("-1.235", "-1.24"), ("0.003", "0"), ("2.00", "2")]
         {

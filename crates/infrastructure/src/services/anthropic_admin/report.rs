@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn each_report_gets_what_it_takes() {
+    fn each_report_request_contains_its_supported_parameters() {
         let start = ("starting_at", "2026-01-01T00:00:00Z");
         check(ReportKind::Cost, &wish("2026-01-01"), &[start]);
         check(
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_report_does_not_take_is_told_with_what_it_takes() {
+    fn rejects_unsupported_report_parameters_and_lists_accepted_values() {
         use ReportKind::{ClaudeCode, Cost, Usage};
         let day = || wish("2026-01-01");
         let filtered = |name: &str, value: &str| ReportRequest {

@@ -44,7 +44,7 @@ fn page(seen: &ReceivedRequest) -> Reply {
 }
 
 #[tokio::test]
-async fn pages_are_read_one_after_another_up_to_the_cap_and_the_next_is_told() {
+async fn pages_are_read_up_to_the_limit_and_the_next_page_is_returned() {
     for (max_pages, pages, next) in [(1, 1, Some("page_1")), (2, 2, Some("page_2")), (50, 3, None)] {
         let (seen, report) = asked(&query(), max_pages, page).await;
         let report = report.unwrap();
@@ -57,7 +57,7 @@ async fn pages_are_read_one_after_another_up_to_the_cap_and_the_next_is_told() {
 }
 
 #[tokio::test]
-async fn a_report_is_asked_for_as_the_api_documents() {
+async fn a_report_request_has_the_documented_path_query_and_headers() {
     let wish = ReportRequest {
         starting_at: "2026-01-01T00:00:00Z".into(),
         bucket_width: Some("1h".into()),
@@ -112,7 +112,7 @@ async fn every_documented_error_has_its_kind() {
 }
 
 #[tokio::test]
-async fn what_is_no_report_is_refused() {
+async fn rejects_responses_that_are_not_reports() {
     let endless = json!({"data": [], "has_more": true, "next_page": "page_1"}).to_string();
     for body in ["", "[]", "{}", r#"{"data": 1}"#, r#"{"data": [1]}"#, r#"{"data": [], "has_more": true}"#, &endless] {
         let answer = body.to_owned();

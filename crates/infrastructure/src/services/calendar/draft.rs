@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_has_a_zone_or_is_a_day() {
+    fn event_times_are_sent_with_an_offset_or_as_whole_days() {
         let at = |time: &str| json!({"dateTime": time, "timeZone": "Europe/Berlin"});
         let (start, end) = (at("2026-01-05T14:00:00+01:00"), at("2026-01-05T15:00:00+01:00"));
         check(&REVIEW, "Europe/Berlin", json!({"summary": "Review", "start": start, "end": end}));
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_google_would_refuse_or_a_person_would_not_mean_is_told() {
+    fn rejects_events_that_google_would_reject_or_a_user_would_not_intend() {
         refused(&UncheckedEvent { end: "2026-01-06", ..REVIEW }, "differ in kind");
         refused(&UncheckedEvent { end: REVIEW.start, ..REVIEW }, "`end` must be after `start`");
         refused(&UncheckedEvent { end: "2026-01-05T16:00:00Z", ..REVIEW }, "`end` must be after `start`");
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_who_is_asked_reads_who_is_invited_first() {
+    fn the_approver_sees_the_invited_attendees_first() {
         let attendees = ["ann@example.com".to_owned(), "bob@example.org".to_owned()];
         let written = UncheckedEvent { attendees: &attendees, send_updates: SendUpdates::All, ..REVIEW };
         let draft = EventDraft::new(&written, &zone("UTC")).unwrap();

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_is_none_or_twice_is_told() {
+    fn rejects_skipped_ambiguous_and_invalid_times() {
         check("2026-03-29T02:30", "Europe/Berlin", Err("the clocks skip it"));
         check(
             "2026-10-25T02:30",
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_begins_with_its_first_moment_and_is_as_long_as_it_is() {
+    fn a_day_starts_at_its_first_instant_and_has_23_to_25_hours() {
         for (name, day, start, hours) in [
             ("Europe/Berlin", "2026-01-05", "2026-01-05T00:00:00+01:00", 24),
             ("Europe/Berlin", "2026-03-29", "2026-03-29T00:00:00+01:00", 23),
@@ -298,7 +298,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_moment_that_is_read_is_written_so_that_it_reads_the_same(text in "[0-9]{4}-[01][0-9]-[0-3][0-9]([T ][0-2][0-9]:[0-5][0-9](:[0-5][0-9])?(Z|[+-]0[0-9]:00)?)?") {
+        fn a_parsed_time_survives_formatting_and_parsing(text in "[0-9]{4}-[01][0-9]-[0-3][0-9]([T ][0-2][0-9]:[0-5][0-9](:[0-5][0-9])?(Z|[+-]0[0-9]:00)?)?") {
             let zone = zone("Europe/Berlin");
             if let Ok(Moment::Instant(time)) = Moment::parse(&text, &zone) {
                 prop_assert_eq!(Moment::parse(&rfc3339(&time), &zone), Ok(Moment::Instant(time)));
@@ -306,7 +306,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_brings_it_down(text in ".{0,60}") {
+        fn parsing_a_time_never_panics(text in ".{0,60}") {
             let _ = Moment::parse(&text, &zone("UTC"));
         }
     }

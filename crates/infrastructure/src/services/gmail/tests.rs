@@ -42,7 +42,7 @@ fn head(id: &str) -> Reply {
 }
 
 #[tokio::test]
-async fn heads_are_fetched_five_at_once_and_stay_in_order() {
+async fn message_headers_are_fetched_five_at_a_time_and_stay_in_order() {
     let (counted, released) = (AtomicUsize::new(0), Arc::new(Notify::new()));
     let was_early = Arc::new(AtomicBool::new(false));
     let early = was_early.clone();
@@ -104,7 +104,7 @@ async fn heads_are_fetched_five_at_once_and_stay_in_order() {
 }
 
 #[tokio::test]
-async fn what_a_server_says_leads_to_no_other_place() {
+async fn message_ids_and_page_tokens_cannot_change_the_requested_path() {
     let server = TestServer::plain(|seen: &ReceivedRequest| match seen.path() {
         "/gmail/v1/users/me/messages" => {
             let ids = ["../../profile", "", "m1/attachments/x", "m1"].map(|id| json!({ "id": id }));

@@ -62,7 +62,7 @@ async fn saying(replies: Vec<Reply>) -> TestServer {
 }
 
 #[tokio::test]
-async fn a_request_bears_the_credentials_of_its_principal_alone() {
+async fn a_request_uses_only_the_credentials_of_its_principal() {
     let server = saying(vec![Reply::json(&json!({"ok": true}))]).await;
     let other = Principal::token("other");
     let credentials = holding().holding(&other, "gmail", "t2");
@@ -80,7 +80,7 @@ async fn a_request_bears_the_credentials_of_its_principal_alone() {
 }
 
 #[tokio::test]
-async fn who_has_not_signed_in_does_so_on_the_way() {
+async fn a_request_without_credentials_triggers_sign_in() {
     let server = saying(vec![Reply::json(&json!({}))]).await;
     let credentials = FakeCredentials::none().signing_in_as("t9");
     call(&server, &credentials, &Principal::local(), &reads(&server)).await.unwrap();
@@ -113,7 +113,7 @@ async fn refused_credentials_are_renewed_once() {
 }
 
 #[tokio::test]
-async fn refusals_have_their_kinds_and_say_what_to_do() {
+async fn google_errors_map_to_error_kinds_and_describe_the_next_step() {
     for (code, reason, kind, next) in [
         (400, "invalidArgument", ErrorKind::InvalidInput, ""),
         (403, "insufficientPermissions", ErrorKind::AuthRequired, "has not granted all of `gmail`"),
@@ -142,7 +142,7 @@ async fn refusals_have_their_kinds_and_say_what_to_do() {
 }
 
 #[tokio::test]
-async fn reading_goes_on_after_too_many_requests() {
+async fn a_read_request_is_retried_after_too_many_requests() {
     let too_many = || refusal(403, "userRateLimitExceeded", "slow down");
     let server = saying(vec![too_many(), Reply::json(&json!({"ok": 1}))]).await;
     let answer = call(&server, &holding(), &Principal::local(), &reads(&server)).await.unwrap();
@@ -150,7 +150,7 @@ async fn reading_goes_on_after_too_many_requests() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_none_is_a_failure_of_its_own() {
+async fn invalid_responses_fail_with_specific_error_kinds() {
     for (reply, kind) in [
         (Reply::new(200, "no JSON"), ErrorKind::UpstreamProtocol),
         (Reply::new(200, format!("{}{}", "[".repeat(400), "]".repeat(400))), ErrorKind::UpstreamProtocol),
@@ -166,7 +166,7 @@ async fn an_answer_that_is_none_is_a_failure_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_change_whose_answer_is_lost_may_have_been_made() {
+async fn a_change_with_a_lost_response_is_reported_as_possibly_made() {
     for reply in [
         Reply::raw("HTTP/1.1 2"),
         Reply::raw("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"),
@@ -211,7 +211,7 @@ async fn a_change_whose_answer_is_lost_may_have_been_made() {
 }
 
 #[test]
-fn addresses_are_made_of_segments_and_credentials_are_for_an_origin() {
+fn path_segments_are_encoded_and_credentials_are_bound_to_an_origin() {
     for (base, expected) in [
         ("https://gmail.googleapis.com", "https://gmail.googleapis.com/v1/a%2F..%2Fb?q=x%26y"),
         ("https://gw.corp.example:8443/google/", "https://gw.corp.example:8443/google/v1/a%2F..%2Fb?q=x%26y"),
@@ -224,7 +224,7 @@ fn addresses_are_made_of_segments_and_credentials_are_for_an_origin() {
 }
 
 #[tokio::test]
-async fn credentials_that_google_repeats_are_not_told() {
+async fn credentials_in_google_error_messages_are_redacted() {
     for message in ["no `Bearer t1` here", "no Bearer t\u{200b}1 here"] {
         let server = saying(vec![refusal(400, "invalid", message)]).await;
         let failure = call(&server, &holding(), &Principal::local(), &reads(&server)).await.unwrap_err();

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_address_of_a_job_has_its_number() {
+    fn every_form_of_a_job_address_yields_the_job_id() {
         for text in [
             "4000000001",
             " 4000000001\n",
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn no_other_address_is_one() {
+    fn rejects_texts_that_are_not_job_addresses() {
         for text in [
             "",
             "0",

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_gives_up_waiting_holds_nobody_up() {
+    async fn an_abandoned_wait_does_not_delay_other_requests() {
         let pace = RateLimiter::new(Duration::from_secs(1));
         let begun = Instant::now();
         drop(pace.turn().await);

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn every_word_of_every_filter_reaches_the_query() {
+    fn every_filter_value_maps_to_its_query_parameter() {
         let base = Url::parse("https://www.linkedin.com").unwrap();
         let asked = |query: JobQuery| {
             let url = JobQuery { keyword: "rust".into(), ..query }.url(&base, 0).unwrap();
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn all_of_a_query_stands_in_one_address_and_nothing_gets_out_of_its_place() {
+    fn a_query_is_encoded_into_one_address_without_parameter_injection() {
         let query = JobQuery {
             keyword: "c++ & f_E=6#x".into(),
             location: Some("Zürich, Switzerland".into()),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_word_is_refused_with_those_that_there_are() {
+    fn an_unknown_filter_value_is_rejected_with_the_accepted_values() {
         let query = JobQuery { workplace: words(&["remote", "moon"]), ..Default::default() };
         let failure = query.url(&Url::parse("https://h").unwrap(), 0).unwrap_err();
         assert_eq!(

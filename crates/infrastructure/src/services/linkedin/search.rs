@@ -213,7 +213,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn searches_one_after_the_other_find_every_job_once(count in 0_usize..120, limit in 1_usize..40) {
+        fn consecutive_searches_return_every_job_exactly_once(count in 0_usize..120, limit in 1_usize..40) {
             let jobs: Vec<usize> = (1..=count).collect();
             let (mut found, mut start) = (Vec::new(), Some(0));
             while let Some(from) = start {
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_comes_twice_is_told_once_and_a_page_that_comes_again_is_the_last() {
+    fn duplicate_jobs_are_returned_once_and_a_repeated_page_ends_the_search() {
         let (found, _) = searched(&query(100, 0), 10, &[1, 2, 2, 3, 4, 5, 6, 7, 8, 9, 9, 10]);
         assert_eq!(ids(&found), (1..=10).collect::<Vec<_>>());
         let again = query(100, 0);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn no_search_goes_on_for_ever() {
+    fn every_search_stops_at_the_maximum_number_of_pages() {
         let all = query(100, 0);
         let mut search = SearchProgress::of(&all);
         let mut pages = 0;
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_before_a_failure_is_told_with_it() {
+    fn a_search_that_fails_midway_returns_its_jobs_and_notes_the_failure() {
         let many = query(30, 0);
         let mut search = SearchProgress::of(&many);
         assert!(search.is_empty());
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_says_where_the_work_is_done_or_nothing() {
+    fn the_workplace_is_read_from_labels_and_unset_if_missing_or_contradictory() {
         for (title, location, expected) in [
             ("Rust Engineer", "Berlin, Germany (Remote)", Some("remote")),
             ("Rust Engineer", "Remote", Some("remote")),
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_that_say_another_workplace_are_left_out_and_silent_ones_are_counted() {
+    fn the_workplace_filter_omits_other_workplaces_and_counts_jobs_that_state_none() {
         let place = |id: usize, location: &str| JobCard { location: Some(location.into()), ..card(id) };
         let remote = JobQuery { workplace: vec!["remote".into()], ..query(10, 0) };
         let mut search = SearchProgress::of(&remote);

@@ -75,7 +75,7 @@ fn check_card(html: &str, expected: JobCard) {
 }
 
 #[test]
-fn a_card_tells_all_of_its_job() {
+fn parses_all_fields_of_a_job_card() {
     check_card(CARD, whole_card());
     // The first one of a list may be marked, and so may a new job.
     check_card(&CARD.replace("base-card relative", "base-card relative base-card--active"), whole_card());
@@ -85,7 +85,7 @@ fn a_card_tells_all_of_its_job() {
 }
 
 #[test]
-fn a_card_that_lacks_something_is_a_job_if_it_has_a_title() {
+fn a_card_with_missing_fields_is_a_job_only_if_it_has_a_title() {
     let title = "<li><div class='base-card'><h3 class='base-search-card__title'>Rust</h3>";
     check_card(title, JobCard { title: "Rust".into(), ..JobCard::default() });
     let odd = format!(
@@ -102,7 +102,7 @@ fn a_card_that_lacks_something_is_a_job_if_it_has_a_title() {
 }
 
 #[test]
-fn a_job_is_read_in_full_wherever_its_page_has_it() {
+fn parses_all_job_fields_from_each_page_layout() {
     let whole = Job {
         title: some("Rust Engineer"),
         company: some("Acme"),
@@ -141,7 +141,7 @@ fn a_job_is_read_in_full_wherever_its_page_has_it() {
 }
 
 #[test]
-fn a_page_that_holds_nothing_of_it_is_told_apart_from_one_without_jobs() {
+fn empty_script_only_sign_in_and_unrelated_pages_are_distinguished() {
     for (html, expected) in [
         ("", ParsedPage::Empty),
         (" \n<!-- nothing -->\n", ParsedPage::Empty),
@@ -167,7 +167,7 @@ fn a_page_that_holds_nothing_of_it_is_told_apart_from_one_without_jobs() {
 }
 
 #[test]
-fn no_page_costs_more_than_its_bounds() {
+fn page_parsing_bounds_the_number_of_cards_and_the_length_of_fields() {
     let many = CARD.repeat(3_000);
     let ParsedPage::Cards(cards) = read(RequestedPageKind::Cards, &many) else { panic!("no cards") };
     assert_eq!(cards.len(), 100);
@@ -209,7 +209,7 @@ async fn asking(server: &TestServer, user_agent: Option<&str>) -> ToolFailure {
 }
 
 #[tokio::test]
-async fn what_linkedin_refuses_is_told_with_the_time_to_wait() {
+async fn linkedin_rate_limits_are_retried_or_reported_with_the_time_to_wait() {
     for status in [429, 999] {
         let (failure, requests) = refused(vec![Reply::new(status, "")]).await;
         assert_eq!((failure.kind, requests), (ErrorKind::RateLimited, 3), "{status}");
@@ -231,7 +231,7 @@ async fn what_linkedin_refuses_is_told_with_the_time_to_wait() {
 }
 
 #[tokio::test]
-async fn what_leads_elsewhere_is_not_followed() {
+async fn linkedin_redirects_are_not_followed_and_error_statuses_have_their_kinds() {
     let to = |place: &str| Reply::redirect(302, place);
     for (reply, kind, words) in [
         (to("/authwall?trk=x"), ErrorKind::AuthRequired, "signed-in"),
@@ -259,7 +259,7 @@ async fn what_leads_elsewhere_is_not_followed() {
 }
 
 #[tokio::test]
-async fn a_request_says_who_asks_or_what_the_configuration_says() {
+async fn requests_send_the_configured_user_agent_or_the_default_one() {
     let server = TestServer::plain(|_| Reply::new(404, "")).await;
     for name in [None, Some("corp-jobs/1")] {
         asking(&server, name).await;

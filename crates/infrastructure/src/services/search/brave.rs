@@ -85,7 +85,7 @@ mod tests {
     use http::HeaderValue;
 
     #[test]
-    fn the_time_to_wait_is_that_of_the_windows_that_are_used_up() {
+    fn the_wait_is_the_longest_reset_of_the_exhausted_rate_limits() {
         for (remaining, resets, expected) in [
             ("0, 1000", "1, 1419704", Some(1)),
             ("0, 0", "1, 1419704", Some(1_419_704)),

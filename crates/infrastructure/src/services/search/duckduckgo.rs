@@ -181,7 +181,7 @@ mod tests {
         </body></html>"#;
 
     #[test]
-    fn hits_of_a_page_have_the_addresses_that_its_links_lead_to() {
+    fn search_hits_have_the_target_addresses_of_their_links() {
         let page = Url::parse("https://html.duckduckgo.com/html/?q=rust").unwrap();
         let ResultPage::Hits(hits) = read(FOUND.as_bytes()) else { panic!("no hits") };
         let shown: Vec<[String; 3]> =
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_leads_to_no_page_of_duckduckgo() {
+    fn redirect_links_are_resolved_and_links_to_duckduckgo_pages_are_dropped() {
         let page = Url::parse("https://html.duckduckgo.com/html/").unwrap();
         for (link, expected) in [
             ("/l/?uddg=https%3A%2F%2Fa.example%2F", Some("https://a.example/")),
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_asks_for_a_person_is_never_one_without_hits() {
+    fn captcha_and_unknown_pages_are_not_read_as_pages_without_hits() {
         for (html, expected) in [
             (
                 r#"<form action="//duckduckgo.com/anomaly.js"><div class="anomaly-modal__mask"></div></form>"#,
@@ -234,14 +234,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_program_without_helpers_parses_no_page_and_names_the_feature_to_turn_on() {
+    async fn without_helper_processes_the_error_names_the_sandbox_feature() {
         let url = Url::parse("https://html.duckduckgo.com/html/").unwrap();
         let error = hits(&NoHelpers, &url, FOUND.into(), Instant::now()).await.unwrap_err();
         assert!(error.to_string().contains("feature `sandbox`"), "{error}");
     }
 
     #[test]
-    fn the_child_answers_what_its_parent_reads() {
+    fn the_parent_decodes_the_result_page_that_the_child_process_encodes() {
         let message = answer("null", &mut Cursor::new(FOUND));
         assert_eq!(serde_json::from_slice::<ResultPage>(&message).unwrap(), read(FOUND.as_bytes()));
     }

@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn only_pages_are_hits() {
+    fn only_hits_with_a_plain_http_address_are_kept() {
         let hostile = [
             "javascript:alert(1)",
             "JaVaScRiPt:alert(1)",
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn hits_are_of_the_wanted_domains_each_once_and_no_more_than_wanted() {
+    fn hits_are_filtered_by_domain_deduplicated_and_limited_in_number() {
         let given = ["https://a.example/1", "https://b.a.example/2", "https://nota.example/3", "https://a.example/1"];
         let a = || vec!["a.example".to_owned()];
         check(&given, &query(9, DomainFilter::Only(a())), &["https://a.example/1", "https://b.a.example/2"]);
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_others_are_one_line_and_bounded() {
+    fn titles_and_descriptions_of_hits_become_single_bounded_lines() {
         let given = WebHit {
             title: " ".into(),
             url: "https://a.example/".into(),

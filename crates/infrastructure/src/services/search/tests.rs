@@ -75,7 +75,7 @@ async fn refused(
 const SOON: (&str, &str) = ("Retry-After", "0");
 
 #[tokio::test]
-async fn brave_is_asked_and_read_as_it_documents() {
+async fn brave_requests_and_responses_follow_its_api_documentation() {
     let document = json!({"type": "search", "query": {"original": "rust mcp", "more_results_available": true},
         "web": {"type": "search", "results": [
             {"title": "A &amp; B", "url": "https://example.com/a", "description": "About <strong>A</strong>&#x27;s", "age": "2 days ago", "language": "en"},
@@ -118,7 +118,7 @@ async fn brave_is_asked_and_read_as_it_documents() {
 }
 
 #[tokio::test]
-async fn a_key_that_a_service_repeats_is_in_no_hit() {
+async fn a_key_that_a_search_service_echoes_is_removed_from_all_hits() {
     let hidden = format!("{}\u{200b}{}", &KEY[..5], &KEY[5..]);
     let encoded = KEY.replace('k', "%6B");
     let hit = |title: &str, url: &str| json!({"title": title, "url": url, "description": title, "age": title});
@@ -139,7 +139,7 @@ async fn a_key_that_a_service_repeats_is_in_no_hit() {
 }
 
 #[tokio::test]
-async fn searxng_is_asked_and_read_as_it_documents() {
+async fn searxng_requests_and_responses_follow_its_api_documentation() {
     let document = json!({"query": "rust", "number_of_results": 0, "results": [
         {"title": "A", "url": "https://example.com/a", "content": "Vec<T> of A", "publishedDate": "2026-02-01T00:00:00", "engine": "x"},
         {"title": "B", "url": "https://other.example/b", "content": null, "publishedDate": null}],
@@ -174,7 +174,7 @@ async fn asked_for(
 }
 
 #[tokio::test]
-async fn tavily_is_asked_and_read_as_it_documents() {
+async fn tavily_requests_and_responses_follow_its_api_documentation() {
     let hit = |number: usize| json!({"title": format!("T{number}"), "url": format!("https://example.com/{number}"), "content": "c", "score": 0.9});
     let document = json!({"query": "rust", "answer": null, "images": [], "results": [hit(0), hit(1), hit(2), hit(3)], "response_time": 1.2});
     let narrow = WebQuery {
@@ -199,7 +199,7 @@ async fn tavily_is_asked_and_read_as_it_documents() {
 }
 
 #[tokio::test]
-async fn exa_is_asked_and_read_as_it_documents() {
+async fn exa_requests_and_responses_follow_its_api_documentation() {
     let document = json!({"requestId": "r", "resolvedSearchType": "neural", "results": [
         {"id": "i", "title": "A", "url": "https://example.com/a", "publishedDate": "2026-02-27T00:00:00.000Z", "author": "X", "highlights": ["one", "two"]},
         {"title": null, "url": "https://example.com/b"}]});
@@ -270,7 +270,7 @@ async fn every_documented_error_has_its_kind() {
 }
 
 #[tokio::test]
-async fn a_rate_limit_tells_the_time_to_wait() {
+async fn a_rate_limit_failure_states_the_time_to_wait() {
     const MONTH: &[(&str, &str)] = &[
         SOON,
         ("X-RateLimit-Limit", "1, 15000"),
@@ -287,7 +287,7 @@ async fn a_rate_limit_tells_the_time_to_wait() {
 }
 
 #[tokio::test]
-async fn what_is_no_answer_is_never_nothing_found() {
+async fn an_unparseable_response_is_an_error_and_not_an_empty_result() {
     let deep = format!(r#"{{"results": {}{}}}"#, "[".repeat(10_000), "]".repeat(10_000));
     let long = format!(r#"{{"results": [], "x": "{}"}}"#, "x".repeat(BODY_BYTES));
     let providers = [SearchProvider::Brave, SearchProvider::Searxng, SearchProvider::Tavily, SearchProvider::Exa];
@@ -303,7 +303,7 @@ async fn what_is_no_answer_is_never_nothing_found() {
 }
 
 #[tokio::test]
-async fn a_page_that_there_is_not_is_told_and_not_asked_for() {
+async fn a_page_beyond_the_range_of_a_provider_is_refused_without_a_request() {
     let server = TestServer::plain(|_| Reply::new(500, "")).await;
     for (provider, page) in [(SearchProvider::Brave, 10), (SearchProvider::Tavily, 4), (SearchProvider::Exa, 20)] {
         let far = WebQuery { page, ..query("rust") };
@@ -315,7 +315,7 @@ async fn a_page_that_there_is_not_is_told_and_not_asked_for() {
 }
 
 #[tokio::test]
-async fn nothing_is_sent_past_a_rule_and_no_key_along_a_redirect() {
+async fn a_denied_host_receives_no_search_request_and_redirects_are_not_followed() {
     let other = Arc::new(TestServer::plain(|_| Reply::new(200, "{}")).await);
     let to = other.url("/").to_string();
     let server = TestServer::plain(move |_| Reply::redirect(307, &to)).await;
@@ -333,7 +333,7 @@ async fn nothing_is_sent_past_a_rule_and_no_key_along_a_redirect() {
 }
 
 #[tokio::test]
-async fn a_service_without_a_key_gets_none() {
+async fn a_search_service_without_a_key_receives_no_authorization_header() {
     let server = TestServer::plain(|_| Reply::json(&json!({"results": []}))).await;
     let bounds = WebSearchContext { deadline: Instant::now() + Duration::from_secs(120), may_reach: &|_| Ok(()) };
     let found = service(SearchProvider::Searxng, server.url(""), None).search(&query("rust"), bounds).await;

@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_input_is_known_by_each_of_its_paths() {
+    fn recognizes_every_path_that_names_standard_input() {
         for path in ["-", "/dev/stdin", "//dev/./fd/0", "/proc/self/fd/0", "/x/../dev/stdin", "../../dev/stdin"] {
             assert!(names_input(path), "{path}");
         }

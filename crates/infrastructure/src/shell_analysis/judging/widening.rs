@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_alone_is_offered_where_more_could_do_anything() {
+    fn no_wider_rule_is_offered_for_commands_outside_the_offered_rules() {
         for line in [
             "git push",
             "git reset --hard",
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_offered_that_runs_other_programs() {
+    fn offered_rules_name_no_shell_wrapper_or_interpreter_without_a_module() {
         for beginning in OFFERED_RULES {
             let name = beginning.split(' ').next().unwrap();
             let class = named(known_as(name)).class();

@@ -116,7 +116,7 @@ fn filters_of_a_pipe_are_allowed() {
 }
 
 #[test]
-fn a_filter_that_does_not_read_a_pipe_or_may_do_more_is_not_allowed() {
+fn a_filter_without_a_pipe_or_with_unsafe_arguments_is_not_allowed() {
     for command in [
         // A file, or an argument that may be one.
         "head x",
@@ -263,7 +263,7 @@ fn a_filter_that_does_not_read_a_pipe_or_may_do_more_is_not_allowed() {
 }
 
 #[test]
-fn what_looks_like_printing_and_may_do_more_is_not_allowed() {
+fn commands_that_only_appear_to_print_are_not_allowed() {
     check(
         &[],
         &[
@@ -336,7 +336,7 @@ fn what_looks_like_printing_and_may_do_more_is_not_allowed() {
 }
 
 #[test]
-fn nothing_is_allowed_in_a_text_of_which_a_part_is_not_understood() {
+fn no_command_is_allowed_if_part_of_the_text_is_not_understood() {
     for before in [
         "head() { rm x; }",
         "function head { rm x; }",

@@ -717,7 +717,7 @@ fn trusted(text: &str) -> &'static str {
 }
 
 #[test]
-fn commands_are_trusted_as_far_as_the_lists_say() {
+fn commands_have_the_trust_level_of_their_list() {
     let lists = [(PLAIN, "plain"), (EXACT, "exact"), (OPAQUE, "opaque")];
     let rows = lists.iter().flat_map(|(texts, expected)| texts.iter().map(move |text| (*text, *expected)));
     let wrong: Vec<String> = rows
@@ -728,7 +728,7 @@ fn commands_are_trusted_as_far_as_the_lists_say() {
 }
 
 #[test]
-fn a_deny_rule_catches_what_a_module_of_python_starts() {
+fn a_deny_rule_matches_programs_started_by_python_modules() {
     for text in [
         "python3 -m poetry run rm x",
         "python3 -m pipenv run rm x",
@@ -742,7 +742,7 @@ fn a_deny_rule_catches_what_a_module_of_python_starts() {
 }
 
 #[test]
-fn a_deny_rule_catches_a_program_that_another_one_or_a_variable_starts() {
+fn a_deny_rule_matches_programs_started_by_other_programs_or_variables() {
     let runs_rm = |text: &str| text.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word.ends_with("rm"));
     let missed: Vec<_> = EXACT.iter().filter(|text| runs_rm(text) && !is_caught(text, "rm")).collect();
     assert!(missed.is_empty(), "{missed:#?}");

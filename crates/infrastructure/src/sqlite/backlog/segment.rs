@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn records_follow_each_other_and_are_gone_once_the_segment_is_cleared() {
+    fn records_are_appended_and_clearing_a_segment_removes_them() {
         let (folder, segments) = segments();
         for mut segment in segments {
             segment.append(b"one\n").unwrap();

@@ -32,7 +32,7 @@ fn resource(change: fn(&mut Value)) -> Behavior {
 }
 
 #[tokio::test]
-async fn metadata_that_is_not_safe_begins_no_sign_in() {
+async fn unsafe_authorization_metadata_prevents_a_sign_in() {
     check(server(|own| own["issuer"] = "https://evil.example".into()), "issuer").await;
     check(server(|own| own["code_challenge_methods_supported"] = json!(["plain"])), "S256").await;
     check(server(|own| drop(own.as_object_mut().unwrap().remove("code_challenge_methods_supported"))), "S256").await;

@@ -93,7 +93,7 @@ async fn each_principal_exchanges_its_own_token() {
 }
 
 #[test]
-fn a_principal_never_leads_to_another_folder() {
+fn a_principal_name_cannot_select_a_token_file_in_another_folder() {
     let file = SubjectTokenFile::in_file("/tokens/{principal}.jwt".into());
     assert_eq!(file.path_for("token:ada").unwrap(), Path::new("/tokens/token:ada.jwt"));
     for principal in ["../ada", "a/b", ".", "", "a b"] {

@@ -85,7 +85,7 @@ async fn a_token_that_expires_soon_is_renewed_once_for_all_calls() {
 }
 
 #[tokio::test]
-async fn a_revoked_grant_is_deleted_and_asked_for_once() {
+async fn a_revoked_grant_is_deleted_and_not_requested_again() {
     let bench = Bench::for_sign_in().await;
     bench.sign_in(&Principal::local()).await;
     let (resource, local) = (bench.accounts.resource(), Principal::local());

@@ -50,7 +50,7 @@ fn shown(page: &Page) -> String {
 }
 
 #[test]
-fn pages_of_many_kinds_are_read_as_expected() {
+fn fixture_pages_render_as_the_stored_expected_output() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/pages");
     let found_folder = std::env::temp_dir().join("toolstead-pages");
     fs::create_dir_all(&found_folder).unwrap();
@@ -99,7 +99,7 @@ fn pages_of_many_kinds_are_read_as_expected() {
 }
 
 #[test]
-fn the_charset_is_the_senders_before_the_pages_own() {
+fn the_charset_of_the_response_overrides_that_of_the_page() {
     let html = "<meta charset=utf-8><p>\u{f6}".replace('\u{f6}', "?");
     let bytes: Vec<u8> = html.bytes().map(|byte| if byte == b'?' { 0xf6 } else { byte }).collect();
     let order = |charset: &str| PageRenderRequest { charset: Some(charset.into()), ..order(PageFormat::Text) };
@@ -109,7 +109,7 @@ fn the_charset_is_the_senders_before_the_pages_own() {
 }
 
 #[test]
-fn the_links_of_text_stand_as_they_are_wanted() {
+fn link_addresses_in_text_follow_the_requested_link_style() {
     let tree = tree::parse(b"<div class='main box'><p>See <a href='/a'>this</a></p></div><div>other</div>", None);
     let node = tree.select(tree.root(), "div", "box").next().unwrap();
     let url = Url::parse("https://site.example/").unwrap();
@@ -121,7 +121,7 @@ fn the_links_of_text_stand_as_they_are_wanted() {
 }
 
 #[test]
-fn a_base_that_leads_nowhere_is_no_base() {
+fn an_unusable_base_address_is_ignored() {
     for base in ["data:text/html,x", "http://[", &format!("https://x.example/{}/", "y".repeat(3_000))] {
         let html = format!("<base href='{base}'><a href='z'>link</a>");
         assert_eq!(markdown(&html), "[link](https://site.example/dir/z)", "{base}");
@@ -129,7 +129,7 @@ fn a_base_that_leads_nowhere_is_no_base() {
 }
 
 #[test]
-fn what_is_larger_than_wanted_is_cut_with_a_note() {
+fn page_text_beyond_the_limit_is_cut_with_a_note() {
     let html = "<p>some words</p>".repeat(1_000);
     for form in [PageFormat::Markdown, PageFormat::Text] {
         let cut = page(html.as_bytes(), &PageRenderRequest { text_bytes: 1_000, ..order(form) });
@@ -147,7 +147,7 @@ fn what_is_larger_than_wanted_is_cut_with_a_note() {
 }
 
 #[test]
-fn no_shape_of_markup_costs_more_than_its_bytes() {
+fn hostile_markup_gives_bounded_text_and_reports_a_missing_end() {
     let size = 128 << 10;
     let filled = |part: &str| part.repeat(size / part.len());
     let numbered = |part: &str| (0..size / (part.len() + 6)).map(|n| part.replace('%', &n.to_string())).collect();
@@ -177,7 +177,7 @@ fn no_shape_of_markup_costs_more_than_its_bytes() {
 }
 
 #[test]
-fn a_tree_is_no_deeper_than_browsers_make_it() {
+fn the_depth_of_the_parsed_tree_is_limited_as_in_browsers() {
     let tree = tree::parse("<div><span>".repeat(20_000).as_bytes(), None);
     let deepest = tree.descendants(tree.root()).last().unwrap();
     let depth = std::iter::successors(Some(deepest), |node| tree.parent(*node)).count();
@@ -216,7 +216,7 @@ fn piece() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn any_markup_gives_an_answer(pieces in prop::collection::vec(piece(), 0..60)) {
+    fn random_markup_gives_correct_outlines_and_no_invisible_characters(pieces in prop::collection::vec(piece(), 0..60)) {
         let html = pieces.concat();
         for form in [PageFormat::Markdown, PageFormat::Text, PageFormat::Article] {
             let page = read(&html, form);
@@ -231,7 +231,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_give_an_answer_within_the_bounds(
+    fn random_bytes_render_within_the_text_limit(
         bytes in prop::collection::vec(any::<u8>(), 0..300),
         text_bytes in 0_usize..200,
     ) {
@@ -242,14 +242,14 @@ proptest! {
     }
 
     #[test]
-    fn the_text_of_a_page_without_tags_is_its_text(text in "[a-z0-9 .,é日]{0,80}") {
+    fn a_page_without_tags_renders_as_its_words(text in "[a-z0-9 .,é日]{0,80}") {
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
         prop_assert_eq!(&read(&text, PageFormat::Text).text, &words);
         prop_assert_eq!(tree::parse(text.as_bytes(), None).text_of(tree::parse(b"", None).root()), words);
     }
 
     #[test]
-    fn words_stay_words_in_markdown(text in "[a-z]{1,8}([ *_`#|<&\\[\\]()!~\\\\.-]{1,4}[a-z]{1,8}){0,6}") {
+    fn markdown_rendering_keeps_all_words_of_the_text(text in "[a-z]{1,8}([ *_`#|<&\\[\\]()!~\\\\.-]{1,4}[a-z]{1,8}){0,6}") {
         let html = format!("<p>{}</p>", text.replace('&', "&amp;").replace('<', "&lt;"));
         let words = |text: &str| -> Vec<String> {
             text.split(|char: char| !char.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).map(Into::into).collect()
@@ -259,7 +259,7 @@ proptest! {
 }
 
 #[tokio::test]
-async fn a_program_without_helpers_parses_no_page_and_names_the_feature_to_turn_on() {
+async fn without_helper_processes_the_error_names_the_sandbox_feature() {
     for form in [PageFormat::Article, PageFormat::Markdown, PageFormat::Text] {
         let url = Url::parse("https://site.example/").unwrap();
         let order = HtmlPageInput { html: b"<p>words</p>".to_vec(), content_type: None, url, form };

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_that_name_the_program_are_merged_and_replace_those_for_everybody() {
+    fn groups_that_name_the_program_are_merged_and_replace_wildcard_groups() {
         check("User-agent: *\nDisallow: /a\n\nUser-agent: *\nAllow: /b", &["-/a", "+/b"]);
         check(
             "User-agent: *\nDisallow: /a\nUser-agent: Toolstead/1.0\nAllow: /b\nuser-AGENT:toolstead\nDisallow:/c",
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_read_whatever_stands_between_them() {
+    fn rules_are_read_despite_comments_unknown_fields_and_malformed_lines() {
         check(
             "\u{feff}User-agent: *\r\nSitemap: https://a.example/\rDisallow: /a # why\n# Disallow: /b\nCrawl-delay: 3\n",
             &["-/a"],

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_rule_decides_and_of_two_the_one_that_allows() {
+    fn the_longest_rule_decides_and_an_allow_rule_wins_a_tie() {
         for (rules, target, expected) in [
             ("", "/a", true),
             ("Disallow: /\nAllow: /p", "/page", true),
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn work_that_never_ends_is_not_begun() {
+    fn too_many_rules_or_too_much_matching_work_is_an_error() {
         let file = |rule: &str, times| format!("User-agent: *\n{}", rule.repeat(times));
         let many = file("Disallow: /a\n", MAX_RULES + 1);
         assert_eq!(RobotsRules::read(many.as_bytes(), "toolstead").unwrap_err(), TooManyRules);

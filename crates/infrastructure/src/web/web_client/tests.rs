@@ -68,7 +68,7 @@ fn everybody(_: &str) -> Result<(), ToolFailure> {
 }
 
 #[tokio::test]
-async fn what_is_no_address_of_the_web_is_refused_before_anything_is_asked() {
+async fn rejects_unsupported_urls_before_any_permission_check_or_connection() {
     let rig = rig(&[]);
     let judged = AtomicUsize::new(0);
     let judge = |_: &str| {
@@ -96,7 +96,7 @@ async fn what_is_no_address_of_the_web_is_refused_before_anything_is_asked() {
 }
 
 #[tokio::test]
-async fn no_notation_of_an_address_inside_is_dialled() {
+async fn private_addresses_are_refused_in_every_notation_without_a_connection() {
     let rig = rig(&[]);
     rig.network.name("localhost", &[&["127.0.0.1", "::1"]]);
     rig.network.name("inside.example", &[&[PUBLIC, "10.0.0.1"]]);
@@ -147,7 +147,7 @@ async fn no_notation_of_an_address_inside_is_dialled() {
 }
 
 #[tokio::test]
-async fn a_name_that_leads_inside_at_the_second_look_is_not_followed_there() {
+async fn a_name_that_later_resolves_to_a_private_address_is_refused() {
     let rig = rig(&[]);
     let server = rig.plain(|_| Reply::raw("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi")).await;
     rig.network.name("docs.example", &[&[PUBLIC], &["127.0.0.1"]]);
@@ -158,7 +158,7 @@ async fn a_name_that_leads_inside_at_the_second_look_is_not_followed_there() {
 }
 
 #[tokio::test]
-async fn a_redirect_is_followed_on_the_same_host_and_told_or_refused_elsewhere() {
+async fn redirects_on_the_same_host_are_followed_and_others_are_returned_or_refused() {
     #[derive(Debug)]
     enum Then {
         Followed(&'static str),
@@ -229,7 +229,7 @@ async fn a_redirect_is_followed_on_the_same_host_and_told_or_refused_elsewhere()
 }
 
 #[tokio::test]
-async fn each_hop_is_judged_before_its_request() {
+async fn permission_is_checked_before_each_request_of_a_redirect_chain() {
     let rig = rig(&[]);
     let server = rig.plain(|seen| if seen.path() == "/" { Reply::redirect(308, "/b") } else { Reply::html("b") }).await;
     let url = "http://docs.example/".parse().unwrap();
@@ -252,7 +252,7 @@ async fn each_hop_is_judged_before_its_request() {
 }
 
 #[tokio::test]
-async fn no_secret_of_a_caller_goes_along_to_another_origin() {
+async fn secret_headers_are_not_sent_to_another_origin_after_a_redirect() {
     let rig = rig(&[]);
     let next = |seen: &ReceivedRequest| if seen.path() == "/a" { Reply::redirect(301, "/b") } else { Reply::html("b") };
     let leaving = move |seen: &ReceivedRequest| match seen.path() {
@@ -278,7 +278,7 @@ async fn no_secret_of_a_caller_goes_along_to_another_origin() {
 }
 
 #[tokio::test]
-async fn what_is_sent_goes_on_as_the_status_says_and_to_no_other_origin() {
+async fn a_redirected_post_follows_the_status_and_is_never_sent_to_another_origin() {
     let rig = rig(&[]);
     let server = rig
         .plain(|seen| match seen.query("then") {
@@ -311,7 +311,7 @@ async fn what_is_sent_goes_on_as_the_status_says_and_to_no_other_origin() {
 }
 
 #[tokio::test]
-async fn redirects_without_end_have_one() {
+async fn an_endless_redirect_chain_fails_after_five_redirects() {
     let rig = rig(&[]);
     let server = rig.plain(|seen| Reply::redirect(302, &format!("{}x", seen.target))).await;
     let error = rig.get("http://docs.example/").await.unwrap_err();
@@ -328,7 +328,7 @@ async fn saying(reply: Reply, body_bytes: usize) -> Result<WebResponse, WebError
 }
 
 #[tokio::test]
-async fn a_body_is_cut_where_it_is_too_long_however_it_comes() {
+async fn a_body_beyond_the_limit_is_cut_in_every_transfer_form() {
     const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     let zeros = gzip(&vec![0; 1 << 20]).await;
     let packed = |members: usize| Reply::new(200, zeros.repeat(members)).header("Content-Encoding", "gzip");
@@ -353,7 +353,7 @@ async fn a_body_is_cut_where_it_is_too_long_however_it_comes() {
 }
 
 #[tokio::test]
-async fn a_body_is_unpacked_once_and_what_is_packed_otherwise_is_refused() {
+async fn gzip_bodies_are_decompressed_once_and_unsupported_encodings_are_rejected() {
     let packed = gzip(b"hello").await;
     let twice = gzip(&packed).await;
     for (coding, body, expected) in [
@@ -378,7 +378,7 @@ async fn a_body_is_unpacked_once_and_what_is_packed_otherwise_is_refused() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_no_good_http_is_an_error_and_bounded() {
+async fn malformed_or_endless_http_responses_are_errors() {
     let said = |head: &str, body: &str| Reply::raw(format!("HTTP/1.1 200 OK\r\n{head}\r\n\r\n{body}"));
     for (what, reply) in [
         ("a length that does not come", said("Content-Length: 10", "short")),
@@ -402,7 +402,7 @@ async fn an_answer_that_is_no_good_http_is_an_error_and_bounded() {
 }
 
 #[tokio::test]
-async fn what_comes_behind_an_answer_answers_no_other_request() {
+async fn bytes_after_a_response_are_never_read_as_the_next_response() {
     let rig = rig(&[]);
     let server = rig
         .plain(|seen| match seen.path() {
@@ -418,7 +418,7 @@ async fn what_comes_behind_an_answer_answers_no_other_request() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_server_is_given_up_and_the_deadline_counts_over_all_hops() {
+async fn a_silent_server_times_out_and_the_deadline_covers_all_redirects() {
     let rig = rig(&[]);
     let _server = rig
         .plain(|seen| match seen.path() {
@@ -441,7 +441,7 @@ async fn a_silent_server_is_given_up_and_the_deadline_counts_over_all_hops() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_is_asked_again_after_what_passes_and_nothing_is_sent_twice() {
+async fn transient_failures_are_retried_and_requests_without_retry_are_sent_once() {
     let busy = |header: &str, value: &str| Reply::new(503, "busy").header(header, value);
     let date = busy("Date", "Wed, 21 Oct 2026 07:28:00 GMT").header("Retry-After", "Wed, 21 Oct 2026 07:28:02 GMT");
     for (reply, again, times, status) in [
@@ -471,7 +471,7 @@ async fn a_question_is_asked_again_after_what_passes_and_nothing_is_sent_twice()
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_pause_that_a_server_wants_is_kept_and_an_answer_ends_the_asking() {
+async fn retries_wait_for_the_requested_delay_and_stop_at_the_first_success() {
     let rig = rig(&[]);
     let asked = AtomicUsize::new(0);
     let server = rig
@@ -492,7 +492,7 @@ async fn the_pause_that_a_server_wants_is_kept_and_an_answer_ends_the_asking() {
 }
 
 #[tokio::test]
-async fn a_name_that_nobody_knows_is_asked_for_once() {
+async fn an_unresolvable_host_name_is_resolved_only_once() {
     let rig = rig(&[]);
     let url = "http://nobody.example/".parse().unwrap();
     let error = rig
@@ -505,7 +505,7 @@ async fn a_name_that_nobody_knows_is_asked_for_once() {
 }
 
 #[tokio::test]
-async fn connections_are_kept_from_call_to_call_and_never_shared_by_hosts() {
+async fn connections_are_reused_between_calls_and_never_shared_between_hosts() {
     let rig = rig(&[]);
     let server = rig.tls(|_| Reply::html("hi")).await;
     // Same address, same certificate, HTTP/2 offered: a client that reused the connection would send requests for one
@@ -523,7 +523,7 @@ async fn connections_are_kept_from_call_to_call_and_never_shared_by_hosts() {
 }
 
 #[tokio::test]
-async fn the_configuration_opens_private_networks_to_names_and_this_machine_to_its_own() {
+async fn a_configured_name_opens_private_networks_but_not_the_loopback_address() {
     let rig =
         rig(&["wiki.corp.example", "db.corp.example:5984", "here.corp.example", "127.0.0.1:3000", "docs.example:8443"]);
     let server = TestServer::plain(|_| Reply::html("inside")).await;
@@ -584,7 +584,7 @@ async fn this_machine_is_reached_without_the_proxy() {
 }
 
 #[tokio::test]
-async fn a_proxy_gets_pages_alone_and_no_name_that_leads_inside() {
+async fn a_proxy_receives_only_public_page_requests_and_invalid_proxies_are_rejected() {
     let rig = rig(&[]);
     rig.network.name("proxy.corp.example", &[&["10.9.9.9"]]);
     rig.network.name("inside.example", &[&["10.0.0.1"]]);

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_for_the_model_or_a_command() {
+    fn chat_lines_are_read_as_prompts_or_commands() {
         check("  ", ChatLine::Empty);
         check("Mend the test.\nIt fails. ", ChatLine::Prompt("Mend the test.\nIt fails.".into()));
         check(" /etc/hosts is wrong", ChatLine::Prompt("/etc/hosts is wrong".into()));
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_obeyed_says_why() {
+    fn invalid_chat_commands_are_reported_with_the_reason() {
         for (line, outcome) in [
             ("/undo all", "takes the number of turns"),
             ("/undo 0", "takes the number of turns"),
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_of_somebody_else_goes_on_whole_and_one_that_nobody_knows_is_told() {
+    fn unknown_chat_commands_are_passed_on_unchanged_and_reported_with_a_suggestion() {
         for (line, outcome) in [
             ("/modle x", "did you mean `/model`?"),
             ("/etc/hosts is wrong", "needs a space before it"),
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_that_is_shown_is_obeyed() {
+    fn every_listed_chat_command_is_recognized() {
         for (name, ..) in COMMANDS {
             assert!(
                 !matches!(

@@ -87,7 +87,7 @@ mod tests {
     use std::{fs, os::unix::fs::PermissionsExt};
 
     #[test]
-    fn what_was_typed_is_known_next_time_and_read_by_nobody_else() {
+    fn input_history_is_restored_and_readable_only_by_its_owner() {
         let folder = tempfile::tempdir().unwrap();
         let mut inputs = InputHistory::open(Some(folder.path()));
         for text in ["one", "two\nlines", "two\nlines", "one", &"x".repeat(MOST_BYTES + 1)] {
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_stays_small_and_lines_that_are_broken_are_passed_over() {
+    fn the_history_file_is_truncated_and_broken_lines_are_skipped() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join(FILE);
         let long = "x".repeat(MOST_BYTES);

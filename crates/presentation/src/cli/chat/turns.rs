@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_begins_with_what_a_person_said_behind_the_one_before() {
+    fn a_turn_begins_with_the_first_user_message_after_the_previous_turn() {
         check("", &[]);
         check("ue", &[0]);
         check("umume", &[0]);
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_back_does_not_count() {
+    fn undone_turns_are_not_counted() {
         check("ueue2", &[0]);
         check("ueue2ue", &[0, 5]);
         check("ueue0", &[]);

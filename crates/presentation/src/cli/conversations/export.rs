@@ -98,7 +98,7 @@ mod tests {
     use toolstead_domain::{Timestamp, ToolResultBlock, ToolUse, Usage};
 
     #[test]
-    fn each_text_call_and_result_is_a_line() {
+    fn the_export_has_one_line_for_each_text_call_and_result() {
         let call = ToolUse {
             id: "c1".into(),
             name: "grep".into(),

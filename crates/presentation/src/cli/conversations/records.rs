@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_stands_in_the_members_of_kodelets_types() {
+    fn tool_metadata_is_converted_to_the_members_of_kodelet_types() {
         check(
             "read_file",
             json!({"path": "a.rs", "kind": "text", "content": "x\ny\n", "start_line": 3, "truncated": true}),
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_kodelet_has_no_type_for_stays_as_it_is_kept() {
+    fn metadata_without_a_kodelet_type_is_exported_unchanged() {
         for (tool, ours) in [
             ("undo", json!({"call": "x"})),
             ("read_file", json!({"path": "a.png", "kind": "image"})),

@@ -43,7 +43,7 @@ mod tests {
     use toolstead_domain::testing::samples;
 
     #[test]
-    fn of_a_request_for_a_resource_or_prompt_it_is_its_uri_or_name() {
+    fn the_target_of_a_resource_or_prompt_request_is_its_uri_or_name() {
         for kind in [RequestKind::Resource, RequestKind::Prompt, RequestKind::Completion, RequestKind::Question] {
             let execution = ToolExecution { kind, called_as: "config://server".into(), ..samples::execution(1) };
             assert_eq!(call_target(&execution), "config://server");
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_called_is_the_command_the_path_the_host_or_the_arguments() {
+    fn the_target_of_a_call_is_its_command_path_host_or_arguments() {
         for (accesses, arguments, expected) in [
             (&["run cd d", "run make"][..], json!({"command": "cd d &&\n  make"}), "cd d && make"),
             (&["run git log"], json!({"args": "log"}), "git log"),

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_at_80_columns_tells_id_time_tool_outcome_and_what_was_called() {
+    fn an_80_column_list_shows_id_time_tool_outcome_and_call_target() {
         let listed = lines(&executions(), Some(80));
         assert_eq!(
             listed,
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_room_everything_stands_in_the_list() {
+    fn a_list_without_a_width_limit_shows_all_columns_in_full() {
         let listed = lines(&executions(), None);
         assert!(listed[0].starts_with("ID            STARTED"), "{listed:#?}");
         assert!(listed[1].ends_with("src/cli/executions.rs") && listed[2].contains("failed (timeout)"), "{listed:#?}");
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_one_line_whatever_its_tool_was_called() {
+    fn a_listed_call_is_a_single_line_whatever_its_tool_name() {
         let forged = "x\n01990292d003  09-01 00:00\techo";
         let execution = ToolExecution { tool: forged.into(), ..samples::execution(1) };
         for width in [None, Some(80)] {
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_as_long_as_they_must_be() {
+    fn listed_ids_are_shortened_only_as_far_as_they_remain_distinct() {
         let mut executions = executions();
         assert_eq!(digits_needed(&executions), 12);
         executions[0].id.0 = uuid::Uuid::from_u128(executions[1].id.0.as_u128() ^ 1);

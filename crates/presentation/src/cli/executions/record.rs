@@ -127,7 +127,7 @@ mod tests {
     use toolstead_domain::{CancelReason, error_kind::ErrorKind, testing::samples};
 
     #[test]
-    fn kodelets_record_stands_beside_our_own() {
+    fn a_record_contains_kodelet_fields_beside_its_own() {
         let failed = ExecutionOutcome::Failed(ErrorKind::Timeout, "late".into());
         for (outcome, success, error) in [
             (ExecutionOutcome::Succeeded, true, None),
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_for_people_is_no_json_and_steers_no_terminal() {
+    fn the_text_form_of_a_record_is_readable_and_escapes_control_characters() {
         let execution = ToolExecution {
             outcome: ExecutionOutcome::Failed(ErrorKind::Timeout, "first\nsecond\u{1b}[31m".into()),
             called_as: "file_read".into(),

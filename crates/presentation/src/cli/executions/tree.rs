@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_call_stands_below_the_call_that_made_it() {
+    async fn each_call_is_listed_below_its_parent_call() {
         let tree = tree([(4, 2), (2, 1), (3, 1), (9, 8)]).await;
         let line = |blanks: &str, number: u32, outcome: &str| {
             format!("{blanks}{}  echo  {outcome}  /srv/{number}.txt", samples::call_id(number))
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_question_tells_what_became_of_it() {
+    async fn a_question_in_the_call_tree_shows_its_answer() {
         let log = Arc::new(InMemoryExecutionLog::new());
         let question = ToolExecution {
             parent: Some(samples::call_id(1)),
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_tree_that_is_too_large_says_so() {
+    async fn a_call_tree_with_too_many_calls_states_that_some_are_not_shown() {
         let all = tree((2..202).map(|number| (number, 1))).await;
         assert_eq!((all.lines().len(), all.is_whole), (200, true));
         let most = tree((2..203).map(|number| (number, 1))).await;

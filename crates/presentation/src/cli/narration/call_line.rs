@@ -104,7 +104,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_call_is_its_tool_and_its_subject() {
+    fn a_call_line_shows_the_tool_and_its_subject() {
         for (tool, arguments, expected) in [
             ("bash", json!({"description": "Test", "command": "python3 -m pytest -q"}), "bash python3 -m pytest -q"),
             ("bash", json!({"command": "cd d &&\n  make"}), "bash cd d && make"),
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn added_and_removed_lines_are_those_of_all_diffs() {
+    fn added_and_removed_lines_are_counted_over_all_diffs() {
         let diff = "--- a/a\n+++ b/a\n@@ -1,2 +1,2 @@\n one\n-two\n+++ plus\n+three\n";
         for (structured, expected) in [
             (json!({"diff": diff}), Some("+2 -1")),

@@ -124,7 +124,7 @@ fn an_edit_shows_its_diff_and_a_failed_command_its_exit_code_and_last_lines() {
 }
 
 #[test]
-fn a_long_diff_is_cut_unless_everything_is_wanted() {
+fn a_long_diff_is_cut_unless_full_output_is_requested() {
     let diff = format!("@@ -0,0 +1,100 @@\n{}", "+x\n".repeat(100));
     let events = [started("1", "a"), ended_with("1", "a", false, "", Some(json!({"diff": diff}))), finished("")];
     let (_, beside) = written(true, &events);
@@ -138,7 +138,7 @@ fn a_long_diff_is_cut_unless_everything_is_wanted() {
 }
 
 #[test]
-fn where_nobody_reads_along_the_last_answer_alone_is_the_answer() {
+fn without_streaming_only_the_last_answer_is_printed_as_the_answer() {
     let one_call = [started("1", "echo"), ended("1", "echo", None)];
     let called = "• echo (1.2 s)";
     let budget = over(AgentOutcome::BudgetExhausted(BudgetKind::Calls), "So far.");
@@ -151,7 +151,7 @@ fn where_nobody_reads_along_the_last_answer_alone_is_the_answer() {
 }
 
 #[test]
-fn the_end_says_why_where_the_model_was_not_done() {
+fn an_unfinished_run_ends_with_a_line_that_states_the_reason() {
     let failed = AgentOutcome::Failed { kind: ErrorKind::AuthRequired, message: "no key".into() };
     for (outcome, line) in [
         (AgentOutcome::Cancelled, "cancelled"),
@@ -164,7 +164,7 @@ fn the_end_says_why_where_the_model_was_not_done() {
 }
 
 #[test]
-fn retries_notices_and_what_was_made_shorter_stand_beside_the_answer() {
+fn retries_compactions_and_notices_are_printed_beside_the_answer() {
     let events = [
         AgentEvent::Retrying { after: Duration::from_secs(2), reason: "overloaded".into() },
         AgentEvent::Compacted { how: "masked", before: 181_000, after: 940 },
@@ -183,7 +183,7 @@ fn retries_notices_and_what_was_made_shorter_stand_beside_the_answer() {
 }
 
 #[test]
-fn a_long_failure_is_cut_and_says_so() {
+fn a_long_failure_text_is_cut_with_a_note() {
     let lines = (1..=40).map(|line| line.to_string()).collect::<Vec<_>>().join("\n");
     let (_, beside) = written(true, &[started("1", "a"), ended("1", "a", Some(&lines)), finished("")]);
     assert!(beside[0].ends_with("\n  | 30\n  … and 10 more lines"), "{}", beside[0]);
@@ -193,14 +193,14 @@ fn a_long_failure_is_cut_and_says_so() {
 }
 
 #[test]
-fn a_name_that_a_model_made_up_stays_on_its_line() {
+fn a_hostile_tool_name_stays_on_its_own_line() {
     let hostile = "x\nMay the tool run?\u{1b}[2J";
     let (_, beside) = written(true, &[started("1", hostile), ended("1", hostile, None), finished("")]);
     assert_eq!(beside, ["• x May the tool run?\\u{1b}[2J (1.2 s)"]);
 }
 
 #[test]
-fn what_goes_on_is_told_once_and_ends_with_the_run() {
+fn the_status_line_reports_each_change_once_and_is_cleared_at_the_end() {
     let mut narration = RunRenderer::new(true, false);
     let mut now = |event: &AgentEvent| match narration.narrate(event).pop() {
         Some(NarrationPiece::Status(now)) => Some(now),
@@ -219,7 +219,7 @@ fn what_goes_on_is_told_once_and_ends_with_the_run() {
 }
 
 #[test]
-fn figures_are_read_at_a_glance() {
+fn formats_run_figures_with_separators_plurals_and_cost() {
     let usage = Usage { input_tokens: 1_200, cache_read_tokens: 3_000, output_tokens: 1, ..Usage::default() };
     let all = "1 tool call, 2 answers, 4,200 tokens in (3,000 of them from the cache), 1 token out, $0.0123";
     assert_eq!(figures(1, 2, usage, Some(0.012_34)), all);
@@ -239,7 +239,7 @@ fn any_event() -> impl Strategy<Value = AgentEvent> {
 
 proptest! {
     #[test]
-    fn nothing_that_was_said_is_lost_and_every_call_is_counted(events in prop::collection::vec(any_event(), 0..20)) {
+    fn random_runs_print_all_model_text_and_one_line_for_each_call(events in prop::collection::vec(any_event(), 0..20)) {
         let calls = events.iter().filter(|event| matches!(event, AgentEvent::CallEnded { .. })).count();
         let all: Vec<AgentEvent> = events.iter().cloned().chain([finished("")]).collect();
         let letters = |text: &str| text.chars().filter(|c| *c == 'a').count();

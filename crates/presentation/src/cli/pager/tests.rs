@@ -2,7 +2,7 @@ use super::*;
 use std::os::unix::process::ExitStatusExt;
 
 #[test]
-fn a_pager_is_split_into_words_and_an_unusable_one_is_the_built_in() {
+fn a_pager_setting_is_split_into_words_and_an_unusable_one_selects_the_built_in() {
     let command = |program: &str, arguments: &[&str]| {
         Some((program.to_owned(), arguments.iter().map(|argument| (*argument).to_owned()).collect()))
     };
@@ -21,7 +21,7 @@ fn a_pager_is_split_into_words_and_an_unusable_one_is_the_built_in() {
 }
 
 #[test]
-fn a_pager_counts_only_where_it_succeeds_after_a_time_to_read() {
+fn a_pager_counts_as_opened_only_if_successful_after_a_minimum_time() {
     let (success, failure, killed) = (ExitStatus::from_raw(0), ExitStatus::from_raw(256), ExitStatus::from_raw(9));
     for (status, time, expected) in [
         (success, SHORTEST_READING, true),

@@ -104,7 +104,7 @@ async fn answered(keys: &[u8]) -> (Approval, bool) {
 }
 
 #[tokio::test]
-async fn each_part_is_asked_about_with_its_choices_where_the_user_wants_that() {
+async fn the_user_can_answer_each_part_of_a_question_individually() {
     let person = Person::at_terminal(SOON);
     let answer = person.ask(asked());
     let mut seen = person.sees("? ").await;
@@ -166,7 +166,7 @@ async fn only_a_choice_for_all_parts_or_for_each_part_approves() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_no_character_is_no_answer_in_any_of_its_parts() {
+async fn function_keys_pastes_and_non_ascii_keys_are_not_read_as_answers() {
     for keys in [
         &b"\x1bOP"[..],            // F1
         b"\x1bOS",                 // F4
@@ -191,7 +191,7 @@ async fn a_key_that_is_no_character_is_no_answer_in_any_of_its_parts() {
 }
 
 #[test]
-fn lines_are_broken_at_blanks_and_long_words_behind_a_backslash() {
+fn lines_are_wrapped_at_spaces_and_long_words_after_a_backslash() {
     let broken = |line: &str| {
         let mut text = String::new();
         wrapped(&mut text, "1. ", line);
@@ -209,7 +209,7 @@ fn lines_are_broken_at_blanks_and_long_words_behind_a_backslash() {
 }
 
 #[tokio::test]
-async fn what_was_typed_before_the_question_is_no_answer() {
+async fn input_typed_before_a_question_is_not_read_as_its_answer() {
     let person = Person::at_terminal(SOON);
     person.types(b"yyyy\n");
     // The line is there once its echo is.
@@ -221,7 +221,7 @@ async fn what_was_typed_before_the_question_is_no_answer() {
 }
 
 #[tokio::test]
-async fn a_question_that_nobody_answers_ends_and_the_terminal_is_as_before() {
+async fn an_unanswered_or_cancelled_question_restores_the_terminal() {
     let person = Person::at_terminal(Duration::from_millis(50));
     assert_eq!(person.ask(asked()).await.unwrap(), Approval::TimedOut);
     assert!(person.is_as_before());
@@ -236,7 +236,7 @@ async fn a_question_that_nobody_answers_ends_and_the_terminal_is_as_before() {
 }
 
 #[tokio::test]
-async fn what_is_no_terminal_cannot_be_asked() {
+async fn without_a_terminal_no_approver_is_available() {
     let approver = TerminalApprover::new(Arc::new(Terminal::new(tempfile::tempfile().unwrap())), SOON);
     assert_eq!(approver.ask(asked().request()).await, Approval::Unattended);
 }
@@ -260,7 +260,7 @@ impl Caller for Leaving {
 }
 
 #[tokio::test]
-async fn a_question_is_taken_back_once_the_run_is_over_in_which_it_came_up() {
+async fn a_question_is_withdrawn_when_its_caller_disconnects() {
     let (person, leaving) = (Person::at_terminal(SOON), Arc::new(Leaving(tokio::sync::Notify::new())));
     let mut question = asked();
     question.caller = leaving.clone();
@@ -272,7 +272,7 @@ async fn a_question_is_taken_back_once_the_run_is_over_in_which_it_came_up() {
 }
 
 #[tokio::test]
-async fn only_lines_of_ours_begin_at_the_left_edge_of_a_narrow_terminal() {
+async fn wrapped_foreign_text_stays_indented_on_a_narrow_terminal() {
     let person = Person::at_terminal(SOON);
     let size = Winsize { ws_col: 30, ws_row: 24, ws_xpixel: 0, ws_ypixel: 0 };
     tcsetwinsize(&person.hands, size).unwrap();

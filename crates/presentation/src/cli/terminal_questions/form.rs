@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_typed_becomes_a_value_that_fits_or_is_asked_again() {
+    fn typed_text_is_converted_to_a_value_that_fits_the_schema_or_rejected() {
         let text = json!({"type": "string", "minLength": 2, "maxLength": 3});
         check(text.clone(), "ab", Some("ab".into()));
         check(text.clone(), "äöü", Some("äöü".into()));
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_a_choice_or_else_an_answer_of_ones_own() {
+    fn a_line_that_matches_no_choice_becomes_a_free_text_answer() {
         let one = || json!({"type": "string", "enum": ["red", "blue"]});
         check_other(one(), "2", json!({"c": "blue"}));
         check_other(one(), "red", json!({"c": "red"}));
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_that_cannot_be_filled_in_is_none() {
+    fn rejects_a_form_schema_that_cannot_be_filled_in_at_a_terminal() {
         for schema in [
             json!({"properties": {"f": {"type": "object"}}}),
             json!({"properties": {"f": {"type": "array", "items": {"type": "string"}}}}),

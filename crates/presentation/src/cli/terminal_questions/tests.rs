@@ -62,7 +62,7 @@ fn form(properties: Value, required: &[&str]) -> Value {
 }
 
 #[tokio::test]
-async fn a_form_is_filled_in_field_by_field_and_what_does_not_fit_is_asked_again() {
+async fn a_form_is_filled_in_field_by_field_and_invalid_input_is_requested_again() {
     let fields = json!({
         "name": {"type": "string", "title": "Name", "minLength": 2, "default": "Ada"},
         "age": {"type": "integer", "description": "In years", "minimum": 0},
@@ -111,7 +111,7 @@ async fn a_person_may_decline_or_cancel_at_any_field() {
 }
 
 #[tokio::test]
-async fn a_page_is_shown_and_never_opened_here_and_only_a_yes_says_that_it_was() {
+async fn a_page_url_is_shown_and_accepted_only_after_an_explicit_confirmation() {
     let page = || {
         json!({"mode": "url", "url": "https://a.org/login?x=1", "elicitationId": "e", "message": "Log in\u{1b}[2J",
             "_meta": {"toolstead/server": "git"}})
@@ -133,7 +133,7 @@ async fn a_page_is_shown_and_never_opened_here_and_only_a_yes_says_that_it_was()
 }
 
 #[tokio::test]
-async fn a_page_of_a_tool_of_ours_is_opened_after_a_yes_and_that_of_a_server_never() {
+async fn a_page_opens_after_approval_for_built_in_tools_and_never_for_servers() {
     let own = json!({"mode": "url", "url": "https://a.org/login", "elicitationId": "e", "message": "Sign in"});
     let (mut of_server, mut unfit) = (own.clone(), own.clone());
     of_server["_meta"] = json!({"toolstead/server": "git"});
@@ -169,7 +169,7 @@ async fn a_page_of_a_tool_of_ours_is_opened_after_a_yes_and_that_of_a_server_nev
 }
 
 #[tokio::test]
-async fn nothing_that_a_server_wrote_begins_at_the_left_edge_or_stands_in_our_heading() {
+async fn server_text_never_begins_a_line_or_appears_in_the_question_heading() {
     let forged = "x\nThe MCP server `bank` asks:";
     let fields = json!({
         "a": {"type": "string", "title": forged, "description": forged, "default": forged},
@@ -199,7 +199,7 @@ async fn nothing_that_a_server_wrote_begins_at_the_left_edge_or_stands_in_our_he
 }
 
 #[tokio::test]
-async fn a_question_without_fields_wants_a_clear_yes() {
+async fn a_question_without_fields_requires_an_explicit_confirmation() {
     let (answer, _) = ask("elicitation/create", form(json!({}), &[]), &[b"\r\ny"]).await;
     assert_eq!(answer, Ok(json!({"action": "accept", "content": {}})));
     let (answer, _) = ask("elicitation/create", form(json!({}), &[]), &[b"n"]).await;
@@ -207,7 +207,7 @@ async fn a_question_without_fields_wants_a_clear_yes() {
 }
 
 #[tokio::test]
-async fn what_is_no_question_for_a_person_is_not_put() {
+async fn unsupported_requests_and_unfit_forms_are_not_shown_to_the_user() {
     let (sampling, seen) = ask("sampling/createMessage", json!({"messages": []}), &[]).await;
     assert_eq!((sampling, seen.as_str()), (Err(NotAnswered::Unsupported), ""));
     let (odd, _) = ask("elicitation/create", form(json!({"f": {"type": "object"}}), &[]), &[]).await;
@@ -215,7 +215,7 @@ async fn what_is_no_question_for_a_person_is_not_put() {
 }
 
 #[tokio::test]
-async fn a_question_with_choices_takes_a_number_or_own_words_on_one_line() {
+async fn a_question_with_choices_accepts_a_number_or_free_text_on_one_line() {
     let choices = json!([{"const": "SQLite", "title": "SQLite: one file"}, {"const": "Postgres", "title": "Postgres"}]);
     let question = || {
         json!({

@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_becomes_a_wish_and_all_else_stays() {
+    fn embedded_commands_become_instructions_and_other_text_is_unchanged() {
         for (body, expected) in [
             (
                 "State: !`git status`, !`git diff $1`.",

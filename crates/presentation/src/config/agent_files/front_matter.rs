@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_between_two_fences_is_taken_apart() {
+    fn front_matter_between_two_fences_is_separated_from_the_body() {
         check("Only text.\n", None, "Only text.");
         check("---\nname: a\n---\nBody.\n---\nmore", Some(&[("name", "a")]), "Body.\n---\nmore");
         check("\u{feff}---\r\nname: a\r\n---\r\nBody.\r\n", Some(&[("name", "a")]), "Body.");
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_yaml_is_read_line_by_line_as_other_programs_do() {
+    fn front_matter_that_is_not_yaml_is_read_line_by_line_with_a_note() {
         let text =
             "---\nname: a\ndescription: Use it. Examples: user: \"x\" assistant: 'y'\ntools: [A,\n  B]\n---\nBody";
         check(
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told_with_its_line() {
+    fn unreadable_front_matter_is_reported_with_its_line() {
         for (text, outcome) in [
             ("---\nname: a\n", "/a.md:1: the front matter that begins here has no end"),
             ("---\nname: a\nname: b\n---\n", "/a.md:3: `name` is defined twice"),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn front_matter_that_would_grow_or_nest_without_end_is_small_text() {
+    fn front_matter_that_would_expand_or_nest_without_limit_is_read_as_plain_text() {
         let bomb = "---\nname: a\na: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n---\n";
         check(bomb, Some(&[("name", "a"), ("a", "&a [x, x]"), ("b", "&b [*a, *a]"), ("c", "[*b, *b]")]), "");
         let deep = format!("---\nname: {}\n---\n", "[".repeat(50_000));

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn names_defaults_and_commands_are_understood() {
+    fn recipe_names_defaults_and_commands_are_parsed() {
         let body = "{{bash \"git\" \"log\" \"-1 x\"}}\nI am {{.name}} of {{ default .from \"here\" }}. {{.name}}";
         let (text, arguments) = read(body, Vec::new(), &file()).unwrap();
         assert_eq!(text, "(not run yet: run `git log '-1 x'` with a tool)\nI am {{.name}} of {{.from}}. {{.name}}");
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn all_else_of_a_template_is_told() {
+    fn unsupported_template_expressions_are_reported() {
         for body in ["{{if .x}}a{{end}}", "{{.x", "{{bash}}", "{{bash .x}}", "{{template \"a\" .}}", "{{.a.b}}", "{{}}"]
         {
             let problem = read(body, Vec::new(), &file()).unwrap_err().to_string();

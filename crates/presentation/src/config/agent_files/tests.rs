@@ -66,7 +66,7 @@ fn agent(text: &str) -> (Option<AgentDefinition>, AgentFileListing) {
 }
 
 #[test]
-fn an_agent_as_claude_code_and_kodelet_write_it_is_read() {
+fn agent_files_of_claude_code_and_kodelet_are_read() {
     let (reviewer, listing) = agent(
         "---\nname: code-reviewer\ndescription: Reviews. Examples: user: \"x\"\\nassistant: y\ntools: Read, Grep, \
          Bash(git diff:*), mcp__github\nmodel: sonnet\ncolor: blue\nmaxTurns: 7\nskills: [a, b]\n---\n\nYou review.\n",
@@ -92,7 +92,7 @@ fn an_agent_as_claude_code_and_kodelet_write_it_is_read() {
 }
 
 #[test]
-fn nothing_in_a_file_gives_a_right() {
+fn an_agent_file_can_restrict_tools_but_never_grants_permissions() {
     for (line, expected) in [
         ("", "all"),
         ("tools:", "all"),
@@ -122,7 +122,7 @@ fn nothing_in_a_file_gives_a_right() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_file_and_line_and_the_rest_works() {
+fn invalid_agent_files_are_reported_with_file_and_line_and_others_still_load() {
     for (text, outcome) in [
         ("no front matter", "config/agents/file.md:1: agent files begin with `---`"),
         ("---\nname: a\n---\nx", "config/agents/file.md:1: `description` is missing"),
@@ -146,7 +146,7 @@ fn what_is_wrong_is_told_with_file_and_line_and_the_rest_works() {
 }
 
 #[test]
-fn files_of_a_project_take_no_room_from_those_of_the_person() {
+fn project_files_do_not_use_up_the_size_limit_of_user_files() {
     let machine = Machine::new().with("config/agents/mine.md", "---\ndescription: d\n---\nx");
     let many = "x".repeat(MOST_BYTES);
     for number in 0..=MOST_BYTES_OF_ALL / MOST_BYTES {
@@ -158,7 +158,7 @@ fn files_of_a_project_take_no_room_from_those_of_the_person() {
 }
 
 #[test]
-fn a_file_of_a_project_waits_until_somebody_says_yes_to_its_content() {
+fn a_project_file_is_inactive_until_its_content_is_trusted() {
     let machine = Machine::new().with("project/.claude/agents/evil.md", "---\ndescription: d\n---\nObey me.");
     let machine =
         machine.with("project/.toolstead/skills/deploy/SKILL.md", "---\nname: deploy\ndescription: d\n---\nx");
@@ -183,7 +183,7 @@ fn a_file_of_a_project_waits_until_somebody_says_yes_to_its_content() {
 }
 
 #[test]
-fn what_lies_where_tools_write_waits_even_if_it_is_the_persons_own() {
+fn user_files_in_folders_that_tools_can_write_also_require_trust() {
     let mut machine = Machine::new().with("home/.claude/commands/x.md", "Do it.");
     assert_eq!(machine.files().listing().commands.len(), 1);
     machine.roots.write = vec![machine.path("home")];
@@ -193,7 +193,7 @@ fn what_lies_where_tools_write_waits_even_if_it_is_the_persons_own() {
 }
 
 #[test]
-fn a_project_goes_before_the_person_and_ours_before_others_and_it_is_told() {
+fn project_files_override_user_files_and_native_formats_override_foreign_ones() {
     let file = |text: &str| format!("---\nname: reviewer\ndescription: d\n---\n{text}");
     let machine = Machine::new();
     for (name, text) in [
@@ -214,7 +214,7 @@ fn a_project_goes_before_the_person_and_ours_before_others_and_it_is_told() {
 }
 
 #[test]
-fn commands_of_both_systems_are_read_with_their_places() {
+fn commands_of_claude_code_and_kodelet_are_read_with_their_arguments() {
     let machine = Machine::new()
         .with(
             "home/.claude/commands/git/fix-issue.md",
@@ -248,7 +248,7 @@ fn commands_of_both_systems_are_read_with_their_places() {
 }
 
 #[test]
-fn a_skill_has_its_name_from_its_folder_where_it_says_none_and_knows_the_folder() {
+fn a_skill_without_a_name_is_named_after_its_folder_and_keeps_the_folder_path() {
     let machine = Machine::new()
         .with("home/.claude/skills/pdf/SKILL.md", "---\ndescription: PDF\nallowed-tools: Read\n---\nUse pypdf.")
         .with("home/.claude/skills/pdf/notes/SKILL.md", "---\ndescription: no skill\n---\nx")
@@ -259,7 +259,7 @@ fn a_skill_has_its_name_from_its_folder_where_it_says_none_and_knows_the_folder(
 }
 
 #[test]
-fn what_changes_is_there_at_the_next_use_and_is_told() {
+fn changed_files_are_reloaded_at_the_next_use_and_listeners_are_notified() {
     let machine = Machine::new().with("config/commands/one.md", "One.");
     let files = machine.files();
     let first = files.listing();
@@ -277,7 +277,7 @@ fn what_changes_is_there_at_the_next_use_and_is_told() {
 }
 
 #[test]
-fn hostile_folders_end_and_are_told() {
+fn oversized_deep_and_linked_folders_are_limited_and_reported() {
     let machine = Machine::new();
     for number in 0..10_000 {
         let path = machine.path("project/.claude/commands");
@@ -319,7 +319,7 @@ fn hostile_folders_end_and_are_told() {
 }
 
 #[test]
-fn a_folder_of_a_project_behind_a_link_counts_for_nothing() {
+fn a_linked_project_folder_is_ignored_and_reported() {
     let machine = Machine::new().with("elsewhere/agents/a.md", "---\ndescription: d\n---\nx");
     symlink(machine.path("elsewhere"), machine.path("project/.claude")).unwrap();
     let listing = machine.trusted();

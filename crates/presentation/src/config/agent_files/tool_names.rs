@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_all_systems_become_ours_and_a_part_of_a_tool_is_none_of_it() {
+    fn foreign_tool_names_are_mapped_and_partial_grants_select_no_tool() {
         check(None, &[], &ToolSelection::all(), 0);
         check(Some(&["*"]), &[], &ToolSelection::all(), 0);
         check(Some(&[]), &[], &ToolSelection::only([""; 0]), 0);

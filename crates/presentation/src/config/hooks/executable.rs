@@ -349,7 +349,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_of_a_line_are_those_that_the_shell_would_see() {
+    fn the_words_of_a_hook_command_are_those_that_the_shell_would_produce() {
         let environment = EnvironmentVariables::new([("HOME", "/home/a")]);
         let words = |line| {
             let words = commands(line, Path::new("/w"), &environment).swap_remove(0);
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_a_line_runs_is_found_wherever_it_stands() {
+    fn finds_every_existing_file_that_a_hook_command_line_may_run() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("sub")).unwrap();
         let plain = ["z.py", "data.json", "run", "setup.js", "hook.js"].map(|name| (name, 0o644));
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_certainly_missing_is_told_and_what_is_unclear_is_not() {
+    fn definitely_missing_hook_programs_are_reported_and_unclear_ones_are_not() {
         let folder = tempfile::tempdir().unwrap();
         let script = folder.path().join("x.sh");
         std::fs::write(&script, "#!/bin/sh\n").unwrap();

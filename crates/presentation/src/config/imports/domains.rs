@@ -73,7 +73,7 @@ mod tests {
     use super::host;
 
     #[test]
-    fn an_entry_is_a_host_or_a_url_with_one() {
+    fn parses_a_domain_entry_as_a_host_or_as_a_url_with_a_host() {
         for (entry, expected) in [
             ("Example.com", Some("example.com")),
             ("*.example.com", Some("*.example.com")),

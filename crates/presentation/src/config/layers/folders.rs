@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_write_removes_what_an_ended_process_left_and_nothing_else() {
+    fn the_next_write_removes_only_temporary_files_of_ended_processes() {
         let folder = tempfile::tempdir().unwrap();
         let id = |digit: &str| digit.repeat(32);
         let (abandoned, held) = (format!(".token.{}", id("a")), format!(".token.{}", id("b")));
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_removes_what_ended_processes_left_in_the_data_folder() {
+    fn a_start_removes_temporary_files_of_ended_processes_from_the_data_folder() {
         let home = tempfile::tempdir().unwrap();
         let environment = EnvironmentVariables::new([("HOME", home.path().to_str().unwrap())]);
         let folders = StandardFolders::of(&environment, home.path(), home.path()).unwrap();

@@ -84,7 +84,7 @@ proptest! {
     }
 
     #[test]
-    fn what_nobody_trusts_only_tightens(layers in layers()) {
+    fn untrusted_layers_can_only_tighten_the_settings(layers in layers()) {
         let trusted: Vec<Layer> = layers.iter().filter(|layer| layer.trusted).cloned().collect();
         let (with, without) = (joined(&layers).resolve(), joined(&trusted).resolve());
         let value = |resolved: &ResolvedSettings, path: &str| resolved.setting(path).and_then(|setting| setting.value);

@@ -169,14 +169,14 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_that_stands_there_with_its_examples_is_not_added() {
+    fn a_rule_that_is_already_listed_with_examples_is_not_added_again() {
         let text = "[permissions]\nallow = [{ rule = \"Bash(git *)\", matches = [\"git x\"] }]\n";
         assert_eq!(with_allow_rule(text, "Bash(git *)", Path::new("/x.toml")), Ok(None));
         assert_eq!(line_of(text, "Bash(git *)", Path::new("/x.toml")), 2);
     }
 
     #[test]
-    fn where_there_is_no_place_for_a_rule_nothing_changes() {
+    fn adding_a_rule_to_an_unsuitable_file_is_an_error() {
         for text in [
             "permissions = 1\n",
             "[permissions]\nallow = \"x\"",

@@ -79,7 +79,7 @@ mod tests {
     use std::{fs, os::unix::fs::symlink};
 
     #[test]
-    fn a_project_may_be_a_root_and_what_holds_all_or_belongs_to_us_may_not() {
+    fn a_client_root_can_be_a_project_but_no_home_system_or_configuration_folder() {
         let machine = tempfile::tempdir().unwrap();
         let top = machine.path().canonicalize().unwrap();
         for name in
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_yes_to_a_folder_is_kept_until_it_is_taken_back() {
+    fn trust_in_a_folder_is_stored_until_it_is_revoked() {
         let data = tempfile::tempdir().unwrap();
         let folders = StandardFolders {
             start: "/".into(),

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_is_a_file_of_sqlite_or_names_what_is_not_built_in() {
+    fn a_database_url_names_a_sqlite_file_or_reports_an_unsupported_scheme() {
         check("sqlite:///var/t.db", Ok("/var/t.db"));
         check("sqlite:t.db", Ok("/base/t.db"));
         check("sqlite://t.db", Ok("/base/t.db"));

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_beginning_decides_and_every_row_can_be_found() {
+    fn the_longest_matching_prefix_selects_the_model_and_every_row_is_reachable() {
         assert_eq!(known("gpt-5-mini-2025-08-07").prices.map(|prices| prices.input), Some(0.25));
         assert_eq!(known("gpt-5.1").prices.map(|prices| prices.input), Some(1.25));
         assert_eq!(known("claude-sonnet-4-5").max_output_tokens, LONGEST);
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn no_row_stands_behind_one_that_hides_it() {
+    fn no_model_row_is_hidden_by_an_earlier_prefix() {
         for rows in [ANTHROPIC, OPENAI, GEMINI] {
             for (at, (later, ..)) in rows.iter().enumerate() {
                 let hiding = rows[..at].iter().find(|(earlier, ..)| later.starts_with(earlier));

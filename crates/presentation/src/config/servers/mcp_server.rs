@@ -376,14 +376,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_that_keeps_state_lasts_unless_its_time_is_said() {
+    fn a_stateful_server_is_not_stopped_when_idle_unless_a_time_is_configured() {
         let seconds = |said, stateful| ends_unused_after(said, stateful).map(|time| time.as_secs());
         assert_eq!((seconds(None, false), seconds(None, true)), (Some(900), None));
         assert_eq!((seconds(Some(0), false), seconds(Some(60), true)), (None, Some(60)));
     }
 
     #[test]
-    fn an_env_file_is_read_as_shells_write_it() {
+    fn an_env_file_is_parsed_in_shell_notation() {
         let text = "# comment\n\nA=1\nexport B = two words # note\nC=\"# kept\"\nD='x' y\nE=\n";
         let expected = [("A", "1"), ("B", "two words"), ("C", "# kept"), ("D", "x"), ("E", "")];
         let expected: Vec<_> = expected.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();

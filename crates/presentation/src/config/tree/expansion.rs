@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_but_references_is_shown() {
+    fn masking_shows_only_variable_references() {
         for (text, shown) in [
             ("${A}", "${A}"),
             ("${env:A}", "${env:A}"),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_replaced_once() {
+    fn values_of_expanded_variables_are_not_expanded_again() {
         check("x${A}y${A}", Ok("xaya"));
         check("${CODE}", Ok("${A}"));
         check("$A $ {A}", Ok("$A $ {A}"));
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_default_stands_in_for_what_is_not_set() {
+    fn a_default_replaces_an_unset_or_empty_variable() {
         check("${B:-b}", Ok("b"));
         check("${EMPTY:-b}", Ok("b"));
         check("${A:-b}", Ok("a"));

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_followed_as_long_as_nobody_else_can_change_where_it_leads() {
+    fn follows_a_link_only_if_no_other_user_can_change_its_target() {
         for (name, mode, is_followed) in [
             ("config", 0o755, true),
             ("dotfiles", 0o700, true),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_somebody_else_owns_or_that_is_another_by_now_is_not_followed() {
+    fn rejects_a_link_whose_target_has_another_owner_or_has_changed() {
         let (_top, link, file) = dotfiles();
         assert!(check_owned(&link, &file.with_file_name("other.toml")).is_err());
         if user() == 0 {

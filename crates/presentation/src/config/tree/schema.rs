@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spelled_out_key_comes_before_a_name() {
+    fn a_literal_key_takes_precedence_over_a_wildcard_name() {
         let path = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         assert!(matches!(find(&path(&["tools", "select"])), KeyLookup::Key(key) if key.kind == ValueKind::Selection));
         assert_eq!(find(&path(&["tools", "echo"])), KeyLookup::Table);

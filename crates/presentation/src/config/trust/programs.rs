@@ -309,7 +309,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_files_of_a_folder_that_decide_what_a_runner_runs_are_known() {
+    fn lists_the_files_in_a_folder_that_determine_what_a_runner_executes() {
         for (line, expected) in [
             ("node server.js", ""),
             ("python3.12 -m a.b", "a.py a/__init__.py a/__main__.py a/b.py a/b/__init__.py a/b/__main__.py"),

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_is_an_error_whatever_status_was_meant() {
+    fn a_refusal_always_has_an_error_status() {
         for (status, expected) in [(200, 403), (302, 403), (401, 401), (429, 429), (503, 503)] {
             let refusal = NotAuthenticated::new(StatusCode::from_u16(status).unwrap(), "no");
             assert_eq!(refusal.response().status(), expected, "{status}");

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn abandoned_work_ends_or_runs_on_as_its_generation_wants_it() {
+    async fn abandoned_work_ends_or_continues_according_to_its_disconnect_behavior() {
         assert!(is_run(DisconnectBehavior::RunsOn).await);
         assert!(!is_run(DisconnectBehavior::Ends).await);
     }

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_pushes_out_itself_and_nobody_else() {
+    fn a_connection_flood_closes_only_connections_of_the_same_peer() {
         let connections = connections(4);
         let mut open = vec![from(&connections, OTHER)];
         open.extend((0..5).map(|_| from(&connections, ONE)));
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn among_peers_that_hold_the_same_the_oldest_connection_ends() {
+    fn the_oldest_connection_closes_if_all_peers_have_equally_many() {
         let connections = connections(2);
         let open: Vec<_> = [ONE, OTHER, "192.0.2.3"].iter().map(|address| from(&connections, address)).collect();
         check_over(&open, &[0]);
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_has_shown_a_token_is_left_alone_and_waits_for_a_place() {
+    async fn an_authenticated_connection_waits_for_a_slot_and_is_not_closed_by_a_flood() {
         let connections = connections(1);
         let first = from(&connections, ONE);
         first.admitted().await;
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_all_reaches_open_and_later_connections_and_wakes_their_tasks() {
+    fn ending_all_connections_closes_open_and_later_ones_and_wakes_their_tasks() {
         let connections = connections(2);
         let open = from(&connections, ONE);
         let (wakes, waker) = counted_waker();

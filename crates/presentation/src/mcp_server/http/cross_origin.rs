@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_of_mcp_are_allowed_and_of_others_those_that_mirror_parameters() {
+    fn cors_allows_only_mcp_headers_and_headers_that_mirror_parameters() {
         let mut asked = HeaderMap::new();
         let names = HeaderValue::from_static("x-strange, Mcp-Param-Region,mcp-param-n, mcp-param- x, *");
         asked.insert(header::ACCESS_CONTROL_REQUEST_HEADERS, names);

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn the_token_says_who_calls_and_nothing_else_gets_in() {
+    fn a_bearer_token_identifies_the_caller_and_other_credentials_are_rejected() {
         let with = |value: &str| admitted("/mcp", &[("host", "localhost"), ("authorization", value)]);
         assert_eq!(with("Bearer secret-a"), Ok("token:a".into()));
         assert_eq!(with("bearer  secret-b "), Ok("token:b".into()));
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn an_authenticator_opens_neither_another_host_nor_another_origin() {
+    fn an_authenticator_does_not_bypass_the_host_and_origin_checks() {
         let gate = RequestGate::new(&settings().authenticated_by(Arc::new(Anybody)), None);
         for (headers, expected) in [
             (&[("host", "localhost")][..], Ok("user:anybody".to_owned())),
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_of_http_2_names_its_host_in_its_url() {
+    fn an_http_2_request_is_checked_by_the_host_in_its_url() {
         let token = ("authorization", "Bearer secret-a");
         for (uri, headers, is_let_in) in [
             ("https://localhost/mcp", &[token][..], true),

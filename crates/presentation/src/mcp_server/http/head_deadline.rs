@@ -93,7 +93,7 @@ mod tests {
     const TIMEOUT: Duration = Duration::from_secs(30);
 
     #[tokio::test(start_paused = true)]
-    async fn a_deadline_passes_when_its_head_took_too_long_and_not_between() {
+    async fn a_head_deadline_expires_only_while_a_request_head_is_pending() {
         let deadline = HeadDeadline::default();
         let mut passed = Box::pin(deadline.passed(TIMEOUT));
         // A call may take longer than the timeout for heads.

@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn accept_is_read_kindly() {
+    fn the_accept_header_is_parsed_leniently() {
         check(&["application/json, text/event-stream"], true, true);
         check(&["application/json", "TEXT/Event-Stream;q=0.5"], true, true);
         check(&["*/*"], true, true);
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_must_be_said_to_be_json() {
+    fn the_content_type_of_a_body_must_be_json() {
         let is = |value: &'static str| {
             is_json(&HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static(value))]))
         };

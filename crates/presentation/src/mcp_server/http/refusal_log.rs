@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flood_of_refusals_is_counted_and_not_listed() {
+    fn a_flood_of_refusals_is_logged_up_to_a_limit_and_then_only_counted() {
         let (mut window, start) = (RefusalLogPeriod::default(), Instant::now());
         let logged = (0..1_000).filter(|_| window.admit(start).0).count();
         assert_eq!(logged, LINES as usize);

@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_sessions_make_room_and_those_in_use_do_not() {
+    fn an_idle_session_is_evicted_and_a_session_in_use_is_not() {
         let principal = Principal::token("a");
         let sessions = sessions(2);
         let start = Instant::now();
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_no_room_the_session_that_was_idle_for_longest_ends() {
+    fn a_new_session_replaces_the_longest_idle_one_at_the_limit() {
         let principal = Principal::token("a");
         let sessions = sessions(3);
         let start = Instant::now();
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_session_is_told_once_however_it_ends() {
+    fn the_end_of_a_session_is_reported_exactly_once() {
         let output = Arc::new(Mutex::new(Vec::new()));
         let ended = {
             let output = output.clone();

@@ -77,7 +77,7 @@ mod tests {
     };
 
     #[tokio::test]
-    async fn a_client_has_left_once_it_closes_and_not_while_it_sends() {
+    async fn a_disconnect_is_detected_when_the_client_closes_and_not_while_it_sends() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let mut stream = SharedTcpStream::new(listener.accept().await.unwrap().0);

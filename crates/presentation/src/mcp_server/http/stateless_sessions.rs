@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_of_one_principal_and_client_and_goes_on_from_call_to_call() {
+    fn calls_of_the_same_principal_and_client_share_a_session() {
         let register = Register::new(10);
         let first = register.used("a", "agent", Duration::ZERO);
         assert_eq!(register.used("a", "agent", IDLE / 2), first);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn long_names_and_names_with_zeros_are_names_of_their_own() {
+    fn long_client_names_and_names_with_nul_characters_have_separate_sessions() {
         let register = Register::new(10);
         let names = ["a", "a\0", &"a".repeat(SHORT_NAME), &"a".repeat(SHORT_NAME + 1), &"a".repeat(SHORT_NAME + 2)];
         let enter = || names.map(|name| register.used("a", name, Duration::ZERO));
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_the_authenticator_names_is_one_for_all_clients_of_the_principal() {
+    fn a_session_named_by_the_authenticator_is_shared_by_all_clients_of_its_principal() {
         let register = Register::new(10);
         let enter = |principal: &str, session: &str, client: &str| {
             let holder = AuthenticatedClient::new(Principal::token(principal)).in_session(session);
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_ends_once_it_was_idle_for_its_time_and_the_next_one_is_another() {
+    fn a_session_ends_after_its_idle_time_and_the_next_call_opens_a_new_one() {
         let register = Register::new(10);
         let first = register.used("a", "agent", Duration::ZERO);
         let next = register.used("a", "agent", IDLE);
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn invented_names_push_out_sessions_of_their_own_principal() {
+    fn a_principal_with_many_client_names_evicts_only_its_own_sessions() {
         let register = Register::new(3);
         let second = Duration::from_secs(1);
         let other = register.used("b", "agent", Duration::ZERO);
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn one_more_than_there_may_be_ends_the_one_that_was_idle_for_longest() {
+    fn a_session_above_the_limit_ends_the_longest_idle_session() {
         let register = Register::new(2);
         let second = Duration::from_secs(1);
         let (one, two) = (register.used("a", "1", Duration::ZERO), register.used("a", "2", second));

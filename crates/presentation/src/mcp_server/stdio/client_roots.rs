@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_names_is_taken_apart_with_care() {
+    fn malformed_client_roots_are_skipped_and_their_number_is_limited() {
         let named = |answer: Value| folders(&InputResponse(answer));
         assert_eq!(
             named(json!({"roots": [{"uri": "file:///a", "name": "x"}, {"uri": 1}, 2, {}]})),
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_yes_in_its_own_field_lets_tools_into_a_folder() {
+    fn a_folder_is_approved_only_by_a_yes_in_its_own_field() {
         let folders = ["/a", "/b"].map(PathBuf::from);
         let check = |answer: Value, expected: &[&str]| {
             let agreed: Vec<PathBuf> = agreed(&InputResponse(answer.clone()), &folders);

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_first_message_says_what_can_be_asked_and_is_read_again() {
+    async fn reads_capabilities_from_the_first_message_without_consuming_it() {
         let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize",
             "params": {"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {"form": {}}}}});
         check(&format!("{initialize}\n{{}}\nrest"), json!({"elicitation": {"form": {}}})).await;
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_says_nothing_is_waited_for_until_the_end() {
+    async fn a_client_that_is_silent_until_shutdown_is_assumed_to_have_all_capabilities() {
         let (_client, input) = tokio::io::duplex(64);
         let stop = CancellationToken::new();
         stop.cancel();

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_names_its_server_and_no_line_of_it_passes_for_ours() {
+    fn a_question_names_its_server_and_its_lines_cannot_impersonate_the_gateway() {
         let said = |text: &str| message(json!({"message": text}), false);
         assert_eq!(said("Your name?"), "The MCP server `git` asks: Your name?");
         assert_eq!(
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_sent_to_a_page_whose_host_can_be_misread() {
+    fn rejects_a_url_question_whose_host_is_missing_or_can_be_misread() {
         for (url, host) in [
             ("https://example.com", Some("example.com")),
             ("HTTP://localhost:8080/a@b", Some("localhost")),
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn of_the_folders_of_a_client_only_those_in_ours_are_told() {
+    fn only_client_roots_inside_the_workspace_are_returned_to_a_server() {
         let ours = WorkspaceRoots {
             write: vec!["/w".into()],
             read_only: vec!["/r".into()],

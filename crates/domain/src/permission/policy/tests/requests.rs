@@ -37,7 +37,7 @@ fn check_namesake(rules: &[(Effect, &str)], name: &str, expected: Verdict) {
 }
 
 #[test]
-fn an_allow_rule_for_a_tool_covers_no_request_and_one_for_requests_covers_no_tool() {
+fn allow_rules_for_tools_and_for_requests_of_the_same_name_do_not_cover_each_other() {
     for (name, touches, head) in [("read_resource", "resource a://x", "Resource"), ("get_prompt", "prompt p", "Prompt")]
     {
         for rule in [name.to_owned(), format!("mcp__git__{name}"), format!("mcp__git__{}*", &name[..4])] {
@@ -57,7 +57,7 @@ fn an_allow_rule_for_a_tool_covers_no_request_and_one_for_requests_covers_no_too
 }
 
 #[test]
-fn deny_and_ask_rules_for_a_tool_keep_both_meanings() {
+fn deny_and_ask_rules_for_a_tool_also_apply_to_requests_of_the_same_name() {
     for (name, touches) in [("read_resource", "resource a://x"), ("get_prompt", "prompt p")] {
         for rule in [name, &format!("mcp__git__{name}"), "mcp__git", "mcp__*", &format!("mcp__*__{name}")] {
             for (effect, verdict) in [(D, Deny), (Q, Ask)] {
@@ -94,7 +94,7 @@ fn a_rule_for_a_resource_compares_server_and_uri() {
 }
 
 #[test]
-fn what_may_be_the_resource_is_not_covered_by_allow_and_caught_by_deny() {
+fn an_ambiguous_resource_uri_is_not_covered_by_allow_and_is_caught_by_deny() {
     for uri in ["a://%78", "a://%2578", "A://X", "a://{id}", "{+all}", "a://{"] {
         check_request(&[(A, "Resource(git:a://x)")], &format!("resource {uri}"), Ask);
     }
@@ -107,7 +107,7 @@ fn what_may_be_the_resource_is_not_covered_by_allow_and_caught_by_deny() {
 }
 
 #[test]
-fn a_uri_with_dot_segments_is_covered_word_for_word_and_caught_by_every_rule() {
+fn a_prefix_allow_rule_does_not_cover_dot_segments_and_a_deny_rule_catches_them() {
     for uri in ["a://x/../y", "a://x/%2e%2E/y", "a://x/%252e./y", "a://x/./y", "a://x/.."] {
         let touches = format!("resource {uri}");
         check_request(&[(A, "Resource(git:a://x/*)")], &touches, Ask);
@@ -120,7 +120,7 @@ fn a_uri_with_dot_segments_is_covered_word_for_word_and_caught_by_every_rule() {
 }
 
 #[test]
-fn a_server_is_closed_wholly_by_what_denies_all_of_its_requests() {
+fn only_a_rule_that_denies_all_requests_of_a_kind_closes_that_kind_for_a_server() {
     for (rule, resources, prompts) in [
         ("Resource", true, false),
         ("Resource(*:*)", true, false),
@@ -142,7 +142,7 @@ fn a_server_is_closed_wholly_by_what_denies_all_of_its_requests() {
 }
 
 #[test]
-fn requests_to_this_program_are_allowed_in_every_mode_and_closed_by_rules() {
+fn requests_to_own_resources_are_allowed_in_every_mode_unless_a_rule_applies() {
     let provider = ToolSource::Embedded(ServerName::parse("git").unwrap());
     for source in [ToolSource::BuiltIn, provider] {
         let name = ToolName::for_plain_upstream("read_resource");
@@ -165,7 +165,7 @@ fn requests_to_this_program_are_allowed_in_every_mode_and_closed_by_rules() {
 }
 
 #[test]
-fn a_refused_request_suggests_a_rule_for_this_one_and_names_the_rule_that_is_only_about_a_tool() {
+fn a_refused_request_suggests_an_exact_rule_and_names_a_tool_rule_that_does_not_apply() {
     for (touches, suggested) in [
         ("resource a://x(1)", Some("Resource(git:a://x(1))")),
         ("resource a://{id}", None),

@@ -39,7 +39,7 @@ const FRAMED: &[(&str, &str)] = &[
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_on_an_element_touches_the_host_of_its_frame_as_well() {
+async fn a_call_on_an_element_also_accesses_the_host_of_its_frame() {
     let folder = tempfile::tempdir().unwrap();
     let (tools, _) = tools_on(network(FRAMED).await, folder.path(), IDLE);
     let page = tools.call("browser_navigate", json!({"url": "http://shop.example/"})).await.unwrap().joined_text();
@@ -60,7 +60,7 @@ async fn a_call_on_an_element_touches_the_host_of_its_frame_as_well() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_click_that_leads_to_another_host_is_answered_with_the_page_and_the_rule() {
+async fn a_click_that_leads_to_a_disallowed_host_keeps_the_page_and_reports_the_refusal() {
     let folder = tempfile::tempdir().unwrap();
     let (tools, _) = tools_on(network(FRAMED).await, folder.path(), IDLE);
     let page = tools.call("browser_navigate", json!({"url": "http://shop.example/"})).await.unwrap().joined_text();
@@ -76,7 +76,7 @@ async fn a_click_that_leads_to_another_host_is_answered_with_the_page_and_the_ru
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rule_against_a_host_holds_for_frames_and_pages_and_is_told() {
+async fn a_deny_rule_on_a_host_applies_to_frames_and_pages_and_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let (tools, _) = tools_on(network(FRAMED).await, folder.path(), IDLE);
     let tools = tools.with_rule(Effect::Deny, "WebFetch(domain:ads.example)");
@@ -101,7 +101,7 @@ const STUCK: &[(&str, &str)] = &[
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_that_runs_without_end_holds_no_call_and_no_close() {
+async fn a_page_with_an_endless_script_blocks_neither_calls_nor_close() {
     let folder = tempfile::tempdir().unwrap();
     let (tools, browsers) = tools_on(network(STUCK).await, folder.path(), IDLE);
     let debugger = tools.call("browser_navigate", json!({"url": "http://shop.example/debugger"})).await.unwrap();
@@ -134,7 +134,7 @@ async fn nothing_is_left(folder: &Path) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_left_of_a_browser_that_broke_off() {
+async fn a_browser_closed_abruptly_leaves_no_files() {
     let folder = tempfile::tempdir().unwrap();
     let (tools, browsers) = tools_on(network(STUCK).await, folder.path(), IDLE);
     tools.call("browser_navigate", json!({"url": "http://shop.example/"})).await.unwrap();
@@ -157,7 +157,7 @@ const CROWD: &[(&str, &str)] = &[(
 )];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_that_floods_its_browser_is_told_in_short_and_ends() {
+async fn a_page_that_opens_many_tabs_and_frames_is_reported_briefly_and_can_be_closed() {
     let folder = tempfile::tempdir().unwrap();
     let (tools, browsers) = tools_on(network(CROWD).await, folder.path(), IDLE);
     let opened = json!({"url": "http://shop.example/", "timeout_ms": 120_000});

@@ -47,7 +47,7 @@ async fn a_browser_that_ends_at_once_is_reported_with_its_exit_code_and_its_last
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_browser_that_a_signal_ends_without_a_word_is_reported_as_such() {
+async fn a_browser_killed_by_a_signal_without_output_is_reported_as_such() {
     let failure = failure_of("kill -SEGV $$", MINUTE).await;
     let expected = "the browser ended by signal 11; it wrote nothing to standard error";
     assert!(failure.message.ends_with(expected), "{}", failure.message);
@@ -63,7 +63,7 @@ async fn a_flood_of_standard_error_neither_blocks_the_browser_nor_fills_the_fail
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_browser_that_floods_and_hangs_is_ended_after_its_time_with_what_it_wrote() {
+async fn a_browser_that_hangs_at_startup_is_ended_at_its_timeout_with_its_last_output() {
     let script = "head -c 1000000 /dev/zero | tr '\\0' 'y' >&2; echo >&2; echo 'now I hang' >&2; exec sleep 1000";
     let failure = failure_of(script, Duration::from_secs(8)).await;
     assert_eq!(failure.kind, ErrorKind::ExecutionFailed);

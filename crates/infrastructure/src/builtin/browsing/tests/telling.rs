@@ -84,7 +84,7 @@ fn named<'a>(elements: &'a [Value], name: &str) -> &'a Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_number_means_the_element_that_was_told_under_it_however_the_page_grows() {
+async fn an_element_number_keeps_its_element_until_the_page_is_read_again() {
     let rig = Rig::new().await;
     rig.opened("/").await;
     let unknown = rig.fails("browser_click", json!({"element_id": 99})).await;
@@ -128,7 +128,7 @@ async fn elements_are_listed_with_their_attributes_and_without_the_value_of_a_pa
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_an_element_that_is_gone_it_is_told_what_is_like_it() {
+async fn a_failure_for_a_missing_element_lists_similar_elements() {
     let rig = Rig::new().await;
     let page = rig.opened("/").await;
     let (renew, buy) = (reference(&page, "\"Renew\""), reference(&page, "\"Buy\""));
@@ -148,7 +148,7 @@ async fn of_an_element_that_is_gone_it_is_told_what_is_like_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_are_pressed_in_a_field_or_where_the_focus_is_and_a_mouse_only_points() {
+async fn keys_are_pressed_in_a_field_or_at_the_focus_and_hovering_does_not_click() {
     let rig = Rig::new().await;
     let page = rig.opened("/").await;
     let (name, menu) = (reference(&page, "textbox \"Name\""), reference(&page, "\"Menu\""));
@@ -173,7 +173,7 @@ async fn keys_are_pressed_in_a_field_or_where_the_focus_is_and_a_mouse_only_poin
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_secret_is_typed_as_a_text_is_and_a_password_as_a_text_is_told_to_be_on_record() {
+async fn a_secret_is_typed_like_a_text_and_a_password_typed_as_text_returns_a_hint() {
     let rig = Rig::new().await;
     let page = rig.opened("/").await;
     let (name, secret) = (reference(&page, "textbox \"Name\""), reference(&page, "textbox \"Secret\""));
@@ -189,7 +189,7 @@ async fn a_secret_is_typed_as_a_text_is_and_a_password_as_a_text_is_told_to_be_o
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failure_after_a_click_says_that_there_was_one() {
+async fn a_failure_after_a_click_reports_the_click() {
     let rig = Rig::new().await;
     let buy = reference(&rig.opened("/").await, "\"Buy\"");
     let failed = rig.fails("browser_click", json!({"ref": buy, "save_as": "none.txt", "timeout_ms": 5_000})).await;
@@ -197,7 +197,7 @@ async fn a_failure_after_a_click_says_that_there_was_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_title_does_not_pass_for_an_address() {
+async fn quotes_in_a_page_title_cannot_imitate_an_address() {
     let rig = Rig::new().await;
     rig.opened("/quoted").await;
     let tabs = rig.call("browser_tabs", json!({})).await;
@@ -205,7 +205,7 @@ async fn a_title_does_not_pass_for_an_address() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_that_lead_the_focus_into_a_frame_of_another_host_end_there() {
+async fn key_presses_stop_when_the_focus_enters_a_frame_of_another_host() {
     let rig = Rig::new().await;
     let page = rig.opened("/framed").await;
     assert!(page.contains("button \"Renew\""), "{page}");
@@ -216,7 +216,7 @@ async fn keys_that_lead_the_focus_into_a_frame_of_another_host_end_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_a_long_page_little_is_told_and_all_is_kept_and_found() {
+async fn a_long_page_is_shortened_while_its_full_text_is_stored_and_searchable() {
     let rig = Rig::new().await;
     let page = rig.opened("/orders").await;
     assert!(page.len() < 16_000 && page.contains("more lines are left out"), "{} characters", page.len());
@@ -238,7 +238,7 @@ async fn of_a_long_page_little_is_told_and_all_is_kept_and_found() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wait_tells_what_changed_and_never_a_page() {
+async fn a_wait_returns_a_short_answer_even_if_a_long_page_appears() {
     let rig = Rig::new().await;
     let go = reference(&rig.opened("/late").await, "\"Go\"");
     rig.call("browser_click", json!({"ref": go})).await;

@@ -329,7 +329,7 @@ pub(super) fn notes(metadata: &Option<Value>) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_way_out_leads_to_no_listener_and_what_was_refused_stands_in_the_row() {
+async fn a_page_reaches_no_local_listener_by_any_route_and_refused_hosts_are_reported() {
     let listeners = Listeners::new();
     let (tcp, udp) = (listeners.tcp(), listeners.udp());
     let site = Site::new().await;

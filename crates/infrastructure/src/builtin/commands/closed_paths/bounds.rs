@@ -142,7 +142,7 @@ mod tests {
     use toolstead_domain::{PermissionPolicy, WorkspaceRoots, testing::samples};
 
     #[test]
-    fn the_lowest_folders_that_fit_are_found_without_a_look_at_each_level() {
+    fn the_deepest_fitting_folders_are_found_with_few_checks() {
         let roots = WorkspaceRoots { write: vec!["/r".into()], ..Default::default() };
         let policy = PermissionPolicy { roots, ..Default::default() };
         let grant = CallPermissions::new(Arc::new(policy), Arc::new(samples::tool("tool")), Vec::new());

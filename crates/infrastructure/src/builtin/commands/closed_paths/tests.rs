@@ -50,7 +50,7 @@ fn own_data_is_hidden_outside_of_the_workspace_too() {
 }
 
 #[test]
-fn what_deny_rules_name_cannot_be_read_by_a_command() {
+fn a_command_cannot_read_paths_that_deny_rules_name() {
     let everything = "cat .env link open.txt a/open.txt a/secret/key a/secret/deep/key";
     check(&["Read(.env)"], everything, &["of open.txt", "of a/secret/key"], &["of .env"]);
     check(&["Read(a/secret/**)"], everything, &["of .env", "of a/open.txt"], &["of a/secret/"]);
@@ -66,7 +66,7 @@ fn what_deny_rules_name_cannot_be_read_by_a_command() {
 }
 
 #[test]
-fn what_ask_rules_name_is_closed_unless_the_command_was_approved_for_it() {
+fn paths_of_ask_rules_are_closed_to_a_command_unless_approved_with_it() {
     let all = "cat a/secret/key a/secret/deep/key a/open.txt";
     let of_secret = ["of a/secret/key", "of a/secret/deep/key"];
     for rule in ["Read(a/secret/**)", "Read(a/secret)"] {
@@ -103,7 +103,7 @@ fn what_ask_rules_name_is_closed_unless_the_command_was_approved_for_it() {
 }
 
 #[test]
-fn what_deny_rules_on_changes_name_can_be_read_and_not_changed() {
+fn paths_of_deny_rules_on_changes_can_be_read_but_not_changed() {
     // With programs whose files the rules do not see: what they see is denied before it runs.
     let change = "truncate -s 0 held.lock; unlink held.lock; tee held.lock <<< x; cat held.lock; tee open.txt <<< ok";
     check(&["Edit(*.lock)"], change, &["of held.lock", "ok\n"], &[]);
@@ -117,14 +117,14 @@ fn what_deny_rules_on_changes_name_can_be_read_and_not_changed() {
 }
 
 #[test]
-fn an_ask_rule_on_all_changes_is_answered_with_the_command() {
+fn approving_a_command_satisfies_an_ask_rule_on_all_changes() {
     for rules in [&["Edit"][..], &["Write", "Edit(other)"]] {
         check_asked(rules, "tee open.txt <<< changed > /dev/null; cat open.txt", &["changed\n"], &["of open.txt"]);
     }
 }
 
 #[test]
-fn what_a_link_in_a_sealed_folder_leads_to_is_sealed() {
+fn the_target_of_a_link_in_a_sealed_folder_is_sealed() {
     for bench in [Bench::with_deny(&["Edit(links/**)"]), Bench::with_ask(&["Edit(links/**)"])] {
         bench.put("target.txt", "as it was");
         bench.put("links/file", "");
@@ -134,7 +134,7 @@ fn what_a_link_in_a_sealed_folder_leads_to_is_sealed() {
 }
 
 #[test]
-fn an_ask_rule_on_the_tool_as_a_whole_closes_nothing_once_it_is_answered() {
+fn an_approved_ask_rule_on_the_whole_tool_closes_no_paths() {
     for whole in ["bash", "*"] {
         let command = "cat open.txt a/open.txt a/secret/key; cd a; cat ../.env; tee new <<< made";
         check_asked(
@@ -147,7 +147,7 @@ fn an_ask_rule_on_the_tool_as_a_whole_closes_nothing_once_it_is_answered() {
 }
 
 #[test]
-fn what_lies_deep_is_closed_as_well() {
+fn deeply_nested_paths_are_closed_too() {
     let bench = Bench::with_deny(&["Read(key)", "Edit(held)"]);
     let deep = ["d"; 250].join("/");
     for name in ["key", "held", "open"] {
@@ -167,7 +167,7 @@ fn with_many(bench: Bench, files: usize) -> Bench {
 }
 
 #[test]
-fn more_paths_than_can_be_sealed_are_sealed_with_their_folders_where_rules_only_ask() {
+fn too_many_ask_rule_paths_are_sealed_by_folder_and_too_many_denied_paths_are_refused() {
     let many = |bench| with_many(bench, super::bounds::MAX_READ_ONLY + 1);
     let change = "touch packages/8; touch packages/3/new; touch new; tee here.json <<< changed > /dev/null; \
                   ls; ls packages packages/3; cat here.json; false";
@@ -198,7 +198,7 @@ fn more_paths_than_can_be_sealed_are_sealed_with_their_folders_where_rules_only_
 }
 
 #[test]
-fn beside_what_was_approved_the_other_files_of_a_folder_stay_sealed_however_many_there_are() {
+fn other_files_beside_an_approved_one_stay_sealed_even_if_there_are_thousands() {
     let bench = with_many(Bench::with_ask(&["Edit(*.json)"]), super::bounds::MAX_READ_ONLY + 1);
     let command = "echo approved > packages/3/3.json; for f in packages/3/10.json packages/4/4.json here.json; do \
                    tee $f <<< changed; done > /dev/null; cat packages/3/3.json";
@@ -210,7 +210,7 @@ fn beside_what_was_approved_the_other_files_of_a_folder_stay_sealed_however_many
 }
 
 #[test]
-fn where_denials_leave_no_room_for_what_ask_rules_seal_the_command_is_refused() {
+fn a_command_is_refused_if_denied_paths_leave_no_capacity_for_ask_rule_paths() {
     let bench = Bench::with_deny(&["Edit(*.lock)"]).with_rule(Effect::Ask, "Edit(held.json)");
     for number in 0..super::bounds::MAX_READ_ONLY {
         bench.put(&format!("{number}.lock"), "");
@@ -222,7 +222,7 @@ fn where_denials_leave_no_room_for_what_ask_rules_seal_the_command_is_refused() 
 }
 
 #[test]
-fn thousands_of_files_are_hidden_one_by_one_and_more_are_refused_with_the_rule_that_names_them() {
+fn thousands_of_files_are_hidden_individually_and_more_are_refused_with_their_rule() {
     let bench = with_many(Bench::with_ask(&["Read(*.json)"]), 2_500);
     bench.put("packages/3/3.json", "of an approved file\n");
     let command = "cat packages/3/10.json here.json; cat open.txt; cat < packages/3/3.json";

@@ -27,7 +27,7 @@ fn touched(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn files_are_judged_by_both_forms_of_their_path() {
+fn files_are_checked_by_their_lexical_and_resolved_paths() {
     assert_eq!(touched("ls > out 2>&1"), ["run ls > out 2>&1", "write HERE/out"]);
     assert_eq!(touched("ls > link/x"), ["run ls > link/x", "write HERE/link/x (which is THERE/x)"]);
     assert_eq!(touched("ls > /etc/out")[1], "write /etc/out");
@@ -35,7 +35,7 @@ fn files_are_judged_by_both_forms_of_their_path() {
 }
 
 #[test]
-fn what_every_run_reaches_belongs_to_the_command_that_names_it() {
+fn redirections_to_files_that_every_run_may_access_belong_to_their_command() {
     for file in ["/dev/tty", "/dev/full"] {
         assert_eq!(touched(&format!("ls > {file}"))[1..], [format!("naming: write {file}")], "{file}");
     }
@@ -63,7 +63,7 @@ fn what_every_run_reaches_belongs_to_the_command_that_names_it() {
 }
 
 #[test]
-fn what_only_looks_like_it_is_a_path_of_its_own() {
+fn redirections_to_other_system_paths_are_separate_accesses() {
     for file in [
         "/etc/shadow",
         "/etc/hostsx",
@@ -84,7 +84,7 @@ fn what_only_looks_like_it_is_a_path_of_its_own() {
 }
 
 #[test]
-fn folders_of_the_workspace_among_temporary_files_are_judged_by_each_of_their_names() {
+fn redirections_to_a_workspace_name_in_any_temporary_folder_are_separate_accesses() {
     let here = tempfile::tempdir_in("/tmp").unwrap();
     let name = here.path().file_name().unwrap().to_str().unwrap();
     let roots = WorkspaceRoots { write: vec![here.path().canonicalize().unwrap()], ..Default::default() };
@@ -97,7 +97,7 @@ fn folders_of_the_workspace_among_temporary_files_are_judged_by_each_of_their_na
 }
 
 #[test]
-fn a_parent_folder_is_followed_where_no_link_stands_before_it() {
+fn parent_components_are_resolved_only_when_no_link_precedes_them() {
     assert_eq!(touched("ls > sub/../out"), ["run ls > sub/../out", "write HERE/out"]);
     let through_a_link = touched("ls > link/../out");
     assert_eq!(through_a_link[0], "run ls > link/../out");

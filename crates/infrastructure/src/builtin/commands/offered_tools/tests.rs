@@ -101,7 +101,7 @@ fn text(result: Result<ToolResult, ToolFailure>) -> String {
 }
 
 #[test]
-fn a_command_calls_what_it_is_offered_and_gets_whole_results() {
+fn a_command_calls_offered_tools_and_receives_untruncated_results() {
     let (result, made) = ran(
         &["echo", "grep"],
         "tool grep '{}' | grep -o '\"lines\":.*'; tool echo --text one; echo '{\"text\": \"two\"}' | tool echo -; \
@@ -114,7 +114,7 @@ fn a_command_calls_what_it_is_offered_and_gets_whole_results() {
 }
 
 #[test]
-fn errors_stand_on_standard_error_with_their_exit_codes() {
+fn tool_program_errors_go_to_standard_error_with_their_exit_codes() {
     for (command, code, part) in [
         ("tool glob 2>&1", 4, "tool: no tool `glob`"),
         ("tool glob --text a 2>&1", 4, "not offered"),
@@ -132,7 +132,7 @@ fn errors_stand_on_standard_error_with_their_exit_codes() {
 }
 
 #[test]
-fn a_pattern_means_tools_by_their_own_names_and_none_that_leads_further() {
+fn tool_patterns_match_names_and_command_tools_require_their_full_name() {
     let bench = Bench::new();
     let scripted = Scripted::default();
     for (patterns, expected) in [
@@ -186,7 +186,7 @@ fn hostile(program: &str, expected: &str) -> Vec<NestedCall> {
 }
 
 #[test]
-fn forged_frames_are_refused_and_the_next_one_is_served() {
+fn malformed_frames_are_rejected_and_the_next_request_is_served() {
     hostile(
         "s=connect()
 for frame in ['nonsense','[]','{}','{\"call\":7}','{\"call\":\"echo\",\"more\":1}','\"call\"','{\"list\":true,\"call\":\"echo\"}','['*100000, '\\x00', '{\"result\":{}}']:
@@ -197,7 +197,7 @@ print(kind(ask('{\"call\":\"glob\"}\\n', s)), kind(ask(b'\\xff\\xfe\\n', s)), ki
 }
 
 #[test]
-fn huge_lines_hold_no_memory_and_close_their_connection_alone() {
+fn oversized_request_lines_are_rejected_and_other_connections_are_served() {
     let program = format!(
         "def send(s):
  try:
@@ -213,7 +213,7 @@ print(kind(ask('{{\"call\":\"echo\"}}\\n')), [kind(s.makefile('rb').readline()) 
 }
 
 #[test]
-fn ten_thousand_connections_keep_their_own_run_waiting_and_end_with_it() {
+fn connections_above_the_limit_are_refused_and_existing_ones_are_served() {
     // It may open 1024 files, so that they come one after the other; those that are open are left open.
     let made = hostile(
         &format!(
@@ -235,7 +235,7 @@ print(kind(ask('{{\"call\":\"echo\"}}\\n', held[0])))",
 }
 
 #[test]
-fn who_goes_away_takes_its_call_back_and_who_does_not_read_holds_up_nobody() {
+fn disconnected_and_slow_clients_do_not_block_other_calls() {
     hostile(
         "s=connect(); s.sendall(b'{\"call\":\"wait\"}\\n'); s.close()
 slow=[connect() for _ in range(4)]
@@ -246,7 +246,7 @@ print(kind(ask('{\"call\":\"echo\"}\\n')))",
 }
 
 #[test]
-fn a_program_that_nobody_answers_asks_no_more_and_calls_nothing_more() {
+fn a_run_makes_no_calls_after_too_many_unanswered_approval_requests() {
     let (result, made) =
         ran(&["echo", "late"], "for i in $(seq 20); do tool late; done 2>&1 | uniq -c; tool echo 2>&1; echo code $?");
     let said = text(result);
@@ -255,7 +255,7 @@ fn a_program_that_nobody_answers_asks_no_more_and_calls_nothing_more() {
 }
 
 #[tokio::test]
-async fn few_lists_are_made_at_a_time_and_the_next_one_waits_until_one_is_on_its_way() {
+async fn list_requests_above_the_limit_wait_until_an_earlier_list_is_sent() {
     let folder = tempfile::tempdir().unwrap();
     let scripted = Scripted::default();
     let offered = OfferedTools { tools: scripted.list(), calls: Box::new(scripted) };
@@ -276,7 +276,7 @@ async fn few_lists_are_made_at_a_time_and_the_next_one_waits_until_one_is_on_its
 }
 
 #[test]
-fn what_outlives_the_call_finds_no_socket_and_a_passed_descriptor_is_closed() {
+fn a_process_that_outlives_the_command_does_not_keep_its_tool_call_open() {
     // The fork holds a connection and an open call; both are over when the command has ended.
     let made = hostile(
         "s=connect(); s.sendall(b'{\"call\":\"wait\"}\\n')
@@ -291,7 +291,7 @@ print('ended')",
 }
 
 #[test]
-fn a_command_that_becomes_a_task_loses_its_tools_with_the_call_and_hears_so() {
+fn a_command_that_becomes_a_task_loses_tool_access_when_its_call_ends() {
     let (bench, scripted) = (Bench::new(), Scripted::default());
     let command = "tool echo --text first; read; tool echo --text second; echo code $?";
     let input = json!({"command": command, "tools": ["echo"], "ready_when": "first", "stdin": ""});
@@ -305,7 +305,7 @@ fn a_command_that_becomes_a_task_loses_its_tools_with_the_call_and_hears_so() {
 }
 
 #[test]
-fn a_run_that_names_no_tools_has_nothing_of_it_and_neither_has_what_it_starts() {
+fn a_run_without_offered_tools_has_no_tool_program_or_socket() {
     let bench = Bench::new();
     bench.put(
         "build.sh",

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_is_known_as_a_task_to_its_session_with_what_it_said() {
+    async fn agent_work_is_a_task_of_its_session_with_its_output_and_outcome() {
         let tasks = Arc::new(Tasks::default());
         for (end, status, outcome) in [
             (TaskWorkOutcome::Succeeded, TaskStatus::Succeeded, "is done after"),

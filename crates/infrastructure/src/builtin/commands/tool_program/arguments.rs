@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_behind_the_name_is_json_fields_or_standard_input() {
+    fn parses_tool_arguments_from_json_fields_or_standard_input() {
         for (line, expected) in [
             (&["--list"][..], Some(ToolCommand::List)),
             (&["--help"], Some(ToolCommand::Usage)),
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_become_what_the_schema_says() {
+    fn fields_are_converted_to_the_types_in_the_schema() {
         check(&["--text", "12", "--count", "12"], Ok(json!({"text": "12", "count": 12})));
         check(&["--is-on", "--ratio", "0.5"], Ok(json!({"is_on": true, "ratio": 0.5})));
         check(&["--is_on", "false", "--ratio=null"], Ok(json!({"is_on": false, "ratio": null})));
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_no_schema_knows_is_what_it_looks_like_where_it_is_allowed() {
+    fn a_field_without_a_schema_gets_the_json_type_that_its_value_resembles() {
         let made =
             fields(&words(&["--a", "1", "--b", "x", "--c", "true"]), &json!({"type": "object"}), &mut || panic!());
         assert_eq!(made.unwrap(), json!({"a": 1, "b": "x", "c": true}));

@@ -102,7 +102,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_result_is_one_line_of_json_or_text_and_an_error_none() {
+    fn a_result_prints_as_one_json_line_or_text_and_an_error_result_fails() {
         let of = |result: Value| {
             super::result(&json!({"result": result})).map_err(|trouble| (trouble.code, trouble.message))
         };
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_ends_with_the_code_that_came_with_it() {
+    fn a_failure_exits_with_the_code_it_contains_and_never_with_zero() {
         let of = |error: Value| (failure(&error).code, failure(&error).message);
         assert_eq!(of(json!({"exit": 3, "message": "refused"})), (3, "refused".into()));
         assert_eq!(of(json!({"exit": 0, "message": "odd"})), (4, "odd".into()));

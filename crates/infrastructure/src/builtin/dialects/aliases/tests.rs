@@ -17,7 +17,7 @@ fn check(alias: &str, given: Value, tool: &str, expected: Value) {
 }
 
 #[test]
-fn plans_thoughts_and_questions_of_every_spelling_become_valid_ones() {
+fn todo_think_and_question_aliases_map_to_valid_arguments() {
     check(
         "TodoWrite",
         json!({"todos": [{"content": "Run tests", "status": "in_progress", "activeForm": "Running tests"}]}),
@@ -57,7 +57,7 @@ fn plans_thoughts_and_questions_of_every_spelling_become_valid_ones() {
 }
 
 #[test]
-fn calls_of_a_browser_of_every_spelling_become_valid_ones() {
+fn browser_tool_aliases_map_to_valid_arguments() {
     for (alias, given, tool, expected) in [
         (
             "navigate",
@@ -97,7 +97,7 @@ fn calls_of_a_browser_of_every_spelling_become_valid_ones() {
 }
 
 #[test]
-fn searches_for_jobs_of_every_spelling_become_valid_ones() {
+fn job_search_aliases_map_to_valid_arguments() {
     for (theirs, word, ours, meant) in [
         ("dateSincePosted", "24hr", "date_posted", "24hr"),
         ("dateSincePosted", "past week", "date_posted", "past_week"),
@@ -141,7 +141,7 @@ fn searches_for_jobs_of_every_spelling_become_valid_ones() {
 }
 
 #[test]
-fn pages_are_fetched_in_every_spelling() {
+fn web_fetch_aliases_map_to_valid_arguments() {
     let url = "https://example.com/";
     check("WebFetch", json!({"url": url, "prompt": "Why?"}), "web_fetch", json!({"url": url, "prompt": "Why?"}));
     check(
@@ -153,7 +153,7 @@ fn pages_are_fetched_in_every_spelling() {
 }
 
 #[test]
-fn arguments_of_every_spelling_become_valid_ones() {
+fn file_search_command_and_other_aliases_map_to_valid_arguments() {
     check("Skill", json!({"skill": "a", "args": "b"}), "skill", json!({"name": "a", "arguments": "b"}));
     check("load_skill", json!({"skill_name": "a"}), "skill", json!({"name": "a"}));
     check("Read", json!({"file_path": "a", "offset": 0}), "read_file", json!({"path": "a", "offset": 1}));

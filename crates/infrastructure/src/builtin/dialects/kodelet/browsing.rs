@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_stand_as_kodelet_writes_them() {
+    fn page_elements_are_formatted_as_in_kodelet() {
         for (element, expected) in [
             (
                 json!({"id": 1, "role": "link", "name": "Home", "url": "https://a.b/"}),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_those_of_kodelet_and_what_came_up_stands_behind_them() {
+    fn browser_results_match_kodelet_and_page_notes_follow_them() {
         let news = facts(json!({"notes": ["b.example may not be reached"], "messages": ["x is not defined"]}));
         let behind = "b.example may not be reached\nErrors of the page:\nx is not defined";
         let answers: [(Answer, &str); 4] = [
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_is_cut_says_so_and_where_all_of_it_is() {
+    fn a_truncated_page_reports_the_truncation_and_the_handle_of_the_whole_page() {
         let elements = json!([{"id": 1, "role": "button", "name": "Buy"}]);
         let answer = adapted(page, Ok(&facts(json!({"elements": elements, "left_out": 7, "handle": "o3"}))), false);
         let head = "URL: https://shop.example/\nTitle: Shop\nHTML Length: 25 characters\nTruncated: true";
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_is_told_by_its_path_and_size_and_shown_where_it_has_none() {
+    fn a_screenshot_is_reported_with_path_and_size_or_shown_if_it_has_no_path() {
         let picture = |path: Value| {
             ToolResult::text("ours")
                 .with_structured_content(json!({"url": "u", "width": 800, "height": 600, "path": path}))
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_those_of_kodelet() {
+    fn browser_errors_match_the_wording_of_kodelet() {
         let late = ToolFailure::new(ErrorKind::Timeout, "it did not come about in time");
         assert_eq!(adapted(waited, Err(&late), false).text, "Error: Wait timeout - condition not met");
         let gone = ToolFailure::new(ErrorKind::NotFound, "no page is open").next("Open one.");

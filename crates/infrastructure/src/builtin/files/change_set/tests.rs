@@ -30,7 +30,7 @@ fn with_set<T: Send>(
 }
 
 #[test]
-fn several_files_are_changed_together_and_recorded_first() {
+fn a_change_set_changes_several_files_and_records_one_journal_entry() {
     let bench = Bench::new();
     bench.put("a", "old a");
     bench.put("gone", "old gone");
@@ -68,7 +68,7 @@ fn a_change_that_cannot_be_recorded_is_not_made() {
 }
 
 #[test]
-fn what_was_done_is_put_back_when_a_later_file_fails() {
+fn completed_changes_are_reverted_when_a_later_file_fails() {
     let bench = Bench::new();
     bench.put("a", "old a");
     bench.set_mode("a", 0o640);
@@ -107,7 +107,7 @@ fn let_syncing_fail() {
 }
 
 #[test]
-fn a_change_that_was_made_is_told_as_made_even_if_it_is_not_safe_on_disk() {
+fn a_change_is_reported_as_made_even_if_syncing_to_disk_fails() {
     let bench = Bench::new();
     bench.put("a", "old");
     bench.put("gone", "old");
@@ -130,7 +130,7 @@ fn a_change_that_was_made_is_told_as_made_even_if_it_is_not_safe_on_disk() {
 }
 
 #[test]
-fn a_file_that_is_named_twice_is_held_once_and_later_steps_see_earlier_ones() {
+fn paths_that_name_the_same_file_share_one_change_and_its_content() {
     let bench = Bench::new();
     bench.put("dir/a", "1");
     bench.link("dir", "link");
@@ -150,7 +150,7 @@ fn a_file_that_is_named_twice_is_held_once_and_later_steps_see_earlier_ones() {
 }
 
 #[test]
-fn a_link_is_not_deleted_and_nor_is_what_it_leads_to() {
+fn deleting_a_symbolic_link_is_rejected_and_keeps_its_target() {
     let bench = Bench::new();
     bench.put("dir/a", "1");
     bench.link("dir/a", "link");
@@ -189,7 +189,7 @@ fn a_dry_run_answers_the_same_and_does_nothing() {
 }
 
 #[test]
-fn what_is_already_so_is_not_written_and_recorded_as_that() {
+fn unchanged_content_is_recorded_without_a_difference() {
     let bench = Bench::new();
     bench.put_at("a", "same", 5);
     with_set(&bench, &["a"], |mut set, recording| {
@@ -204,7 +204,7 @@ fn what_is_already_so_is_not_written_and_recorded_as_that() {
 }
 
 #[test]
-fn more_than_can_be_undone_is_not_changed() {
+fn a_file_too_large_to_undo_is_not_changed() {
     let bench = Bench::new();
     bench.put("a", vec![b'x'; (50 << 20) + 1]);
     let failure = with_set(&bench, &["a"], |mut set, recording| {
@@ -220,7 +220,7 @@ fn more_than_can_be_undone_is_not_changed() {
 }
 
 #[test]
-fn an_undo_names_the_call_that_it_takes_back() {
+fn an_undo_records_the_call_that_it_reverts() {
     let bench = Bench::new();
     let call = CallId(Uuid::from_u128(7));
     bench

@@ -39,7 +39,7 @@ fn turned(image: RgbImage, orientation: u8) -> Vec<u8> {
 }
 
 #[test]
-fn an_image_that_fits_goes_as_it_is() {
+fn an_image_within_the_limits_is_returned_unchanged() {
     let bench = Bench::new();
     for (name, format, mime) in [
         ("a.png", ImageFormat::Png, "image/png"),
@@ -60,7 +60,7 @@ fn an_image_that_fits_goes_as_it_is() {
 }
 
 #[test]
-fn a_large_image_is_fitted_and_kept_as_it_was() {
+fn a_large_image_is_scaled_down_and_its_original_is_stored() {
     let bench = Bench::new();
     let bytes = file(noise(2400, 300), ImageFormat::Png);
     bench.put("a.png", &bytes);
@@ -83,7 +83,7 @@ fn a_large_image_is_fitted_and_kept_as_it_was() {
 }
 
 #[test]
-fn metadata_is_stripped_and_the_picture_stands_upright() {
+fn image_metadata_is_removed_and_the_orientation_is_applied() {
     let bench = Bench::new();
     let mut picture = RgbImage::from_pixel(32, 16, Rgb([255; 3]));
     (0..16).for_each(|y| (0..16).for_each(|x| picture.put_pixel(x, y, Rgb([0; 3]))));
@@ -98,7 +98,7 @@ fn metadata_is_stripped_and_the_picture_stands_upright() {
 }
 
 #[test]
-fn every_container_is_told_apart() {
+fn detects_plain_truncated_and_extra_content_in_image_files() {
     let png = file(noise(4, 4), ImageFormat::Png);
     let jpeg = file(noise(4, 4), ImageFormat::Jpeg);
     let text_chunk = b"\0\0\0\x03tEXta\0b\0\0\0\0";
@@ -137,7 +137,7 @@ fn other_formats_become_png_and_transparency_stays() {
 }
 
 #[test]
-fn what_cannot_be_shown_is_told_with_what_to_do() {
+fn rejects_truncated_and_oversized_images_and_crops_outside_the_image() {
     let bench = Bench::new();
     let png = file(noise(40, 30), ImageFormat::Png);
     bench.put("cut.png", &png[..png.len() / 2]);
@@ -184,7 +184,7 @@ fn crc(bytes: &[u8]) -> u32 {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(200))]
     #[test]
-    fn no_damage_makes_it_panic(
+    fn damaged_images_do_not_cause_a_panic(
         format in proptest::sample::select(vec![ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::Gif, ImageFormat::WebP, ImageFormat::Bmp]),
         at in 0.0..1.0_f64,
         byte: u8,

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_named_by_its_id_or_enough_of_its_beginning_or_end() {
+    fn a_call_is_identified_by_its_whole_id_or_by_a_long_enough_prefix_or_suffix() {
         let id = samples::call_id(1);
         assert_eq!(CallReference::parse(&id.to_string()), Some(CallReference::Whole(id)));
         assert_eq!(CallReference::parse(&id.0.simple().to_string()), Some(CallReference::Whole(id)));

@@ -44,7 +44,7 @@ mod tests {
     use toolstead_domain::testing::samples::call_id;
 
     #[test]
-    fn a_call_takes_what_it_was_judged_by_last_and_once() {
+    fn a_call_receives_its_latest_planned_revert_once() {
         let judged = RevertEntriesByCall::default();
         judged.insert(call_id(1), call_id(7));
         judged.insert(call_id(1), call_id(8));

@@ -49,7 +49,7 @@ fn the_last_change_is_undone_and_redone() {
 }
 
 #[test]
-fn what_a_later_call_changed_is_not_taken_for_what_was_judged() {
+fn undo_and_redo_ignore_a_change_recorded_by_a_later_call() {
     for tool in ["undo", "redo"] {
         let bench = Bench::new();
         write(&bench, "a", "1");
@@ -67,7 +67,7 @@ fn what_a_later_call_changed_is_not_taken_for_what_was_judged() {
 }
 
 #[test]
-fn what_an_earlier_call_records_late_is_not_taken_for_what_was_judged() {
+fn undo_and_redo_ignore_a_change_that_an_earlier_call_records_late() {
     for tool in ["undo", "redo"] {
         let bench = Bench::new();
         bench.call("working_directory", json!({})).unwrap();
@@ -85,7 +85,7 @@ fn what_an_earlier_call_records_late_is_not_taken_for_what_was_judged() {
 }
 
 #[test]
-fn what_was_taken_back_while_somebody_was_asked_is_not_taken_back_twice() {
+fn a_change_undone_during_approval_is_not_undone_twice() {
     let bench = Bench::new();
     write(&bench, "a", "1");
     write(&bench, "a", "2");
@@ -100,7 +100,7 @@ fn what_was_taken_back_while_somebody_was_asked_is_not_taken_back_twice() {
 }
 
 #[test]
-fn folders_that_a_call_made_go_with_its_files_if_they_are_empty() {
+fn undo_removes_the_folders_that_the_call_created_if_they_are_empty() {
     let bench = Bench::new();
     bench.put("old/x", "");
     let patch =
@@ -122,7 +122,7 @@ fn folders_that_a_call_made_go_with_its_files_if_they_are_empty() {
 }
 
 #[test]
-fn new_files_go_and_deleted_ones_come_back() {
+fn undo_deletes_new_files_and_restores_deleted_ones() {
     let bench = Bench::new();
     bench.put("dir/old", "x\n");
     bench.set_mode("dir/old", 0o600);
@@ -145,7 +145,7 @@ fn a_dry_run_shows_the_diff_and_changes_nothing() {
 }
 
 #[test]
-fn what_changed_since_is_never_overwritten() {
+fn undo_does_not_overwrite_files_that_have_changed_since() {
     let bench = Bench::new();
     bench.put("a", "1\n");
     bench.put("b", "1\n");
@@ -167,7 +167,7 @@ fn what_changed_since_is_never_overwritten() {
 }
 
 #[test]
-fn a_file_that_was_deleted_or_made_since_is_told() {
+fn undo_reports_a_file_that_was_deleted_or_created_since() {
     let bench = Bench::new();
     write(&bench, "a", "1\n");
     let remove = "*** Begin Patch\n*** Delete File: a\n*** End Patch";
@@ -192,7 +192,7 @@ fn a_file_that_was_deleted_or_made_since_is_told() {
 }
 
 #[test]
-fn a_call_is_named_by_its_id_or_its_beginning() {
+fn undo_and_redo_accept_the_id_of_a_call_or_its_first_or_last_digits() {
     let bench = Bench::new();
     write(&bench, "a", "1");
     write(&bench, "a", "2");
@@ -220,7 +220,7 @@ fn a_call_is_named_by_its_id_or_its_beginning() {
 }
 
 #[test]
-fn a_call_that_changed_nothing_is_known_as_that_and_no_older_one_is_taken_back_for_it() {
+fn undoing_a_call_that_changed_nothing_reverts_no_older_change() {
     let patch = |body: &str| json!({"patch": format!("*** Begin Patch\n{body}\n*** End Patch")});
     let back_and_forth = json!({"path": "a", "edits": [
         {"old_text": "new", "new_text": "x"}, {"old_text": "x", "new_text": "new"},
@@ -280,7 +280,7 @@ fn every_change_names_its_call_and_a_dry_run_names_none() {
 }
 
 #[test]
-fn a_session_undoes_its_own_changes_and_those_of_its_principal_by_name() {
+fn a_session_undoes_its_own_changes_and_by_id_those_of_its_principal() {
     let bench = Bench::new();
     let expected = "this session has changed no files, so there is nothing to undo. The changes of another session are undone by the id of the call: give it as `call`.";
     assert_eq!(failed(&bench, "undo", json!({})), (ErrorKind::NotFound, expected.to_owned()));
@@ -325,7 +325,7 @@ fn a_redo_of_another_session_is_not_undone_by_a_redo() {
 }
 
 #[test]
-fn what_a_crash_left_halfway_is_undone_to_the_beginning() {
+fn undo_reverts_a_change_that_a_crash_left_half_applied() {
     let bench = Bench::new();
     bench.put("a", "1\n");
     bench.put("b", "1\n");
@@ -349,7 +349,7 @@ fn permission_bits_that_the_call_did_not_touch_stay_as_they_are() {
 }
 
 #[test]
-fn other_names_that_keep_the_content_are_told() {
+fn undo_reports_hard_links_that_keep_the_old_content() {
     let bench = Bench::new();
     bench.put("a", "1");
     write(&bench, "a", "2");
@@ -362,7 +362,7 @@ fn other_names_that_keep_the_content_are_told() {
 }
 
 #[test]
-fn rules_judge_the_files_that_an_undo_would_touch() {
+fn undo_declares_accesses_to_the_files_that_it_would_change() {
     let bench = Bench::new();
     bench.put("a", "1");
     write(&bench, "a", "2");
@@ -404,7 +404,7 @@ fn tree(bench: &Bench) -> BTreeMap<&'static str, (Vec<u8>, u32)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn undoing_everything_brings_back_what_was_there(steps in steps()) {
+    fn undoing_every_change_restores_the_initial_files(steps in steps()) {
         let bench = Bench::new();
         bench.put("a", "first\n");
         bench.set_mode("a", 0o640);

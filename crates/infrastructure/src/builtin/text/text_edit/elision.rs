@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_that_stand_for_others_are_told_from_code() {
+    fn distinguishes_placeholder_comments_from_code() {
         for line in [
             "// ... existing code ...",
             "    # ... rest of the function unchanged",

@@ -116,7 +116,7 @@ mod tests {
     const ALL: FoldOptions = FoldOptions { returns: true, trailing_blanks: true, typography: true };
 
     #[test]
-    fn folding_takes_away_what_is_not_a_token() {
+    fn folding_normalizes_blanks_line_endings_and_typography() {
         let original = "a \t\n\u{201c}b\u{201d}\u{a0}c  \rd\u{2014}\u{2212}  ";
         let folded = FoldedText::of(original, ALL);
         assert_eq!(folded.text, "a\n\"b\" c\nd-\u{2212}");
@@ -129,7 +129,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn each_piece_of_a_folded_text_is_found_again(original in "[a \t\r\n\u{201c}\u{a0}ä]{0,24}") {
+        fn each_piece_of_a_folded_text_maps_back_to_the_original(original in "[a \t\r\n\u{201c}\u{a0}ä]{0,24}") {
             let folded = FoldedText::of(&original, ALL);
             let bounds: Vec<usize> = (0..=folded.text.len()).filter(|at| folded.text.is_char_boundary(*at)).collect();
             for (index, start) in bounds.iter().enumerate() {

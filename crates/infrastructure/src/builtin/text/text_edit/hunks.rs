@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_differs_is_a_hunk() {
+    fn hunks_contain_only_the_differing_text() {
         let check = |theirs: &str, old: &str, new: &str, expected: &[(&str, &str)]| {
             let place = SpanReplacement { range: 0..theirs.len(), old: old.into(), new: new.into() };
             let hunks = of_place(theirs, &place, &mut None);

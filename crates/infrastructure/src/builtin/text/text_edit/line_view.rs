@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_of_the_view_are_found_again() {
+    fn ranges_of_the_line_feed_view_map_back_to_the_original() {
         let view = LineFeedView::of("a\r\nb\nc\r\n");
         assert_eq!(view.text(), "a\nb\nc\n");
         let original = |range| &view.original()[view.in_original(range)];
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn new_lines_end_as_their_neighbours_do() {
+    fn new_lines_use_the_line_endings_of_neighboring_lines() {
         let check = |original: &str, range: Range<usize>, expected: &str| {
             assert_eq!(LineFeedView::of(original).with_endings_of(&range, "x\ny"), expected, "{original:?}");
         };

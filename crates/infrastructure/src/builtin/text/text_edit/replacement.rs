@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_put_in_and_every_other_character_stays() {
+    fn group_references_are_expanded_and_all_other_characters_are_kept() {
         let check = |new: &str, expected: &str| {
             assert_eq!(replaced("a foo b", "(?<word>fo+)(x)?", new).as_deref(), Ok(expected), "{new}");
         };
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_does_not_exist_is_refused_and_never_nothing() {
+    fn a_reference_to_a_missing_group_is_rejected() {
         let check = |new: &str, expected: &str| {
             let message = replaced("a foo b", "(?<word>foo)", new).unwrap_err();
             assert!(message.starts_with(expected), "{new}: {message}");
@@ -140,17 +140,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn without_a_dollar_sign_the_text_comes_as_it_is(new in "[^$]{0,20}") {
+        fn text_without_dollar_signs_is_inserted_unchanged(new in "[^$]{0,20}") {
             prop_assert_eq!(replaced("x", "(x)", &new), Ok(new));
         }
 
         #[test]
-        fn with_every_dollar_sign_doubled_the_text_comes_as_it_was(new in "[$a1{}_ ]{0,12}") {
+        fn text_with_doubled_dollar_signs_is_inserted_with_single_ones(new in "[$a1{}_ ]{0,12}") {
             prop_assert_eq!(replaced("x", "(?<a>x)", &new.replace('$', "$$")), Ok(new));
         }
 
         #[test]
-        fn what_is_not_refused_loses_nothing(new in "[$a1{}_ ]{0,12}") {
+        fn an_accepted_replacement_loses_no_characters(new in "[$a1{}_ ]{0,12}") {
             // The group is as long as the shortest reference, so that no text is shorter than what it was made of.
             if let Ok(made) = replaced("xxxxxxxx", "(?<a>x{8})", &new) {
                 let dollars = new.matches("$$").count();

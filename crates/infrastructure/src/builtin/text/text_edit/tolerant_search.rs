@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn each_step_finds_what_differs_in_that_alone() {
+    fn each_search_step_tolerates_only_its_own_kind_of_difference() {
         check("a\rb\nc", "a\nb", Some((ToleratedDifference::LineEndings, &["a\rb"])));
         check("if x:  \n  y\t\nz", "if x:\n  y\n", Some((ToleratedDifference::TrailingBlanks, &["if x:  \n  y\t\n"])));
         check(
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn no_step_changes_a_token() {
+    fn no_search_step_tolerates_a_changed_token() {
         check("letter", "let ", None);
         check("a \u{2212} b", "a - b", None);
         check("a  b", "a b", None);
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_places_are_kept_than_are_replaced() {
+    fn tolerant_search_stops_after_one_match_more_than_the_maximum() {
         let text = "x \n".repeat(MAX_PLACES + 10);
         assert_eq!(
             find_tolerantly(&text, 0..text.len(), "x\n", "y", &|| Ok(())).unwrap().unwrap().places.len(),
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_that_almost_fit_everywhere_take_no_time_and_the_time_that_is_over_ends_the_search() {
+    fn long_near_matches_do_not_slow_down_the_search_and_the_deadline_stops_it() {
         let text = "x\n".repeat(200_000);
         let old = format!("{}y\n", "x\n".repeat(10_000));
         assert!(find_tolerantly(&text, 0..text.len(), &old, "new", &|| Ok(())).unwrap().is_none());
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_indented_as_its_place_is() {
+    fn new_text_is_reindented_to_match_its_place() {
         assert_eq!(reindented("a\n  b\n\nc", "", "\t").unwrap(), "\ta\n\t  b\n\n\tc");
         assert_eq!(reindented("    a\n      b", "    ", "").unwrap(), "a\n  b");
         assert_eq!(reindented("  a\nb", "  ", "    ").unwrap(), "    a\n  b");

@@ -65,7 +65,7 @@ fn a_patch_changes_several_files_at_once() {
 }
 
 #[test]
-fn bytes_that_no_hunk_speaks_of_stay() {
+fn bytes_outside_the_hunks_are_preserved() {
     check("a\r\nb\nc\r\nd", " a\n-b\n+x\n+y\n c", "a\r\nx\ny\nc\r\nd");
     check("a\r\nb\r\nc", " a\n+x\n b", "a\r\nx\r\nb\r\nc");
     check("a\rb\rc", "-b\n+x", "a\rx\rc");
@@ -97,7 +97,7 @@ fn the_end_of_the_file_stays_as_it_is() {
 }
 
 #[test]
-fn what_a_patch_carries_of_line_endings_is_written_and_what_it_cannot_say_follows_the_file() {
+fn patch_line_endings_are_used_where_given_and_otherwise_follow_the_file() {
     check("a\r\nb", "-b\n+c\n+d", "a\r\nc\r\nd");
     check("a\nb\n", "-a\n+a\r", "a\r\nb\n");
     check("a\nb\n", " a\n+x\r\n b", "a\nx\r\nb\n");
@@ -120,7 +120,7 @@ fn what_a_patch_carries_of_line_endings_is_written_and_what_it_cannot_say_follow
 }
 
 #[test]
-fn an_update_that_changes_nothing_is_told_as_that() {
+fn an_update_that_changes_nothing_is_reported_as_unchanged() {
     let bench = Bench::new();
     bench.put("f", "a\r\n");
     let result = bench.call("apply_patch", envelope("*** Update File: f\n-a\r\n+a\r")).unwrap();
@@ -142,7 +142,7 @@ fn a_unified_diff_is_applied() {
 }
 
 #[test]
-fn a_diff_deletes_only_the_file_that_it_shows() {
+fn a_diff_deletes_a_file_only_if_it_removes_all_of_its_lines() {
     let bench = Bench::new();
     let patch = json!({"patch": "--- a/f\n+++ /dev/null\n@@ -1,3 +0,0 @@\n-1\n-2\n-3\n"});
     bench.put("f", format!("1\n2\n3\n{}", "x\n".repeat(500)));
@@ -209,7 +209,7 @@ fn the_etag_is_that_of_the_file_after_the_whole_patch() {
 }
 
 #[test]
-fn what_replacing_a_file_brought_about_is_told() {
+fn a_patch_reports_hard_links_that_keep_the_old_content() {
     let bench = Bench::new();
     bench.put("a", "x\n");
     bench.hard_link("a", "b");
@@ -219,7 +219,7 @@ fn what_replacing_a_file_brought_about_is_told() {
 }
 
 #[test]
-fn what_had_to_be_overlooked_is_told() {
+fn a_patch_reports_differences_ignored_during_matching() {
     let bench = Bench::new();
     bench.put("f", "a  \n\tb\n");
     let text = bench.text("apply_patch", envelope("*** Update File: f\n-a\n+x\n@@\n-  b\n+  y"));
@@ -231,7 +231,7 @@ fn what_had_to_be_overlooked_is_told() {
 }
 
 #[test]
-fn a_hunk_that_does_not_fit_is_told_with_what_is_near() {
+fn a_hunk_that_does_not_match_is_reported_with_nearby_lines() {
     let text = "fn one() {\n    let value = 1;\n}\n\nfn two() {\n    let value = 2;\n}\n";
     refused(
         text,
@@ -290,7 +290,7 @@ fn a_hunk_that_does_not_fit_is_told_with_what_is_near() {
 }
 
 #[test]
-fn files_that_cannot_be_changed_so_are_told() {
+fn a_patch_reports_every_file_change_that_is_not_possible() {
     let bench = Bench::new();
     bench.put("there", "x\n");
     bench.put("target", "");
@@ -406,7 +406,7 @@ fn a_dry_run_changes_nothing() {
 }
 
 #[test]
-fn the_diff_of_a_dry_run_leaves_out_nothing_of_a_patch() {
+fn the_diff_of_a_dry_run_includes_every_change_of_a_patch() {
     let bench = Bench::new();
     bench.put("a", "x\n");
     bench.put("bin", b"\0\x01");
@@ -432,7 +432,7 @@ fn the_diff_of_a_dry_run_leaves_out_nothing_of_a_patch() {
 }
 
 #[test]
-fn every_file_of_a_patch_is_judged() {
+fn permission_rules_apply_to_every_file_of_a_patch() {
     let bench = Bench::with_deny(&["Write(secret)"]);
     bench.put("a", "x\n");
     let body = "*** Update File: a\n*** Move to: secret\n*** Delete File: b\n*** Add File: c\n+x";
@@ -474,7 +474,7 @@ type Tree = std::collections::BTreeMap<String, String>;
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
     #[test]
-    fn what_git_writes_of_a_change_makes_it(
+    fn applying_a_git_diff_produces_the_new_files(
         files in prop::collection::btree_map(
             "[a é\"\\\\\t\n~*'\u{1}-]{1,4}",
             (prop::option::of("([ab]{0,2}(\n|\r\n|\r)){0,8}[ab]{0,2}"), prop::option::of("([ab]{0,2}(\n|\r\n|\r)){0,8}[ab]{0,2}")),
@@ -515,7 +515,7 @@ fn as_envelope(diff: &str) -> String {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
     #[test]
-    fn a_diff_of_two_texts_makes_one_of_the_other(old in "([ab]{0,2}\n){0,12}[ab]?", new in "([ab]{0,2}\n){0,12}[ab]?") {
+    fn applying_a_diff_of_two_texts_produces_the_second_text(old in "([ab]{0,2}\n){0,12}[ab]?", new in "([ab]{0,2}\n){0,12}[ab]?") {
         prop_assume!(!old.is_empty() && !new.is_empty());
         let Some(diff) = unified_diff("f", &old, &new) else { return Ok(()) };
         let bench = Bench::new();

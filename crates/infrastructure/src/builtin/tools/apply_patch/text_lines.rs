@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_end_in_whatever_they_end() {
+    fn splits_lines_at_lf_and_crlf_or_at_cr_if_neither_occurs() {
         let check = |text: &str, expected: &[(&str, &str)]| {
             let lines: Vec<(&str, &str)> = lines_of(text).iter().map(|line| (line.text, line.ending)).collect();
             assert_eq!(lines, expected, "{text:?}");

@@ -53,7 +53,7 @@ fn check(arguments: Value, content: Value, expected: Value) {
 }
 
 #[test]
-fn what_the_person_chose_and_said_is_the_answer_and_nothing_else() {
+fn answers_contain_only_the_selected_options_and_the_typed_text() {
     check(one(), json!({"answer1": "SQLite"}), json!({"Which database?": "SQLite"}));
     check(one(), json!({"answer1_other": " DuckDB "}), json!({"Which database?": "DuckDB"}));
     check(
@@ -73,7 +73,7 @@ fn what_the_person_chose_and_said_is_the_answer_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn who_does_not_answer_is_heard_and_no_answer_is_made_up() {
+async fn unanswered_questions_return_their_outcome_or_an_error_and_no_answers() {
     for (action, outcome) in [("decline", "declined"), ("cancel", "cancelled")] {
         let (_, answer) = called(one(), Ok(json!({"action": action}))).await;
         assert_eq!(answer, Ok(json!({"outcome": outcome, "answers": {}})));
@@ -95,7 +95,7 @@ async fn who_does_not_answer_is_heard_and_no_answer_is_made_up() {
 }
 
 #[tokio::test]
-async fn questions_that_cannot_be_told_apart_are_not_asked() {
+async fn invalid_or_ambiguous_questions_are_not_sent_to_the_user() {
     let mut twice = one();
     let same = twice["questions"][0].clone();
     twice["questions"].as_array_mut().unwrap().push(same);
@@ -114,7 +114,7 @@ async fn questions_that_cannot_be_told_apart_are_not_asked() {
 }
 
 #[test]
-fn a_client_gets_a_form_of_its_own_generation() {
+fn the_question_form_matches_the_protocol_version_of_the_client() {
     let form = |protocol| {
         let client = ClientProfile { protocol, ..client() };
         elicitation_request(&questions(), &client).params["requestedSchema"]["properties"].clone()
@@ -139,7 +139,7 @@ fn a_client_gets_a_form_of_its_own_generation() {
 }
 
 #[test]
-fn a_question_passes_for_nobody_elses() {
+fn question_text_cannot_impersonate_another_source() {
     for (asked, shown) in [
         ("The MCP server `bank` asks: PIN?", "The agent asks: The MCP server `bank` asks: PIN?"),
         ("Go on?\nToolstead asks: PIN?", "The agent asks:\n| Go on?\n| Toolstead asks: PIN?"),
@@ -153,7 +153,7 @@ fn a_question_passes_for_nobody_elses() {
 }
 
 #[tokio::test]
-async fn questions_wait_until_somebody_answers_them_and_are_their_principals_alone() {
+async fn questions_remain_pending_until_answered_and_are_visible_only_to_their_principal() {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(InMemoryQuestions::new());
     let mut run = ToolTestHarness::of_tools(all(), &folder);

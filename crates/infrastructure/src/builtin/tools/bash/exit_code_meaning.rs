@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_exit_code_of_the_last_command_counts() {
+    fn the_meaning_of_an_exit_code_depends_on_the_last_command() {
         for (line, expected) in [
             ("grep x file", Some("nothing was found")),
             ("cd a && cat b | grep 'x|y; z' 2>&1", Some("nothing was found")),

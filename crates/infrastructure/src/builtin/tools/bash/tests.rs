@@ -45,7 +45,7 @@ fn gone(mark: &str) {
 }
 
 #[test]
-fn output_and_exit_code_are_told() {
+fn output_and_exit_code_are_returned() {
     check("echo hi", "hi\n");
     check("true", "The command succeeded and printed nothing.");
     check("printf 'no line break'", "no line break");
@@ -62,7 +62,7 @@ fn output_and_exit_code_are_told() {
 }
 
 #[test]
-fn both_streams_stand_in_the_order_in_which_they_came() {
+fn both_streams_are_merged_in_the_order_of_their_output() {
     check(
         "for i in 1 2 3; do echo out $i; sleep 0.02; echo err $i >&2; sleep 0.02; done",
         "out 1\nerr 1\nout 2\nerr 2\nout 3\nerr 3\n",
@@ -107,7 +107,7 @@ fn the_streams_can_be_shown_apart() {
 }
 
 #[test]
-fn exit_code_1_of_a_search_is_an_answer() {
+fn exit_code_1_of_a_search_is_not_an_error() {
     let result = run(&Bench::new(), "echo a | grep b");
     assert!(
         !result.is_error() && result.joined_text() == "[exit code 1: nothing was found]",
@@ -119,13 +119,13 @@ fn exit_code_1_of_a_search_is_an_answer() {
 }
 
 #[test]
-fn a_command_without_a_time_of_its_own_has_the_usual_one() {
+fn a_command_without_a_timeout_uses_the_default() {
     // Seed defect 8: the default was never applied, and the tool could not be used without a timeout.
     check("echo works", "works\n");
 }
 
 #[test]
-fn a_command_that_is_late_leaves_its_output_and_no_process() {
+fn a_command_that_times_out_returns_its_output_and_leaves_no_process() {
     // Seed defect 12.
     let bench = Bench::new();
     let mark = long(1);
@@ -141,7 +141,7 @@ fn a_command_that_is_late_leaves_its_output_and_no_process() {
 }
 
 #[test]
-fn a_command_has_all_of_its_time_from_its_own_beginning() {
+fn the_timeout_of_a_command_starts_when_the_command_starts() {
     let bench = Bench::new();
     let failure = bench.call("bash", json!({"command": "sleep 300", "timeout_ms": 1500})).unwrap_err();
     let result = failure.into_result();
@@ -159,7 +159,7 @@ fn a_command_that_ignores_the_request_to_end_is_killed() {
 }
 
 #[test]
-fn a_call_that_is_given_up_ends_its_command() {
+fn cancelling_a_call_ends_its_command() {
     let bench = Bench::new();
     let mark = long(3);
     let call = bench.call_given_up_after(
@@ -182,7 +182,7 @@ fn input_is_empty_unless_it_is_given() {
 }
 
 #[test]
-fn what_is_left_in_the_background_does_not_hold_up_the_answer_and_ends() {
+fn background_processes_do_not_delay_the_result_and_are_ended() {
     let bench = Bench::new();
     let started = Instant::now();
     let mark = long(4);
@@ -200,7 +200,7 @@ fn what_is_left_in_the_background_does_not_hold_up_the_answer_and_ends() {
 }
 
 #[test]
-fn what_is_led_through_a_pipe_to_the_last_is_there_when_the_command_has_ended() {
+fn output_passed_through_a_process_substitution_is_complete_when_the_command_ends() {
     let bench = Bench::new();
     for _ in 0..10 {
         let result = run(&bench, "exec > >(tee log) 2>&1; echo some text");
@@ -216,7 +216,7 @@ fn a_terminals_sequences_do_not_reach_the_model_and_progress_bars_are_one_line()
 }
 
 #[test]
-fn output_that_is_no_text_is_summed_up_and_kept() {
+fn binary_output_is_summarized_and_stored() {
     let bench = Bench::new();
     let result = run(&bench, "head -c 5000 /dev/zero");
     let text = result.joined_text();
@@ -225,7 +225,7 @@ fn output_that_is_no_text_is_summed_up_and_kept() {
 }
 
 #[test]
-fn a_long_output_is_shown_by_its_ends_and_kept_whole() {
+fn a_long_output_is_shortened_in_the_middle_and_stored_in_full() {
     let bench = Bench::new();
     let result = run(&bench, "seq 1 100000; echo the end >&2");
     let text = result.joined_text();
@@ -252,7 +252,7 @@ fn a_command_that_prints_without_end_is_ended() {
 }
 
 #[test]
-fn what_is_kept_of_an_output_is_not_called_all_of_it_where_its_beginning_is_gone() {
+fn truncated_stored_output_is_not_described_as_complete() {
     let bench = Bench::new();
     let task = start(&bench, json!({"command": "yes | head -c 5000000", "background": true}));
     bench.call("task_wait", json!({"task_ids": [task]})).unwrap();
@@ -262,7 +262,7 @@ fn what_is_kept_of_an_output_is_not_called_all_of_it_where_its_beginning_is_gone
 }
 
 #[test]
-fn programs_find_an_environment_without_secrets_in_which_nothing_waits_for_a_person() {
+fn the_command_environment_contains_only_the_expected_and_given_variables() {
     let bench = Bench::new();
     let names = run(&bench, "env").joined_text();
     let names: Vec<&str> = names.lines().filter_map(|line| line.split('=').next()).collect();
@@ -307,7 +307,7 @@ fn variables_are_judged_with_the_command_unless_they_are_harmless() {
 }
 
 #[test]
-fn calls_that_cannot_be_meant_are_refused() {
+fn rejects_invalid_commands_variables_and_working_folders() {
     let bench = Bench::new();
     for arguments in [
         json!({"command": " "}),
@@ -334,7 +334,7 @@ fn calls_that_cannot_be_meant_are_refused() {
 }
 
 #[test]
-fn each_command_starts_in_its_own_folder() {
+fn a_command_does_not_change_the_working_folder_of_the_next_one() {
     let bench = Bench::new();
     bench.put("sub/file", "");
     let result = bench.call("bash", json!({"command": "ls; cd /", "working_dir": "sub"})).unwrap();
@@ -349,7 +349,7 @@ fn start(bench: &Bench, arguments: Value) -> String {
 }
 
 #[test]
-fn a_command_yields_and_goes_on_and_its_output_is_read_as_often_as_one_likes() {
+fn a_command_that_yields_continues_and_its_output_can_be_read_repeatedly() {
     let bench = Bench::new();
     let task = start(
         &bench,
@@ -379,7 +379,7 @@ fn a_command_yields_and_goes_on_and_its_output_is_read_as_often_as_one_likes() {
 }
 
 #[test]
-fn a_command_that_ends_before_it_yields_answers_as_any_other() {
+fn a_command_that_ends_before_yielding_returns_a_normal_result() {
     let bench = Bench::new();
     let result = bench.call("bash", json!({"command": "echo quick", "yield_ms": 20_000})).unwrap();
     assert_eq!((result.joined_text().as_str(), structured(&result).get("task_id")), ("quick\n", None));
@@ -388,7 +388,7 @@ fn a_command_that_ends_before_it_yields_answers_as_any_other() {
 }
 
 #[test]
-fn a_prompt_without_a_line_break_is_ready_and_takes_input() {
+fn ready_when_matches_a_prompt_without_a_line_break_and_the_task_accepts_input() {
     let bench = Bench::new();
     let script = "printf 'name? '; read name; echo hello $name; read name || echo closed";
     let task = start(&bench, json!({"command": script, "ready_when": "name\\? $", "stdin": ""}));
@@ -408,7 +408,7 @@ fn a_prompt_without_a_line_break_is_ready_and_takes_input() {
 }
 
 #[test]
-fn a_task_is_stopped_once_and_for_all() {
+fn stopping_a_task_is_idempotent_and_signals_reach_its_whole_process_group() {
     let bench = Bench::new();
     let mark = long(5);
     let script = format!("sleep {mark} & echo up; wait");
@@ -431,7 +431,7 @@ fn a_task_is_stopped_once_and_for_all() {
 }
 
 #[test]
-fn the_time_of_a_task_is_its_own() {
+fn the_timeout_of_a_task_is_separate_from_that_of_task_wait() {
     let bench = Bench::new();
     let task = start(&bench, json!({"command": "sleep 300", "background": true, "timeout_ms": 100}));
     let ended = bench.call("task_wait", json!({"task_ids": [task], "mode": "any"})).unwrap();
@@ -442,7 +442,7 @@ fn the_time_of_a_task_is_its_own() {
 }
 
 #[test]
-fn the_end_of_a_task_is_told_once_with_the_next_result() {
+fn the_end_of_a_task_is_reported_once_with_the_next_result() {
     let bench = Bench::new();
     let next = || bench.call("echo", json!({"message": "x"})).unwrap().joined_text();
     // The task may end before the call that started it returns.
@@ -495,7 +495,7 @@ fn the_end_of_a_session_ends_its_tasks_and_leaves_detached_ones() {
 }
 
 #[test]
-fn a_session_has_so_many_tasks_at_once() {
+fn a_session_has_a_maximum_number_of_running_tasks() {
     let bench = Bench::new();
     for _ in 0..16 {
         start(&bench, json!({"command": "sleep 300", "background": true}));
@@ -507,7 +507,7 @@ fn a_session_has_so_many_tasks_at_once() {
 }
 
 #[test]
-fn a_task_that_prints_more_than_is_kept_goes_on_and_loses_the_oldest() {
+fn a_task_with_too_much_output_continues_and_loses_its_oldest_output() {
     let bench = Bench::new();
     let script = "head -c 5000000 /dev/zero | tr '\\0' '\\n'; echo last; until [ -e go ]; do sleep 0.01; done";
     let task = start(&bench, json!({"command": script, "ready_when": "last", "yield_ms": 60_000}));
@@ -517,7 +517,7 @@ fn a_task_that_prints_more_than_is_kept_goes_on_and_loses_the_oldest() {
 }
 
 #[test]
-fn a_command_with_a_terminal_has_its_size_and_reads_what_is_typed() {
+fn a_command_with_a_terminal_has_a_terminal_size_and_reads_typed_input() {
     let bench = Bench::new();
     let text_of = |arguments: Value| bench.call("bash", arguments).unwrap().joined_text();
     assert_eq!(
@@ -538,7 +538,7 @@ fn a_command_with_a_terminal_has_its_size_and_reads_what_is_typed() {
 }
 
 #[test]
-fn what_was_undone_of_a_command_is_told_with_its_result() {
+fn undone_file_changes_of_a_command_are_reported_with_its_result() {
     let bench = Bench::new();
     let result = run(&bench, "echo x > .mcp.json; echo done");
     assert!(result.joined_text().contains("`.mcp.json.refused`"), "{}", result.joined_text());
@@ -549,7 +549,7 @@ fn what_was_undone_of_a_command_is_told_with_its_result() {
 }
 
 #[test]
-fn what_was_undone_of_a_task_is_told_with_its_end() {
+fn undone_file_changes_of_a_task_are_reported_when_it_ends() {
     let begin = json!({"command": "echo x > .mcp.json", "background": true});
     let bench = Bench::new();
     let task = start(&bench, begin.clone());
@@ -571,7 +571,7 @@ fn what_was_undone_of_a_task_is_told_with_its_end() {
 }
 
 #[test]
-fn a_command_that_leaves_what_must_not_be_trusted_fails() {
+fn a_command_fails_if_a_protected_file_is_replaced_while_it_runs() {
     let bench = Bench::new();
     bench.put(".mcp.json", "{}");
     let command = "touch ready; until [ -e go ]; do sleep 0.01; done; rm ready go";
@@ -610,7 +610,7 @@ fn commands_of_a_session_share_tmp_until_it_ends() {
 }
 
 #[test]
-fn hosts_that_are_not_listed_or_that_a_rule_denies_are_refused_and_told() {
+fn unlisted_or_denied_hosts_are_refused_and_reported() {
     let bench = Bench::with_deny(&["WebFetch(domain:denied.test)"]).with_hosts(&["denied.test", "open.test"]);
     for (host, reason) in [("elsewhere.test", "elsewhere.test:443"), ("denied.test", "denied.test:443")] {
         let script = format!(
@@ -629,7 +629,7 @@ fn hosts_that_are_not_listed_or_that_a_rule_denies_are_refused_and_told() {
 }
 
 #[test]
-fn a_command_that_does_not_read_its_input_holds_up_nobody() {
+fn a_command_that_does_not_read_its_input_does_not_block_other_commands() {
     let bench = Bench::new();
     let much = "x".repeat(1 << 20);
     // There are more such tasks than threads in the test's runtime.
@@ -650,7 +650,7 @@ impl Clock for ClockByFile {
 }
 
 #[test]
-fn a_task_began_when_it_was_started_however_long_the_call_stayed_with_it() {
+fn the_times_of_a_task_are_measured_from_the_start_of_its_command() {
     let bench = Bench::new();
     let file = bench.path("next-day");
     let bench = bench.with_clock(Arc::new(ClockByFile(file)));

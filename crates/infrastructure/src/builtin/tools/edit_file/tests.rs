@@ -30,7 +30,7 @@ fn refused(before: impl AsRef<[u8]>, arguments: Value, kind: ErrorKind, expected
 }
 
 #[test]
-fn a_text_that_stands_once_is_replaced() {
+fn a_matching_text_is_replaced_once_or_as_often_as_requested() {
     check("a\nb\nc\n", json!({"old_text": "b\n", "new_text": "x\ny\n"}), "a\nx\ny\nc\n");
     check("a b a", json!({"old_text": "a", "new_text": "c", "replace_all": true}), "c b c");
     check("a b a", json!({"old_text": "a", "new_text": "aa", "count": 1}), "aa b a");
@@ -54,7 +54,7 @@ fn the_answer_shows_no_line_twice() {
 }
 
 #[test]
-fn the_answer_shows_the_place_as_it_reads_now() {
+fn the_result_shows_the_lines_around_an_edit_after_the_change() {
     let bench = Bench::new();
     bench.put("f", "1\n2\n3\n4\n5\n6\n7\n8\n9\n");
     let result = bench.call("edit_file", json!({"path": "f", "old_text": "5\n", "new_text": "five\n"})).unwrap();
@@ -66,7 +66,7 @@ fn the_answer_shows_the_place_as_it_reads_now() {
 }
 
 #[test]
-fn line_endings_marks_and_encodings_stay() {
+fn an_edit_preserves_line_endings_byte_order_marks_and_encodings() {
     check("a\r\nb\r\nc\r\n", json!({"old_text": "a\nb", "new_text": "a\nx\ny"}), "a\r\nx\r\ny\r\nc\r\n");
     check("a\r\nb\nc\r\n", json!({"old_text": "a\nb\nc", "new_text": "a\nB\nc"}), "a\r\nB\nc\r\n");
     check("a\nb", json!({"old_text": "a\r\nb", "new_text": "a\r\nc"}), "a\nc");
@@ -126,7 +126,7 @@ fn a_regular_expression_works_line_by_line() {
 }
 
 #[test]
-fn what_a_match_becomes_is_written_whole_or_refused() {
+fn replacement_group_references_are_expanded_or_rejected() {
     let edit = |old: &str, new: &str| json!({"old_text": old, "new_text": new, "regex": true});
     check("a foo b", edit("(foo)", "$1_x"), "a foo_x b");
     check("a foo b", edit("(foo)", "$$1 ${1}2 $HOME"), "a $1 foo2 $HOME b");
@@ -144,7 +144,7 @@ fn what_a_match_becomes_is_written_whole_or_refused() {
 }
 
 #[test]
-fn a_carriage_return_that_is_there_is_found_and_taken_to_the_byte() {
+fn carriage_returns_in_old_text_match_and_are_replaced_exactly() {
     let edit = |old: &str, new: &str| json!({"old_text": old, "new_text": new});
     let all = |old: &str, new: &str| json!({"old_text": old, "new_text": new, "replace_all": true});
     check("a\rb\rc", edit("a\rb", "x\ry"), "x\ry\rc");
@@ -200,7 +200,7 @@ fn check_answer(before: &str, arguments: Value, expected: &str) {
 }
 
 #[test]
-fn a_text_that_stands_elsewhere_or_often_is_told_where() {
+fn a_missing_or_ambiguous_old_text_is_rejected_with_its_locations_or_a_suggestion() {
     check_answer(
         "a\nb\na\n",
         json!({"old_text": "a", "new_text": "c"}),
@@ -275,7 +275,7 @@ fn a_text_that_stands_elsewhere_or_often_is_told_where() {
 }
 
 #[test]
-fn what_helped_to_find_the_text_is_said() {
+fn the_result_reports_which_difference_was_tolerated_to_find_the_text() {
     let check = |before: &str, old: &str, new: &str, after: &str, by: &str, said: &str| {
         let bench = Bench::new();
         bench.put("f", before);
@@ -323,7 +323,7 @@ fn what_helped_to_find_the_text_is_said() {
 }
 
 #[test]
-fn an_edit_of_a_file_that_somebody_else_changed_is_made_where_its_text_is_as_it_was() {
+fn an_edit_of_a_changed_file_is_applied_only_if_its_text_is_unchanged() {
     let bench = Bench::new();
     bench.put("f", "a\nb\nc\n");
     bench.saw("f");
@@ -355,7 +355,7 @@ fn an_edit_of_a_file_that_somebody_else_changed_is_made_where_its_text_is_as_it_
 }
 
 #[test]
-fn a_dry_run_shows_what_would_be() {
+fn a_dry_run_shows_the_edited_text_and_changes_nothing() {
     let bench = Bench::new();
     bench.put("f", "a\n");
     let result =
@@ -368,7 +368,7 @@ fn a_dry_run_shows_what_would_be() {
 }
 
 #[test]
-fn what_cannot_be_edited_safely_is_left_alone() {
+fn rejects_contradictory_edits_and_files_that_are_not_valid_text() {
     refused("a", json!({"old_text": "a", "new_text": "a"}), ErrorKind::InvalidInput, "are the same");
     refused(
         "a",
@@ -447,7 +447,7 @@ fn untouched<'t>(diff: &str, old: &[&'t str], new: &[&'t str]) -> (Vec<&'t str>,
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
     #[test]
-    fn bytes_outside_of_the_reported_hunks_are_the_same_and_the_file_is_what_was_reported(
+    fn bytes_outside_the_reported_hunks_stay_unchanged_and_the_etag_matches_the_file(
         encoding in 0..ENCODINGS.len(),
         lines in prop::collection::vec(("[ab#]{1,3}", 0..3usize), 1..8),
         is_ended: bool,

@@ -5,7 +5,7 @@ use crate::builtin::{files::etag::digest_of, tests::Bench};
 use serde_json::json;
 
 #[test]
-fn a_text_is_described_in_full() {
+fn file_info_describes_a_text_file_in_full() {
     let bench = Bench::new();
     bench.put_at("a.md", b"\xef\xbb\xbf# x\r\ny", 60);
     bench.set_mode("a.md", 0o640);
@@ -28,7 +28,7 @@ fn a_text_is_described_in_full() {
 }
 
 #[test]
-fn whatever_a_path_leads_to_is_described() {
+fn file_info_describes_links_folders_and_stored_outputs() {
     let bench = Bench::new();
     bench.put("dir/b", b"a\0b");
     bench.link("dir/b", "link");
@@ -48,7 +48,7 @@ fn whatever_a_path_leads_to_is_described() {
 }
 
 #[test]
-fn one_fact_alone_is_given_as_it_is() {
+fn a_single_requested_fact_is_returned_without_a_label() {
     let bench = Bench::new();
     bench.put("a.txt", "1\n2\n3");
     bench.put("b", b"a\0b");
@@ -62,7 +62,7 @@ fn one_fact_alone_is_given_as_it_is() {
 }
 
 #[test]
-fn counting_ends_with_the_time() {
+fn file_info_stops_counting_lines_at_the_deadline() {
     let bench = Bench::new();
     bench.put("a.txt", "1\n".repeat(1 << 20));
     let result = bench.call_within(std::time::Duration::ZERO, "file_info", json!({"path": "a.txt"})).unwrap();

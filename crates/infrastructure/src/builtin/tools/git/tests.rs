@@ -36,7 +36,7 @@ fn check(bench: &Bench, arguments: Value, these: &[&str], those: &[&str]) {
 }
 
 #[test]
-fn a_repository_is_shown() {
+fn git_shows_log_diff_commits_status_and_blame() {
     let bench = repository();
     check(&bench, json!({"operation": "log"}), &["first", "second", "Ada"], &[]);
     check(&bench, json!({"operation": "log", "n": 1}), &["second"], &["first"]);
@@ -66,7 +66,7 @@ fn options_are_not_taken_for_commits() {
 }
 
 #[test]
-fn nothing_that_a_repository_names_is_run() {
+fn programs_configured_by_a_repository_are_not_run() {
     let bench = repository();
     let hostile = [
         "core.fsmonitor",
@@ -111,7 +111,7 @@ fn a_filter_that_cannot_be_switched_off_is_refused() {
 }
 
 #[test]
-fn what_it_runs_is_judged_and_a_repository_around_the_root_is_not_shown() {
+fn the_git_tool_reports_its_command_and_folder_as_accesses() {
     let bench = repository();
     let judged = bench.call_unchecked("git", json!({"operation": "status"})).unwrap();
     assert_eq!(judged[0].to_string(), "run git status --short --branch --ignore-submodules=all --");
@@ -131,7 +131,7 @@ fn with_secrets(bench: Bench) -> Bench {
 }
 
 #[test]
-fn history_shows_nothing_of_what_rules_close() {
+fn history_omits_the_content_of_files_that_rules_restrict() {
     for bench in [Bench::with_deny(&["Read(secret/**)"]), Bench::with_ask(&["Read(secret)"])] {
         let bench = with_secrets(bench);
         let show = |commit: &str| json!({"operation": "show", "commit": commit});
@@ -170,7 +170,7 @@ fn history_shows_nothing_of_what_rules_close() {
 }
 
 #[test]
-fn nothing_is_shown_where_not_all_that_would_be_shown_is_known() {
+fn history_is_refused_if_git_cannot_list_all_affected_files() {
     for bench in [Bench::with_deny(&["Read(secret/**)"]), Bench::with_ask(&["Read(secret)"])] {
         let bench = with_secrets(bench);
         // git shows the newest commit before it detects that an older one is missing.
@@ -183,14 +183,14 @@ fn nothing_is_shown_where_not_all_that_would_be_shown_is_known() {
 }
 
 #[test]
-fn a_warning_of_git_hides_no_name() {
+fn restricted_files_are_omitted_even_if_git_prints_a_warning() {
     let bench = with_secrets(Bench::with_deny(&["Read(secret/**)"]));
     outside(&bench, "git config core.autocrlf true && git checkout -q a.txt && rm -r sub");
     check(&bench, json!({"operation": "diff", "commit": "HEAD"}), &["-open"], &["topsecret"]);
 }
 
 #[test]
-fn a_history_that_is_kept_elsewhere_is_not_shown_where_rules_close_files() {
+fn a_history_stored_elsewhere_is_not_shown_if_rules_restrict_files() {
     let elsewhere = [
         "mkdir far; echo 'gitdir: ../.git' > far/.git",
         "mkdir far; ln -s ../.git far/.git",
@@ -233,7 +233,7 @@ fn with_main(bench: Bench, script: &str) -> Bench {
 }
 
 #[test]
-fn of_a_linked_working_tree_and_a_borrowed_history_is_shown_what_rules_leave_of_the_files_that_it_is_about() {
+fn linked_worktrees_and_borrowed_histories_omit_files_that_rules_restrict() {
     for script in [
         "git -C main worktree add -q ../far HEAD",
         "git clone -q --shared main far",
@@ -260,7 +260,7 @@ fn of_a_linked_working_tree_and_a_borrowed_history_is_shown_what_rules_leave_of_
 }
 
 #[test]
-fn rules_on_another_root_hold_for_a_history_that_is_kept_there() {
+fn rules_on_another_root_apply_to_a_history_stored_in_it() {
     let bench = with_main(Bench::with_roots_in(&["own", "main"]), "git -C main worktree add -q ../own/far HEAD");
     let show = |commit: &str| json!({"operation": "show", "dir": "far", "commit": commit});
     check(&bench, show("HEAD"), &["+open", "1 files that may not be read are omitted"], &["topsecret"]);
@@ -268,7 +268,7 @@ fn rules_on_another_root_hold_for_a_history_that_is_kept_there() {
 }
 
 #[test]
-fn a_submodule_is_shown_as_far_as_rules_on_its_own_files_go() {
+fn submodule_history_omits_files_that_rules_on_the_submodule_restrict() {
     let bench = beside_each_other(
         "git init -q -b main around && cd around && git submodule --quiet add ../main sub && git commit -qm sub",
     );
@@ -281,7 +281,7 @@ fn a_submodule_is_shown_as_far_as_rules_on_its_own_files_go() {
 }
 
 #[test]
-fn contents_that_are_taken_from_what_may_not_be_judged_are_not_shown_where_rules_close_files() {
+fn objects_borrowed_from_unverifiable_repositories_are_not_shown_if_rules_restrict_files() {
     // The first lender is not a repository's own folder, and the second must not be read.
     let moved =
         "git clone -q --shared main far; mv main/.git/objects lent; echo $PWD/lent > far/.git/objects/info/alternates";
@@ -299,7 +299,7 @@ fn contents_that_are_taken_from_what_may_not_be_judged_are_not_shown_where_rules
 }
 
 #[test]
-fn contents_that_lie_behind_a_link_are_not_shown_where_rules_close_files() {
+fn objects_behind_a_symbolic_link_are_not_shown_if_rules_restrict_files() {
     let call = json!({"operation": "show", "commit": "HEAD"});
     for (objects, target) in [(".git/objects", "../lent"), (".git/objects/pack", "../../lent")] {
         let script = format!("git gc -q; mv {objects} lent; ln -s {target} {objects}");
@@ -320,14 +320,14 @@ fn contents_that_lie_behind_a_link_are_not_shown_where_rules_close_files() {
 }
 
 #[test]
-fn a_folder_without_a_repository_is_told_under_rules_as_well() {
+fn a_folder_without_a_repository_is_reported_even_if_rules_restrict_files() {
     let text_of = |bench: Bench| bench.text("git", json!({"operation": "log"}));
     let text_of = [text_of(Bench::new()), text_of(Bench::with_deny(&["Read(secret/**)"]))];
     assert!(text_of.iter().all(|text_of| text_of.contains("fatal: not a git repository")), "{text_of:?}");
 }
 
 #[test]
-fn a_file_that_is_named_is_read_as_far_as_rules_go() {
+fn git_shows_a_named_file_only_if_rules_or_the_user_allow_reading_it() {
     let named = [
         json!({"operation": "show", "commit": "HEAD:secret/key"}),
         json!({"operation": "show", "commit": "HEAD:secret/gone"}),
@@ -350,7 +350,7 @@ fn a_file_that_is_named_is_read_as_far_as_rules_go() {
 }
 
 #[test]
-fn a_colon_names_a_file_in_a_commit_and_nothing_else() {
+fn a_colon_in_a_revision_is_accepted_only_to_show_a_file_of_a_commit() {
     let bench = repository();
     check(&bench, json!({"operation": "show", "commit": "HEAD~1:a.txt"}), &["one"], &["two"]);
     for arguments in [

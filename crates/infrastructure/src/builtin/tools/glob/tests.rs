@@ -28,7 +28,7 @@ fn check(arguments: Value, expected: &[&str]) {
 }
 
 #[test]
-fn files_are_found_the_last_changed_first() {
+fn matching_files_are_listed_with_the_most_recently_changed_first() {
     check(json!({"pattern": "**/*.rs"}), &["src/new.rs", "src/deep/mid.rs", "old.rs", ".hidden.rs"]);
     check(json!({"pattern": "*.rs"}), &["old.rs", ".hidden.rs"]);
     check(json!({"pattern": "*.rs", "show_hidden": false}), &["old.rs"]);
@@ -42,7 +42,7 @@ fn files_are_found_the_last_changed_first() {
 }
 
 #[test]
-fn an_absolute_pattern_begins_where_it_says() {
+fn an_absolute_pattern_starts_at_its_own_folder() {
     let bench = bench();
     let pattern = bench.path("src").join("**/*.rs");
     assert_eq!(bench.text("glob", json!({"pattern": pattern})), "src/new.rs\nsrc/deep/mid.rs");
@@ -59,7 +59,7 @@ fn folders_are_found_when_asked_for() {
 }
 
 #[test]
-fn links_are_what_they_lead_to_and_are_not_walked() {
+fn file_links_count_as_their_targets_and_folder_links_are_not_followed() {
     let bench = Bench::new();
     bench.put("real/a.txt", "");
     bench.link("real/a.txt", "file_link.txt");
@@ -72,7 +72,7 @@ fn links_are_what_they_lead_to_and_are_not_walked() {
 }
 
 #[test]
-fn what_is_left_out_is_said() {
+fn omitted_denied_and_unsearched_entries_are_reported() {
     let bench = bench();
     let text = bench.text("glob", json!({"pattern": "**/*.rs", "limit": 2}));
     assert_eq!(
@@ -88,7 +88,7 @@ fn what_is_left_out_is_said() {
 }
 
 #[test]
-fn where_nothing_matches_it_is_told_what_is_like_it() {
+fn a_pattern_without_matches_returns_similar_names() {
     let text = |pattern: &str| bench().text("glob", json!({"pattern": pattern}));
     assert_eq!(
         text("**/mit.rs"),
@@ -119,7 +119,7 @@ fn a_pattern_that_cannot_match_is_refused() {
 }
 
 #[test]
-fn what_is_not_shown_is_kept_under_a_handle() {
+fn matches_beyond_the_limit_are_stored_under_a_handle() {
     let bench = Bench::new();
     let names: Vec<String> = (0..250).map(|number| format!("d/f{number:03}")).collect();
     for (age, name) in names.iter().enumerate() {
@@ -141,7 +141,7 @@ fn what_is_not_shown_is_kept_under_a_handle() {
 }
 
 #[test]
-fn a_pattern_for_everything_finds_whatever_it_is_called() {
+fn a_match_all_pattern_finds_files_with_any_name() {
     let bench = Bench::new();
     let names = ["a", ".b", "c/d.rs", "c/.e/f", "g\nh", "[i]", "c/*"];
     for name in names {
@@ -158,7 +158,7 @@ fn a_pattern_for_everything_finds_whatever_it_is_called() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
-    fn what_is_found_is_what_a_look_at_every_file_finds(
+    fn glob_finds_the_same_files_as_matching_every_path(
         names in prop::collection::btree_set("[ab]{1,2}(/[ab]{1,2}){0,3}[.][xy]", 0..12),
         pattern in "([*]{2}/)?([ab*?]{1,2}/){0,2}[ab*]{1,2}[.][xy*]",
     ) {

@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_of_globs_is_taken_apart() {
+    fn a_list_of_globs_is_split_into_its_patterns() {
         assert_eq!(separated("*.rs, *.{ts,tsx} !x"), ["*.rs", "*.{ts,tsx}", "!x"]);
         assert_eq!(separated(" ,"), Vec::<String>::new());
         assert_eq!(separated("}a,b{c,d"), ["}a", "b{c,d"]);

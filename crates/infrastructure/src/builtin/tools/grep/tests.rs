@@ -27,7 +27,7 @@ fn check(arguments: Value, expected: &str) {
 }
 
 #[test]
-fn files_are_named_the_last_changed_first() {
+fn matching_files_are_listed_with_the_most_recently_changed_first() {
     let check = |mut arguments: Value, expected: &str| {
         arguments["output_mode"] = "files_with_matches".into();
         check(arguments, expected);
@@ -46,7 +46,7 @@ fn files_are_named_the_last_changed_first() {
 }
 
 #[test]
-fn lines_are_shown_with_numbers_and_surroundings() {
+fn matching_lines_are_shown_with_line_numbers_and_context() {
     let content = |more: Value| {
         let mut arguments = json!({"pattern": "one", "output_mode": "content", "glob": "*.rs"});
         arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -71,7 +71,7 @@ fn lines_are_shown_with_numbers_and_surroundings() {
 }
 
 #[test]
-fn what_matches_is_shown_wherever_in_its_lines_it_lies() {
+fn only_matching_returns_matches_at_any_position_and_across_lines() {
     let check = |content: &str, arguments: Value, expected: &[(u64, &str)]| {
         let bench = Bench::new();
         bench.put("f", content);
@@ -137,7 +137,7 @@ fn no_more_is_shown_than_is_asked_for() {
 }
 
 #[test]
-fn counts_cover_everything_and_pages_say_where_they_end() {
+fn counts_include_all_matches_and_pages_report_the_next_offset() {
     check(
         json!({"pattern": "one", "output_mode": "count", "glob": "*.rs"}),
         "src/new.rs:2\nold.rs:1\n3 lines match in 2 files",
@@ -155,7 +155,7 @@ fn counts_cover_everything_and_pages_say_where_they_end() {
 }
 
 #[test]
-fn few_matches_are_shown_with_what_stands_around_them() {
+fn a_few_matches_are_shown_with_context_lines() {
     check(json!({"pattern": "main"}), "old.rs:1:fn main() {\nold.rs-2-    one();\nold.rs-3-}");
     check(
         json!({"pattern": "two"}),
@@ -194,7 +194,7 @@ fn a_stored_output_is_searched_like_a_file() {
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a name that is no text is laid out behind the tools' back")]
-fn few_matches_are_shown_whatever_the_names_of_their_files_could_be_taken_for() {
+fn few_matches_are_shown_for_files_with_unusual_names() {
     let bench = Bench::new();
     bench.put("~/notes", "one\n");
     assert_eq!(bench.text("grep", json!({"pattern": "one"})), "./~/notes:1:one");
@@ -204,7 +204,7 @@ fn few_matches_are_shown_whatever_the_names_of_their_files_could_be_taken_for() 
 }
 
 #[test]
-fn where_nothing_is_found_it_is_told_what_ignored_and_hidden_paths_hold() {
+fn a_search_without_matches_reports_matches_in_ignored_and_hidden_paths() {
     let bench = Bench::new();
     bench.put(".gitignore", "build/\n");
     bench.put("build/out", "hit\nhit\n");
@@ -225,7 +225,7 @@ fn where_nothing_is_found_it_is_told_what_ignored_and_hidden_paths_hold() {
 }
 
 #[test]
-fn no_more_is_shown_than_a_model_gets_unless_all_is_wanted() {
+fn results_are_limited_to_the_output_budget_unless_all_are_requested() {
     let bench = Bench::new();
     bench.put("f", format!("x{}\n", "y".repeat(390)).repeat(200));
     let search = |more: Value| {
@@ -251,7 +251,7 @@ fn no_more_is_shown_than_a_model_gets_unless_all_is_wanted() {
 }
 
 #[test]
-fn matches_are_told_as_data() {
+fn matches_are_returned_as_structured_content() {
     let result = bench().call("grep", json!({"pattern": "two", "path": "notes.md", "output_mode": "content"})).unwrap();
     let expected = json!({
         "mode": "content", "files": ["notes.md"],
@@ -262,7 +262,7 @@ fn matches_are_told_as_data() {
 }
 
 #[test]
-fn what_was_not_searched_is_said() {
+fn a_search_reports_skipped_files_and_timeouts() {
     let text = bench().text("grep", json!({"pattern": "one"}));
     assert!(text.contains("[1 file or folder was not searched: a rule denies reading it.]"), "{text}");
     assert!(text.contains("[1 binary file skipped]"), "{text}");
@@ -302,7 +302,7 @@ fn a_long_line_and_another_encoding_are_searched() {
 }
 
 #[test]
-fn what_cannot_be_searched_for_is_told_with_what_to_do() {
+fn an_invalid_or_unsupported_search_is_rejected_with_the_reason() {
     let bench = bench();
     for (arguments, expected) in [
         (json!({"pattern": "("}), "Set `fixed_strings`"),
@@ -346,7 +346,7 @@ fn ignore_files_work_as_in_git() {
 }
 
 #[test]
-fn an_ignore_file_is_bounded_and_no_link() {
+fn a_linked_ignore_file_and_patterns_beyond_the_size_limit_are_ignored() {
     let bench = Bench::new();
     bench.put("kept.txt", "hit");
     bench.put("rules", "*.txt\n");
@@ -362,7 +362,7 @@ fn an_ignore_file_is_bounded_and_no_link() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
-    fn what_is_found_is_what_a_look_at_every_line_finds(
+    fn grep_finds_the_same_lines_as_matching_every_line(
         files in prop::collection::btree_map("[ab]{1,2}(/[ab]{1,2}){0,2}[.]t", "([abx ]{0,5}\r?\n){0,6}[abx]{0,2}", 0..6),
         pattern in "(a|b|x|[.]|ab|x[*]|\\^a|b\\$){1,2}",
     ) {

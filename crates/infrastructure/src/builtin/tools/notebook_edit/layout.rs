@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_is_laid_out_as_the_notebook_is() {
+    fn a_cell_is_formatted_in_the_style_of_its_notebook() {
         check("{\n \"cells\": []}", "{\n   \"a\": 1,\n   \"b\": []\n  }");
         check("{\r\n\t\"cells\":[]}", "{\r\n\t\t\t\"a\":1,\r\n\t\t\t\"b\":[]\r\n\t\t}");
         check("{\"cells\": []}", "{\"a\": 1, \"b\": []}");

@@ -112,14 +112,14 @@ fn a_replaced_code_cell_loses_its_outputs_and_keeps_the_rest() {
 }
 
 #[test]
-fn outputs_stay_if_they_are_to() {
+fn a_replaced_cell_changes_only_its_source_if_outputs_are_kept_or_absent() {
     check(NOTEBOOK, json!({"cell_id": "sum", "new_source": "x", "keep_outputs": true}), "\"sum(values)\"", "\"x\"");
     check(NOTEBOOK, json!({"cell_id": "title", "new_source": "# Étude\nMore."}), "Études", "Étude");
     check(NOTEBOOK, json!({"cell_index": 0, "new_source": ""}), "[\n    \"# Études\\n\",\n    \"More.\"\n   ]", "[]");
 }
 
 #[test]
-fn a_cell_changes_its_type_with_what_belongs_to_it() {
+fn changing_the_cell_type_adds_or_removes_code_only_members() {
     let source = "\"source\": [\n    \"# Études\\n\",\n    \"More.\"\n   ]";
     let expected = NOTEBOOK.replace("\"cell_type\": \"markdown\"", "\"cell_type\": \"code\"");
     let expected = expected.replace(source, &format!("{source},\n   \"execution_count\": null,\n   \"outputs\": []"));
@@ -133,7 +133,7 @@ fn a_cell_changes_its_type_with_what_belongs_to_it() {
 }
 
 #[test]
-fn a_new_cell_looks_like_the_others() {
+fn an_inserted_cell_follows_the_format_of_the_notebook() {
     let id = |text: &str| -> String {
         let notebook: Value = serde_json::from_str(text).unwrap();
         let ids =
@@ -179,7 +179,7 @@ fn a_new_cell_looks_like_the_others() {
 }
 
 #[test]
-fn a_cell_is_deleted_with_its_comma() {
+fn deleting_a_cell_also_removes_its_comma() {
     let second = NOTEBOOK.find("  {\n   \"cell_type\": \"code\"").unwrap();
     let first = NOTEBOOK.find("  {\n   \"cell_type\": \"markdown\"").unwrap();
     check(NOTEBOOK, json!({"edit_mode": "delete", "cell_id": "title"}), &NOTEBOOK[first..second], "");
@@ -191,14 +191,14 @@ fn a_cell_is_deleted_with_its_comma() {
 }
 
 #[test]
-fn marks_and_line_endings_stay() {
+fn byte_order_mark_and_line_endings_are_preserved() {
     let before = format!("\u{feff}{}", NOTEBOOK.replace('\n', "\r\n").trim_end());
     let after = edited(&before, json!({"cell_id": "title", "new_source": "a\nb"}));
     assert_eq!(after, before.replace("\"# Études\\n\"", "\"a\\n\"").replace("\"More.\"", "\"b\""));
 }
 
 #[test]
-fn a_cell_that_is_not_there_is_told_with_those_that_are() {
+fn rejects_missing_arguments_and_unknown_or_ambiguous_cell_references() {
     let cells =
         "The cells of `n.ipynb`, by index:\n     0\t`title` markdown: # Études\n     1\t`sum` code: sum(values)";
     refused(
@@ -246,7 +246,7 @@ fn a_cell_that_is_not_there_is_told_with_those_that_are() {
 }
 
 #[test]
-fn ids_that_the_format_does_not_allow_are_told() {
+fn missing_and_malformed_cell_ids_are_reported() {
     let bench = Bench::new();
     let odd = NOTEBOOK.replace("   \"id\": \"title\",\n", "").replace("\"id\": \"sum\"", "\"id\": \"a b\"");
     bench.put("n.ipynb", odd);
@@ -258,7 +258,7 @@ fn ids_that_the_format_does_not_allow_are_told() {
 }
 
 #[test]
-fn what_is_no_notebook_is_left_alone() {
+fn rejects_files_that_are_not_valid_notebooks_in_a_supported_format() {
     let repair = "Repair it with `edit_file`, which takes it as text.";
     let given = || json!({"cell_index": 0, "new_source": "x"});
     refused(
@@ -315,7 +315,7 @@ fn what_is_no_notebook_is_left_alone() {
 }
 
 #[test]
-fn a_notebook_that_changed_since_it_was_read_is_read_again_first() {
+fn a_notebook_changed_since_it_was_read_must_be_read_again_before_an_edit() {
     let bench = Bench::new();
     bench.put("n.ipynb", NOTEBOOK);
     bench.saw("n.ipynb");
@@ -386,7 +386,7 @@ fn notebooks() -> impl Strategy<Value = (String, usize)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
     #[test]
-    fn all_other_cells_keep_every_byte(
+    fn an_edit_keeps_every_byte_of_all_other_cells(
         (before, count) in notebooks(), at in 0..5_usize, mode in prop::sample::select(vec!["replace", "insert", "delete"]),
         cell_type in prop::option::of(prop::sample::select(vec!["code", "markdown", "raw"])), source in "[a\n\"\\\\é]{0,8}",
     ) {

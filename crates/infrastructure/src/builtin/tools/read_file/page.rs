@@ -112,14 +112,14 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_page_grows_to_both_sides_of_what_was_asked_for() {
+    fn a_page_extends_on_both_sides_of_the_requested_line() {
         let plain = LineStyle::default();
         let page = page("a\nb\nc\nd\ne\n", 11, 2, plain, 6);
         assert_eq!((page.text.as_str(), page.content, page.first, page.lines), ("b\nc\nd\n", "b\nc\nd\n", 12, 3));
     }
 
     #[test]
-    fn one_line_is_shown_even_if_it_is_too_long() {
+    fn an_overlong_line_is_shown_cut_with_the_number_of_omitted_characters() {
         let (line, style) =
             ("x".repeat(MAX_CONTENT_CHARS + 9), LineStyle { numbers: Some(NumberStyle::Tab), ..LineStyle::default() });
         let page = page(&line, 1, 0, style, 50);
@@ -129,7 +129,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_page_is_a_part_of_the_window_and_keeps_to_its_room(
+        fn a_page_is_contiguous_contains_the_focus_line_and_fits_the_character_limit(
             text in "([a-zä]{0,30}\r?\n){0,40}",
             focus in 0_usize..50,
             characters in 60_usize..400,

@@ -28,7 +28,7 @@ fn lines_are_numbered_and_the_content_is_raw() {
 }
 
 #[test]
-fn a_part_says_where_to_read_on() {
+fn a_partial_read_returns_the_next_offset_and_negative_offsets_count_from_the_end() {
     check(
         b"1\n2\n3\n4\n",
         json!({"offset": 2, "limit": 2}),
@@ -41,12 +41,12 @@ fn a_part_says_where_to_read_on() {
 }
 
 #[test]
-fn numbers_are_written_as_asked() {
+fn line_numbers_use_the_requested_style() {
     check(b"a\nb\n", json!({"number_style": "colon"}), "1: a\n2: b", json!({"content": "a\nb\n"}));
 }
 
 #[test]
-fn emptiness_and_the_end_are_told_as_such() {
+fn empty_files_and_offsets_past_the_end_are_reported() {
     check(b"", json!({}), "[`f` exists and is empty]", json!({"content": "", "total_lines": 0, "start_line": null}));
     check(
         b"1\n",
@@ -57,7 +57,7 @@ fn emptiness_and_the_end_are_told_as_such() {
 }
 
 #[test]
-fn ends_and_blank_lines_are_shown_as_asked() {
+fn show_ends_marks_line_endings_and_squeeze_blank_merges_blank_lines() {
     check(
         b"a\r\n\n\n\nb",
         json!({"show_ends": true, "squeeze_blank": true}),
@@ -67,7 +67,7 @@ fn ends_and_blank_lines_are_shown_as_asked() {
 }
 
 #[test]
-fn every_carriage_return_is_marked_where_ends_are_shown() {
+fn show_ends_marks_every_carriage_return() {
     check(
         b"a\rb\r\nc\r",
         json!({"show_ends": true}),
@@ -77,7 +77,7 @@ fn every_carriage_return_is_marked_where_ends_are_shown() {
 }
 
 #[test]
-fn lines_that_end_in_carriage_returns_alone_are_lines() {
+fn carriage_returns_alone_separate_lines_except_in_large_files() {
     let text_of = |text: &str| format!("{text}\n[line endings: CR alone]");
     check(
         b"a\rb\rc",
@@ -153,7 +153,7 @@ fn long_lines_are_cut_with_a_count_and_stay_whole_in_the_content() {
 }
 
 #[test]
-fn a_page_ends_at_a_line_before_anything_is_cut_out_of_it() {
+fn a_page_ends_at_a_line_break_rather_than_cutting_its_content() {
     let line = format!("{}\n", "x".repeat(992));
     let bench = Bench::new();
     bench.put("f", line.repeat(150));
@@ -166,7 +166,7 @@ fn a_page_ends_at_a_line_before_anything_is_cut_out_of_it() {
 }
 
 #[test]
-fn a_line_longer_than_a_page_is_said_to_be_cut() {
+fn a_line_longer_than_a_page_is_reported_as_cut() {
     let bench = Bench::new();
     bench.put("f", format!("{}\nnext\n", "x".repeat(3_000_000)));
     let result = bench.call("read_file", json!({"path": "f"})).unwrap();
@@ -207,7 +207,7 @@ fn other_encodings_are_decoded_and_named() {
 }
 
 #[test]
-fn what_is_no_text_is_told_with_its_first_bytes() {
+fn a_binary_file_is_reported_with_its_type_and_first_bytes() {
     let bytes = [b"\x7fELF", &[0; 12][..], b"0123456789abcdef".repeat(20).as_slice()].concat();
     let bench = Bench::new();
     bench.put("f", &bytes);
@@ -225,7 +225,7 @@ fn what_is_no_text_is_told_with_its_first_bytes() {
 }
 
 #[test]
-fn bytes_are_shown_from_any_place_of_any_file() {
+fn byte_offset_shows_bytes_from_any_position_of_any_file() {
     let bench = Bench::new();
     bench.put("f", "one\ntwo\n");
     let text = |offset: i64| bench.text("read_file", json!({"path": "f", "byte_offset": offset}));
@@ -237,7 +237,7 @@ fn bytes_are_shown_from_any_place_of_any_file() {
 }
 
 #[test]
-fn a_line_is_shown_with_those_around_it() {
+fn around_shows_a_line_with_its_neighbouring_lines() {
     let text: String = (1..=9).map(|n| format!("{n}\n")).collect();
     check(
         text.as_bytes(),
@@ -266,7 +266,7 @@ fn a_line_is_shown_with_those_around_it() {
 }
 
 #[test]
-fn parameters_of_other_kinds_of_files_are_refused_with_what_it_is() {
+fn rejects_parameters_for_other_kinds_of_files_and_names_the_kind() {
     let bench = Bench::new();
     bench.put("f", "text");
     bench.put("b", b"a\0b");
@@ -298,7 +298,7 @@ fn a_folder_is_listed() {
 }
 
 #[test]
-fn what_was_read_is_known_and_named_by_an_etag() {
+fn a_read_records_the_content_hash_and_returns_it_as_an_etag() {
     let bench = Bench::new();
     bench.put("f", "one\ntwo\n");
     assert_eq!(bench.known("f"), None);
@@ -329,7 +329,7 @@ fn a_stored_output_is_read_like_a_file() {
 }
 
 #[test]
-fn pipes_and_files_of_the_kernel_are_refused() {
+fn rejects_named_pipes_and_proc_files() {
     let bench = Bench::new();
     rustix::fs::mknodat(rustix::fs::CWD, bench.path("pipe"), rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0)
         .unwrap();
@@ -340,7 +340,7 @@ fn pipes_and_files_of_the_kernel_are_refused() {
 }
 
 #[test]
-fn a_file_of_holes_is_no_text_and_costs_nothing() {
+fn a_terabyte_sparse_file_is_readable_at_its_end_and_reported_as_binary() {
     let bench = Bench::new();
     bench.put_sparse("f", 1 << 40);
     let text = bench.text("read_file", json!({"path": "f", "byte_offset": -16}));
@@ -349,7 +349,7 @@ fn a_file_of_holes_is_no_text_and_costs_nothing() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_with_what_to_do() {
+fn read_errors_name_the_deny_rule_an_existing_file_or_the_workspace_boundary() {
     let bench = Bench::with_deny(&["Read(secret.txt)"]);
     bench.put("secret.txt", "s");
     bench.put("dir/x.txt", "x");
@@ -362,7 +362,7 @@ fn what_cannot_be_read_is_told_with_what_to_do() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn pages_put_together_are_the_whole(text in "([a-zäöü]{0,9}\r?\n){0,30}[a-z]{0,3}", limit in 1_u64..9) {
+    fn consecutive_pages_together_contain_the_whole_file(text in "([a-zäöü]{0,9}\r?\n){0,30}[a-z]{0,3}", limit in 1_u64..9) {
         let bench = Bench::new();
         bench.put("f", &text);
         let (mut whole, mut offset) = (String::new(), 1);
@@ -391,7 +391,7 @@ fn naive(text: &str, first: usize, count: usize) -> String {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn any_window_of_any_text_in_any_encoding_is_what_splitting_gives(
+    fn any_line_range_in_any_encoding_equals_the_result_of_splitting_the_text(
         text in "([a-zäß€]{0,9}(\r\n|\n|\r|\n\n)){1,30}[a-z]{0,3}",
         encoding in prop::sample::select(
             &["utf-8", "utf-16le", "utf-16be", "utf-32le", "utf-32be", "windows-1252"][..],
@@ -424,7 +424,7 @@ proptest! {
 }
 
 #[test]
-fn a_file_that_grows_meanwhile_is_read_without_harm() {
+fn reads_of_a_growing_file_succeed_and_later_show_its_new_lines() {
     let bench = Bench::new();
     bench.put("log", "line\n".repeat(300_000));
     let path = bench.path("log");
@@ -451,7 +451,7 @@ fn bench_append(path: &std::path::Path) {
 }
 
 #[test]
-fn without_the_door_a_document_is_refused_and_nothing_is_started() {
+fn rejects_documents_if_the_application_does_not_call_enter_if_helper() {
     let bench = Bench::new();
     bench.put("a.pdf", "%PDF-1.4\n");
     let failure = bench.call("read_file", json!({"path": "a.pdf"})).unwrap_err();
@@ -462,7 +462,7 @@ fn without_the_door_a_document_is_refused_and_nothing_is_started() {
 }
 
 #[test]
-fn a_stored_output_hides_nothing_and_looks_like_no_call_and_a_file_stays_as_it_is() {
+fn stored_outputs_are_sanitized_and_workspace_files_are_shown_unchanged() {
     let bench = Bench::new();
     let content = "a\u{200b}b <system-reminder>\u{e0101}\n";
     let handle = bench.keep("text/plain", content);

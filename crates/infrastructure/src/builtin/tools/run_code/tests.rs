@@ -32,7 +32,7 @@ fn run(language: &str, code: &str) -> ToolResult {
 }
 
 #[test]
-fn code_prints_and_reads_its_own_input() {
+fn code_prints_output_and_reads_the_given_stdin() {
     for (language, code) in [
         ("python", "import sys\nprint(sys.stdin.read(), end='')\nprint(__name__, sys.argv)"),
         (
@@ -49,7 +49,7 @@ fn code_prints_and_reads_its_own_input() {
 }
 
 #[test]
-fn what_fails_is_told_with_the_line_of_the_code() {
+fn failed_code_reports_its_exit_code_and_error_line() {
     for (language, code, exit_code, line, part) in [
         ("python", "x = 1\n\ndef f():\n    return 1 / 0\nf()", 1, 4, "ZeroDivisionError: division by zero"),
         ("python", "x = 1\nif x\n  y", 1, 2, "SyntaxError: expected ':'"),
@@ -78,7 +78,7 @@ fn what_fails_is_told_with_the_line_of_the_code() {
 }
 
 #[test]
-fn code_is_judged_as_a_text_that_a_program_runs() {
+fn code_is_checked_as_an_interpreter_command_or_shell_line() {
     let bench = Bench::new();
     let command = |language: &str, code: &str| {
         let accesses = bench.call_unchecked("run_code", json!({"language": language, "code": code, "tools": []}));
@@ -99,7 +99,7 @@ fn code_is_judged_as_a_text_that_a_program_runs() {
 }
 
 #[tokio::test]
-async fn no_rule_on_a_program_covers_the_code_that_it_runs() {
+async fn interpreter_rules_do_not_allow_code_and_shell_code_is_checked_per_command() {
     let print = "print(1)";
     for (effect, rule, language, code, is_run) in [
         (Effect::Allow, "Bash(python3 *)", "python", print, false),
@@ -121,7 +121,7 @@ async fn no_rule_on_a_program_covers_the_code_that_it_runs() {
 }
 
 #[tokio::test]
-async fn a_language_that_is_not_installed_is_said_to_be_missing_with_those_that_are() {
+async fn a_missing_interpreter_makes_its_language_unavailable_and_others_are_listed() {
     let (folder, programs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let of_machine = || {
         let mut settings = CommandSettings::default();
@@ -195,7 +195,7 @@ async fn printed(language: Language, code: &str) -> String {
 }
 
 #[tokio::test]
-async fn every_tool_is_reached_by_its_name_and_no_spelling_leads_to_one_of_two() {
+async fn every_tool_resolves_by_its_name_and_ambiguous_spellings_resolve_to_none() {
     for (spelling, python, javascript) in [
         ("read_file", "read_file", "read_file"),
         ("readFile", "?", "read_file"),
@@ -225,7 +225,7 @@ async fn every_tool_is_reached_by_its_name_and_no_spelling_leads_to_one_of_two()
 }
 
 #[tokio::test]
-async fn a_function_of_the_shell_takes_the_name_of_no_program() {
+async fn shell_tool_functions_do_not_shadow_programs() {
     let code = "for name in read_file mcp__git-hub__list; do type -t $name; done; type -t grep bash; read_file x";
     let said = printed(Language::Shell, code).await;
     // The message of the shell comes through another pipe, at any time.
@@ -235,7 +235,7 @@ async fn a_function_of_the_shell_takes_the_name_of_no_program() {
 }
 
 #[test]
-fn code_that_names_no_tools_gets_those_that_read_files() {
+fn code_without_a_tools_argument_receives_read_only_file_and_search_tools() {
     let bench = Bench::new();
     let offered = |tools: Value| {
         let mut arguments = json!({"language": "shell", "code": "true", "tools": tools});
@@ -261,7 +261,7 @@ fn code_that_names_no_tools_gets_those_that_read_files() {
 }
 
 #[test]
-fn code_ends_with_its_time_and_what_it_printed_is_told() {
+fn code_past_its_timeout_is_stopped_and_its_output_is_returned() {
     for (language, code) in [
         ("python", "print('begun')\nwhile True: pass"),
         ("javascript", "console.log('begun');\nfor (;;);"),
@@ -276,7 +276,7 @@ fn code_ends_with_its_time_and_what_it_printed_is_told() {
 }
 
 #[test]
-fn a_long_print_is_kept_under_a_handle() {
+fn long_output_is_stored_under_a_handle() {
     let bench = Bench::new();
     let code = "for i in range(100_000): print(i)";
     let result = bench.call("run_code", json!({"language": "python", "code": code, "tools": []})).unwrap();

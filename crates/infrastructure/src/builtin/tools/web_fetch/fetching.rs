@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_with_a_name_is_asked_by_https_first() {
+    fn upgrades_http_urls_except_for_localhost_addresses_and_explicit_ports() {
         for (url, expected) in [
             ("http://example.com/a?b", Some("https://example.com/a?b")),
             ("https://example.com/", None),

@@ -96,7 +96,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_what_others_make_of_it(value in value()) {
+        fn indented_json_equals_serde_json_pretty_output(value in value()) {
             prop_assert_eq!(indented(&value.to_string()), Some(serde_json::to_string_pretty(&value).unwrap()));
             prop_assert_eq!(indented(&json!([value]).to_string()).is_some(), true);
         }

@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headings_are_found_by_their_lines_and_not_in_code() {
+    fn headings_are_found_with_their_line_numbers_except_in_code_blocks() {
         let text = "# One\n\ntext\n## Two \n```sh\n# no\n~~~\n```\n~~~\n# no\n~~~\n#tag\n####### no\n### \n### Three";
         let found: Vec<_> = outline(text).into_iter().map(|found| (found.level, found.text, found.line)).collect();
         assert_eq!(found, [(1, "One".to_owned(), 1), (2, "Two".to_owned(), 4), (3, "Three".to_owned(), 15)]);

@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_named_as_its_address_and_leads_nowhere() {
+    fn saved_file_names_derive_from_the_url_and_cannot_escape_the_folder() {
         for (url, media_type, expected) in [
             ("https://a.example/b/main.rs", "text/plain", "web-archives/a.example/main.rs"),
             ("https://a.example/api/items?page=2", "application/json", "web-archives/a.example/items.json"),

@@ -327,7 +327,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_beginning_keeps_to_both_bounds(text in "[a-z\"\n\tä]{0,200}", most in 0_usize..250, room in 0_usize..250) {
+        fn a_text_excerpt_stays_within_its_plain_and_escaped_length_limits(text in "[a-z\"\n\tä]{0,200}", most in 0_usize..250, room in 0_usize..250) {
             let end = beginning(&text, most, room);
             let part = &text[..end];
             prop_assert!(part.chars().count() <= most);
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outline_has_as_many_levels_as_there_is_room_for() {
+    fn an_outline_omits_deep_levels_and_headings_that_exceed_its_length_limit() {
         let heading = |level, line| Heading { level, text: format!("Part {line}"), line };
         let few = [heading(1, 1), heading(3, 9)];
         assert_eq!(outlined(&few), "1 # Part 1\n9 ### Part 9\n");

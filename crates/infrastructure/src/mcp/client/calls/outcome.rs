@@ -286,14 +286,14 @@ mod tests {
     }
 
     #[test]
-    fn a_result_is_passed_on_as_it_came() {
+    fn a_result_is_returned_unchanged_except_for_its_result_type() {
         let raw = r#"{"x":{"y":null},"content":[{"type":"video","z":1.0}],"resultType":"complete","_meta":{"a/b":1}}"#;
         assert_eq!(done(raw, ProtocolGeneration::Legacy), raw);
         assert_eq!(done(raw, ProtocolGeneration::Modern), raw.replace(r#""resultType":"complete","#, ""));
     }
 
     #[test]
-    fn a_result_of_very_many_values_goes_on_as_its_text() {
+    fn a_result_with_too_many_values_is_returned_as_text() {
         let raw = format!(r#"{{"content":[],"structuredContent":{{"all":[{}0]}}}}"#, "0,".repeat(1 << 20));
         let server = ServerName::parse("s").unwrap();
         let result = |raw: &str, promises_structure: bool| {
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_we_may_say_is_taken_out_of_a_result() {
+    fn reserved_toolstead_metadata_is_removed_from_results_and_errors() {
         let raw = r#"{"content":[{"type":"text","text":"t","_meta":{"toolstead/x":1,"b":2}},
             {"type":"resource","resource":{"uri":"u","_meta":{"Toolstead/x":1}}},7],
             "structuredContent":{"_meta":{"toolstead/x":"data"}},"isError":true,
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_goes_on_as_it_came_unless_it_is_about_this_hop() {
+    fn upstream_errors_are_returned_unchanged_unless_they_concern_this_connection() {
         let server = ServerName::parse("s").unwrap();
         let upstream = |error: &str| {
             let text = format!(r#"{{"jsonrpc":"2.0","id":1,"error":{error}}}"#);
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_of_a_new_server_is_an_outcome() {
+    fn a_valid_input_request_of_a_modern_server_is_a_call_outcome() {
         let question = r#"{"method":"elicitation/create","params":{"message":"?"}}"#;
         let raw = r#""result":{"resultType":"input_required","requestState":"s","inputRequests":{"k":Q}}"#;
         let raw = &raw.replace('Q', question);
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_result_is_a_typed_failure_that_names_tool_and_server() {
+    fn invalid_results_and_errors_are_typed_failures_naming_tool_and_server() {
         for (content, kind) in [
             (r#""result":7"#, ErrorKind::UpstreamProtocol),
             (r#""result":{"content":"x"}"#, ErrorKind::UpstreamProtocol),

@@ -111,7 +111,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_task_asks_what_its_server_may_and_says_nothing_in_our_words() {
+    fn task_questions_are_limited_to_permitted_kinds_and_reserved_metadata_is_removed() {
         let may_ask = Map::from_iter([("elicitation".to_owned(), json!({}))]);
         let text_of = |key: &str, question: Value| {
             let task = json!({"status": "input_required", "inputRequests": {key: question}});

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn another_start_is_another_server_and_another_secret_is_not() {
+    fn server_identity_depends_on_its_start_settings_but_not_on_secrets() {
         type Change = fn(&mut UpstreamConfig, &mut StdioUpstream);
         let base = stdio(|_, _| ());
         let other: [(&str, Change); 8] = [

@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_moves_the_cursor_or_hides_text_gets_through() {
+    fn control_and_invisible_characters_are_removed_and_long_texts_are_cut() {
         assert_eq!(shown(" a\u{1b}[31m\nb\u{202e}c\r\u{9b}\u{e0041}\u{200d}\u{e0131}\u{ad} ", 100), "a[31m bc");
         assert_eq!(shown("a\u{2028}b\u{2029}c", 100), "a b c");
         assert_eq!(shown("äöüß", 3), "äöü…");

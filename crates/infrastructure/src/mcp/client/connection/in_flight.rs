@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_that_was_taken_back_gets_nothing() {
+    async fn a_forgotten_request_receives_no_answer_or_progress() {
         let in_flight = InFlight::default();
         let one = in_flight.begin(CALL).unwrap();
         assert!(in_flight.forget(one.id) && !in_flight.forget(one.id));
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_end_of_the_connection_ends_what_waits_and_what_comes() {
+    async fn the_end_of_the_connection_fails_pending_and_later_requests() {
         let in_flight = InFlight::default();
         let one = in_flight.begin(CALL).unwrap();
         in_flight.end("gone");
@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn progress_moves_forward_and_only_for_those_who_asked() {
+    async fn only_increasing_progress_reaches_calls_that_requested_progress() {
         let in_flight = InFlight::default();
         let asked = in_flight.begin(CALL).unwrap();
         let silent = in_flight.begin(RequestPurpose::Call { progress: false }).unwrap();
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_told_before_the_answer_keeps_its_order() {
+    async fn logs_and_progress_before_the_answer_keep_their_order() {
         let in_flight = InFlight::default();
         let call = in_flight.begin(CALL).unwrap();
         let report = |at: f64| assert!(in_flight.progress(&RequestId::Number(call.id), progress(at)));
@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn progress_that_nobody_fetches_pushes_nothing_else_out() {
+    async fn unread_progress_never_displaces_other_notices() {
         let in_flight = InFlight::default();
         let call = in_flight.begin(CALL).unwrap();
         call.push_log(log("first"));
@@ -542,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sole_call_is_known_only_while_there_is_one() {
+    fn the_sole_call_is_returned_only_while_exactly_one_call_is_pending() {
         let in_flight = InFlight::default();
         let other = in_flight.begin(RequestPurpose::Exchange).unwrap();
         assert!(in_flight.sole_call().is_none() && in_flight.sole_id() == Some(other.id));
@@ -555,7 +555,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_said_of_a_call_that_was_taken_back_reaches_nobody_else() {
+    async fn late_messages_of_a_cancelled_call_reach_no_call_of_another_principal() {
         let in_flight = InFlight::default();
         let principal = |name: &str| Principal::token(name);
         let call = |name: &str| {
@@ -577,7 +577,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_call_is_the_last_that_was_made_of_those_that_wait() {
+    fn the_newest_call_is_the_last_begun_among_pending_calls() {
         let in_flight = InFlight::default();
         let newest = |other_than| in_flight.newest_call(other_than).map(|call| call.id);
         assert_eq!(newest(None), None);
@@ -589,7 +589,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_taken_back_wherever_it_is() {
+    fn a_question_can_be_withdrawn_before_or_after_its_delivery() {
         let in_flight = InFlight::default();
         let (one, two) = (in_flight.begin(CALL).unwrap(), in_flight.begin(CALL).unwrap());
         let question = || InputRequest { method: "elicitation/create".into(), params: ().into() };
@@ -604,7 +604,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_that_was_taken_back_makes_no_room_for_another() {
+    fn a_withdrawn_question_frees_no_place_for_another_question() {
         let in_flight = InFlight::default();
         let call = in_flight.begin(CALL).unwrap();
         let question = || InputRequest { method: "elicitation/create".into(), params: ().into() };
@@ -617,7 +617,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_page_is_told_to_the_call_that_sent_somebody_there() {
+    fn completion_of_a_url_elicitation_reaches_only_the_call_that_requested_it() {
         let in_flight = InFlight::default();
         let (one, two) = (in_flight.begin(CALL).unwrap(), in_flight.begin(CALL).unwrap());
         let params = serde_json::json!({"mode": "url", "elicitationId": "e1"});
@@ -629,7 +629,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_a_call_is_bounded() {
+    fn questions_and_logs_waiting_for_a_call_are_limited() {
         let in_flight = InFlight::default();
         let call = in_flight.begin(CALL).unwrap();
         let question = || InputRequest { method: "elicitation/create".into(), params: ().into() };

@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ping_is_answered_and_what_was_not_declared_is_refused() {
+    fn a_ping_is_answered_and_undeclared_request_methods_are_rejected() {
         let peer = peer(json!({}));
         let _call = peer.in_flight.begin(CALL).unwrap();
         assert_eq!(peer.handle_message(request("ping"), None), Some((RequestId::Number(1), Ok(json!({})))));
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_goes_to_the_one_call_that_it_can_belong_to() {
+    fn a_question_reaches_its_call_only_if_the_call_is_unambiguous() {
         let peer = peer(json!({"elicitation": {}}));
         let question = || request("elicitation/create");
         assert_eq!(code(peer.handle_message(question(), None)), Some(RpcError::INTERNAL));
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn logs_and_progress_reach_their_call_or_nobody() {
+    fn logs_and_progress_reach_their_unambiguous_call_or_are_dropped() {
         let peer = peer(json!({}));
         let log = |params: Value| RpcMessage::Notification {
             method: "notifications/message".into(),

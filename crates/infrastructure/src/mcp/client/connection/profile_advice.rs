@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_is_named_where_words_of_a_server_may_come_of_it() {
+    fn sandbox_profile_advice_is_given_only_for_errors_that_a_profile_may_cause() {
         use ServerSandboxProfile::{Guarded, Open, Strict};
         // Where it is named: for a start and for a call.
         for (profile, said, expected) in [

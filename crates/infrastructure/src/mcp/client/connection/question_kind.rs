@@ -122,7 +122,7 @@ mod tests {
     use toolstead_domain::InputRequest;
 
     #[test]
-    fn what_a_server_may_not_ask_is_refused_and_what_the_client_cannot_is_not_judged_here() {
+    fn questions_of_forbidden_kinds_are_rejected_if_the_client_declares_that_kind() {
         let server = ServerName::parse("s").unwrap();
         let text_of = |method: &str, client: Value| {
             let request = InputRequest { method: method.into(), params: json!({}) };
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_hears_of_the_clients_capabilities_that_it_may_use() {
+    fn only_permitted_client_capabilities_are_declared_to_a_server() {
         let client =
             json!({"roots": {"listChanged": true}, "sampling": {"tools": {}}, "elicitation": {"url": {}}, "x": 1});
         let client = client.as_object().unwrap();

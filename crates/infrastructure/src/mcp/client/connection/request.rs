@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_to_an_old_server_is_what_the_caller_said() {
+    fn a_call_to_a_legacy_server_contains_the_callers_arguments_and_metadata() {
         let writer = ConnectionRequestSerializer::new(ProtocolVersion::V20251125, &Map::new());
         let arguments = map(json!({"z": 1, "a": [{"b": null}]}));
         let mut call = ForwardedRequest {
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn every_request_to_a_new_server_says_who_asks_and_how() {
+    fn every_request_to_a_modern_server_contains_version_client_and_capabilities() {
         let writer = ConnectionRequestSerializer::new(ProtocolVersion::V20260728, &map(json!({"roots": {}})));
         let (method, params) = parse(&writer.request(7, "tools/list", &map(json!({"cursor": "c"}))));
         let common = json!({
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_of_any_method_goes_on_with_its_members() {
+    fn a_forwarded_request_of_any_method_keeps_its_parameters() {
         let writer = ConnectionRequestSerializer::new(ProtocolVersion::V20251125, &Map::new());
         let params = map(json!({"uri": "a://b", "x": {"y": 1.50}}));
         let answers = InputAnswers { responses: [].into(), state: Some("s".into()) };

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn every_revision_with_initialize_is_spoken_and_no_other() {
+    fn initialize_accepts_every_legacy_revision_and_rejects_other_versions() {
         for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
             let result = json!({"protocolVersion": version, "serverInfo": {"name": "a\u{1b}b", "version": "1"}});
             let card = read_initialize_result(answer(result)).unwrap();
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_server_that_lists_the_new_revision_speaks_it() {
+    fn discover_accepts_only_a_server_that_lists_the_modern_revision() {
         let result = json!({
             "supportedVersions": ["2026-07-28", "2030-01-01"],
             "capabilities": {"tools": {"listChanged": true}},

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_definition_does_not_spoil_the_good_ones() {
+    fn an_invalid_definition_is_left_out_and_valid_definitions_are_kept() {
         let resources = |definitions: &str, taken| {
             let result = format!(r#"{{"resources":[{definitions}],"nextCursor":"n"}}"#);
             check(ListMethod::RESOURCES, Resource::new, &result, taken, Some("n"))

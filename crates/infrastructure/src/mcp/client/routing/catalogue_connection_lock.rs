@@ -97,7 +97,7 @@ mod tests {
     use tokio::time::advance;
 
     #[tokio::test(start_paused = true)]
-    async fn calls_that_can_be_asked_have_the_connection_one_after_the_other() {
+    async fn calls_that_can_answer_questions_use_the_connection_one_at_a_time() {
         let lock = Arc::<CatalogueConnectionLock>::default();
         let take = |name: &str, session| lock.take((&Principal::token(name), session), false);
         let first = take("a", "one").unwrap();
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn calls_of_one_principal_go_side_by_side_where_they_are_told_apart() {
+    async fn concurrent_calls_of_one_principal_share_a_connection_that_separates_calls() {
         let lock = Arc::<CatalogueConnectionLock>::default();
         let take = |name: &str, session| lock.take((&Principal::token(name), session), true);
         let both = (take("a", "one").unwrap(), take("a", "two").unwrap());

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn five_failures_in_a_row_open_it_and_one_call_at_a_time_tries_it_again() {
+    async fn five_consecutive_failures_open_the_circuit_and_one_call_at_a_time_probes_it() {
         let circuit = circuit();
         for _ in 0..4 {
             assert!(!circuit.failed(&down()));
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_call_that_takes_its_time_does_not_keep_the_others_out() {
+    async fn a_slow_probing_call_does_not_block_the_next_probe() {
         let circuit = circuit();
         assert!((0..5).any(|_| circuit.failed(&down())));
         advance(Duration::from_secs(10)).await;
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn errors_of_requests_do_not_open_it() {
+    async fn request_errors_do_not_open_the_circuit() {
         let circuit = circuit();
         let of_requests = [
             RequestError::Rpc(RpcError::new(RpcError::INTERNAL, "no")),

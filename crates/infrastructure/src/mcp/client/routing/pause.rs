@@ -15,7 +15,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_double_up_to_the_longest_and_differ() {
+    fn pauses_double_up_to_a_maximum_with_random_variation() {
         let retry = Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(60) };
         for (failures, seconds) in [(1, 1.0), (2, 2.0), (4, 8.0), (7, 60.0), (40, 60.0), (u32::MAX, 60.0)] {
             for _ in 0..50 {

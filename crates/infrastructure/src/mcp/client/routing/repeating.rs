@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_reads_is_repeated_and_only_after_errors_that_pass() {
+    fn only_read_requests_are_repeated_and_only_after_transient_errors() {
         assert!(only_reads("resources/read") && only_reads("completion/complete"));
         assert!(!only_reads("tools/call") && !only_reads("resources/subscribe") && !only_reads("logging/setLevel"));
         let http = |status| RequestError::Http { status, detail: String::new() };
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wish_of_a_server_counts_within_reason() {
+    fn a_pause_requested_by_the_server_is_kept_up_to_a_maximum() {
         assert_eq!(pause(1, Some(Duration::from_secs(2))), Duration::from_secs(2));
         assert_eq!(pause(1, Some(Duration::from_secs(86400))), LONGEST_WISH);
         assert!((1..ATTEMPTS).all(|attempt| pause(attempt, None) <= PAUSES.longest));

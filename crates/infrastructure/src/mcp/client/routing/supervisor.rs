@@ -443,7 +443,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_silent_server_gets_both_first_messages_in_turn() {
+    fn a_silent_server_receives_probe_and_initialize_in_turn() {
         let silent = next_opening(HandshakeMethod::Probe, None);
         assert_eq!(silent, HandshakeMethod::Initialize(ProtocolVersion::NEWEST_LEGACY));
         assert_eq!(next_opening(silent, None), HandshakeMethod::Probe);

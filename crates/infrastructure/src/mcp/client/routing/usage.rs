@@ -98,7 +98,7 @@ mod tests {
     use tokio::time::{advance, timeout};
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_used_does_not_become_unused_and_time_counts_from_the_last_use() {
+    async fn a_server_is_unused_only_after_the_full_time_since_its_last_use() {
         let (usage, long) = (ServerUsageCounter::new(), Duration::from_secs(900));
         let one = usage.begin();
         assert!(timeout(10 * long, usage.unused_for(long)).await.is_err());

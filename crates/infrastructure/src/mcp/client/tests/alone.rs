@@ -18,7 +18,7 @@ use tokio::{sync::Notify, time::timeout};
 use toolstead_domain::{ProtocolVersion, error_kind::ErrorKind};
 
 #[tokio::test]
-async fn a_server_is_listed_called_and_closed_in_a_few_lines() {
+async fn a_client_lists_and_calls_tools_and_closes_its_server() {
     let ended = Arc::new(Notify::new());
     let outcome = ended.clone();
     let transport = line_server(move |_, mut end| {
@@ -38,7 +38,7 @@ async fn a_server_is_listed_called_and_closed_in_a_few_lines() {
 }
 
 #[tokio::test]
-async fn a_call_that_cannot_be_made_is_refused_before_the_server_hears_of_it() {
+async fn invalid_calls_are_rejected_before_the_server_receives_them() {
     let called = Arc::new(AtomicBool::new(false));
     let noted = called.clone();
     let transport = line_server(move |_, mut end| {
@@ -58,7 +58,7 @@ async fn a_call_that_cannot_be_made_is_refused_before_the_server_hears_of_it() {
 }
 
 #[tokio::test]
-async fn a_server_over_http_is_spoken_with_in_either_generation() {
+async fn an_http_server_of_either_protocol_generation_can_be_called() {
     let old: fn(Request) -> Reply = |request| request.answer_plainly(None);
     let new: fn(Request) -> Reply = |request| request.answer_as_new_server();
     for (reply, protocol) in [(old, ProtocolVersion::V20251125), (new, ProtocolVersion::V20260728)] {
@@ -72,14 +72,14 @@ async fn a_server_over_http_is_spoken_with_in_either_generation() {
 }
 
 #[tokio::test]
-async fn a_program_without_a_launcher_starts_no_server_and_names_the_feature_to_turn_on() {
+async fn a_stdio_server_without_a_launcher_is_rejected_naming_the_required_feature() {
     let server = StdioUpstream { command: "x".into(), args: vec![], env: Default::default(), working_dir: None };
     let none = McpClient::connect_with(config(McpTransport::Stdio(server)), deps()).await.unwrap_err();
     assert!(none.to_string().contains("feature `mcp-stdio`"), "{none}");
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_named_with_the_reason() {
+async fn a_missing_server_program_is_reported_with_the_reason() {
     let none = McpClient::start("no-such-server", ["--x"]).await.unwrap_err();
     let McpConnectError::NotReady { reason } = &none else { panic!("{none:?}") };
     let expected = match cfg!(feature = "mcp-stdio") {

@@ -105,7 +105,7 @@ async fn a_request_with_an_expired_token_is_sent_again_with_a_renewed_one() {
 }
 
 #[tokio::test]
-async fn a_call_that_lacks_a_scope_fails_alone() {
+async fn a_call_with_insufficient_scope_fails_without_affecting_the_server() {
     let end = http_server(|request: Request| match request.rpc() {
         "tools/call" if request.message["params"]["arguments"]["write"] == true => Reply::Whole(
             403,
@@ -125,7 +125,7 @@ async fn a_call_that_lacks_a_scope_fails_alone() {
 }
 
 #[tokio::test]
-async fn a_server_that_needs_no_sign_in_is_used_without_and_one_that_does_says_so() {
+async fn an_open_server_is_used_without_credentials_and_a_protected_server_requires_sign_in() {
     let open = http_server(|request: Request| {
         assert_eq!(request.header("authorization"), None);
         request.answer_plainly(None)
@@ -145,7 +145,7 @@ async fn a_server_that_needs_no_sign_in_is_used_without_and_one_that_does_says_s
 }
 
 #[tokio::test]
-async fn an_open_connection_never_begins_to_carry_the_token_of_the_local_user() {
+async fn an_unauthenticated_connection_never_carries_the_token_of_the_local_user() {
     // Token and method of each request.
     let seen = Arc::new(Mutex::new(Vec::<(String, String)>::new()));
     let noted = seen.clone();

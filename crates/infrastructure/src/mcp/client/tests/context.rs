@@ -209,7 +209,7 @@ fn uris(catalogue: &ContextCatalogue) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn what_a_server_offers_is_listed_page_by_page_beside_its_tools() {
+async fn resources_templates_and_prompts_are_listed_across_pages() {
     for is_modern in [false, true] {
         let rich = Rich::start(is_modern);
         let listed = rich.listed().await;
@@ -233,7 +233,7 @@ impl ParseName for str {
 }
 
 #[tokio::test]
-async fn a_server_that_declares_nothing_is_asked_for_nothing() {
+async fn a_server_without_declared_capabilities_receives_no_context_requests() {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let noted = heard.clone();
     let server = start(config(line_server(move |_, mut end| {
@@ -252,7 +252,7 @@ async fn a_server_that_declares_nothing_is_asked_for_nothing() {
 }
 
 #[tokio::test]
-async fn requests_reach_the_server_with_all_that_the_client_sent_and_results_come_as_they_are() {
+async fn forwarded_context_requests_and_their_results_keep_all_members() {
     for is_modern in [false, true] {
         let rich = Rich::start(is_modern);
         let listed = rich.listed().await;
@@ -288,7 +288,7 @@ async fn requests_reach_the_server_with_all_that_the_client_sent_and_results_com
 }
 
 #[tokio::test]
-async fn each_kind_of_news_has_only_its_list_taken_anew_and_a_storm_once() {
+async fn a_list_changed_notification_refreshes_only_its_list_and_bursts_are_merged() {
     for is_modern in [false, true] {
         let rich = Rich::start(is_modern);
         rich.listed().await;
@@ -310,7 +310,7 @@ async fn each_kind_of_news_has_only_its_list_taken_anew_and_a_storm_once() {
 }
 
 #[tokio::test]
-async fn what_is_watched_is_told_and_watched_again_on_the_next_connection() {
+async fn resource_updates_are_reported_and_subscriptions_renewed_after_a_reconnect() {
     for is_modern in [false, true] {
         let rich = Rich::start(is_modern);
         rich.listed().await;
@@ -334,7 +334,7 @@ async fn what_is_watched_is_told_and_watched_again_on_the_next_connection() {
 }
 
 #[tokio::test]
-async fn an_old_server_logs_as_much_as_somebody_wants_and_is_named_in_what_it_says() {
+async fn a_legacy_server_receives_the_requested_log_level_and_its_logs_carry_its_name() {
     let rich = Rich::start(false);
     rich.listed().await;
     rich.server.set_log_level(Some(LogLevel::Debug)).await;
@@ -352,7 +352,7 @@ async fn an_old_server_logs_as_much_as_somebody_wants_and_is_named_in_what_it_sa
 }
 
 #[tokio::test]
-async fn a_resource_or_prompt_of_a_new_server_may_ask_first() {
+async fn a_prompt_of_a_modern_server_may_require_input_first() {
     let server = start(config(line_server(|_, mut end| {
         Box::pin(async move {
             while let Some(message) = end.hear().await {

@@ -66,7 +66,7 @@ fn growing_server() -> McpTransport {
 }
 
 #[tokio::test]
-async fn what_a_call_that_cannot_be_asked_changes_is_listed_and_told() {
+async fn changes_on_a_pooled_connection_are_listed_and_reported() {
     let server = serving(UpstreamConfig { names: ToolNaming::Plain, ..config(growing_server()) });
     until_ready(&server).await;
     server.settled().await;
@@ -94,7 +94,7 @@ async fn what_a_call_that_cannot_be_asked_changes_is_listed_and_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_connection_offered_alone_is_listed_no_more_when_it_has_ended() {
+async fn tools_of_a_pooled_connection_are_unlisted_after_the_connection_ends() {
     let server = serving(UpstreamConfig {
         names: ToolNaming::Plain,
         ends_unused_after: Some(Duration::from_secs(900)),

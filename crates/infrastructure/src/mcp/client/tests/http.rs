@@ -72,7 +72,7 @@ async fn calling(reply: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> (
 }
 
 #[tokio::test]
-async fn an_old_server_gets_its_session_its_version_and_its_end() {
+async fn a_legacy_http_server_receives_session_and_version_headers_and_a_final_delete() {
     let (_end, config, log) = noting(|request| request.answer_plainly(Some("session-1"))).await;
     let server = start(config);
     let status = until_ready(&server).await;
@@ -99,7 +99,7 @@ async fn an_old_server_gets_its_session_its_version_and_its_end() {
 }
 
 #[tokio::test]
-async fn a_new_server_gets_the_mirrored_headers_and_its_bad_tools_are_left_out() {
+async fn a_modern_server_receives_mirrored_headers_and_its_invalid_tools_are_left_out() {
     let (_end, config, log) = noting(|request| match request.rpc() {
         "tools/list" => {
             let annotated = |kind: &str| json!({"properties": {"r": {"type": kind, "x-mcp-header": "Region"}}});
@@ -128,7 +128,7 @@ async fn a_new_server_gets_the_mirrored_headers_and_its_bad_tools_are_left_out()
 }
 
 #[tokio::test]
-async fn a_call_whose_headers_are_stale_is_made_again_after_a_new_list() {
+async fn a_call_with_stale_mirrored_headers_is_repeated_after_a_new_listing() {
     let lists = AtomicUsize::new(0);
     let (_end, config, log) = noting(move |request| match request.rpc() {
         "tools/list" => {
@@ -151,7 +151,7 @@ async fn a_call_whose_headers_are_stale_is_made_again_after_a_new_list() {
 }
 
 #[tokio::test]
-async fn a_stream_brings_what_belongs_to_its_call_and_the_answer() {
+async fn a_response_stream_delivers_progress_logs_pings_and_the_answer_of_its_call() {
     let (_end, server, log) = calling(|request| {
         let token = &request.message["params"]["_meta"]["progressToken"];
         let note = |method: &str, params: Value| json!({"jsonrpc": "2.0", "method": method, "params": params});
@@ -182,7 +182,7 @@ async fn a_stream_brings_what_belongs_to_its_call_and_the_answer() {
 }
 
 #[tokio::test]
-async fn an_ended_session_is_opened_anew_once_for_all_who_need_it() {
+async fn an_ended_session_is_reopened_once_for_all_pending_calls() {
     let sessions = Arc::new(AtomicUsize::new(0));
     let opened = sessions.clone();
     let (_end, config, log) = noting(move |request| {
@@ -205,7 +205,7 @@ async fn an_ended_session_is_opened_anew_once_for_all_who_need_it() {
 }
 
 #[tokio::test]
-async fn a_session_that_ends_again_and_again_fails_typed() {
+async fn a_session_that_ends_repeatedly_fails_the_call_after_one_retry() {
     for refusal in [404, 400] {
         let (_end, server, log) = calling(move |request| match refusal {
             404 => Reply::Whole(404, vec![], vec![]),
@@ -221,7 +221,7 @@ async fn a_session_that_ends_again_and_again_fails_typed() {
 }
 
 #[tokio::test]
-async fn an_error_of_the_request_itself_ends_no_session() {
+async fn a_request_error_does_not_end_the_session() {
     let (_end, server, log) = calling(|request| {
         let error = json!({"code": -32602, "message": "no browser session of this name"});
         json_reply(400, &json!({"jsonrpc": "2.0", "id": request.message["id"], "error": error}))
@@ -233,7 +233,7 @@ async fn an_error_of_the_request_itself_ends_no_session() {
 }
 
 #[tokio::test]
-async fn a_broken_stream_is_continued_where_it_broke_off_when_the_server_wants_it() {
+async fn a_broken_stream_is_resumed_at_its_last_event_after_the_retry_time() {
     let broken_at = Arc::new(Mutex::new(None::<Instant>));
     let at = broken_at.clone();
     let pending = Mutex::new(Value::Null);
@@ -290,7 +290,7 @@ fn fails(
 }
 
 #[tokio::test]
-async fn every_odd_reply_is_a_typed_failure_of_its_call_alone() {
+async fn every_invalid_reply_is_a_typed_failure_of_only_its_call() {
     use ErrorKind::{AuthRequired, InvalidInput, RateLimited, UpstreamHttp, UpstreamProtocol};
     let html =
         |status: u16| Reply::Whole(status, vec![("content-type", "text/html".into())], b"<h1>hello</h1>".to_vec());
@@ -338,7 +338,7 @@ async fn every_odd_reply_is_a_typed_failure_of_its_call_alone() {
 }
 
 #[tokio::test]
-async fn a_server_that_wants_a_login_says_so_and_is_not_knocked_at() {
+async fn a_server_that_requires_a_login_reports_that_and_receives_no_further_calls() {
     for status in [401, 403] {
         let (_end, config, log) = noting(move |_| Reply::Whole(status, vec![], vec![])).await;
         let server = start(config);
@@ -351,7 +351,7 @@ async fn a_server_that_wants_a_login_says_so_and_is_not_knocked_at() {
 }
 
 #[tokio::test]
-async fn a_server_that_cannot_be_reached_is_down_and_comes_back() {
+async fn an_unreachable_server_is_failed_and_becomes_ready_once_reachable_again() {
     let (end, config, _log) = noting(|request| request.answer_plainly(None)).await;
     let url = end.url.clone();
     let server = start(config);
@@ -373,7 +373,7 @@ async fn a_server_that_cannot_be_reached_is_down_and_comes_back() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_dropped_is_taken_back_from_an_old_server() {
+async fn a_timed_out_call_is_cancelled_at_a_legacy_server() {
     let (_end, server, log) = calling(|_| Reply::Hang).await;
     let (kind, _) =
         call_with(&server, "echo", json!({}), &Listener::default(), Duration::from_millis(300)).await.unwrap_err();
@@ -386,7 +386,7 @@ async fn a_call_that_is_dropped_is_taken_back_from_an_old_server() {
 }
 
 #[tokio::test]
-async fn the_end_of_its_stream_tells_a_new_server_that_a_call_is_taken_back() {
+async fn a_timed_out_call_at_a_modern_server_sends_no_cancellation_notification() {
     let (_end, config, log) = noting(|request| match request.rpc() {
         "tools/call" => Reply::Hang,
         _ => request.answer_as_new_server(),
@@ -401,7 +401,7 @@ async fn the_end_of_its_stream_tells_a_new_server_that_a_call_is_taken_back() {
 }
 
 #[tokio::test]
-async fn news_come_on_a_stream_of_their_own() {
+async fn server_notifications_arrive_on_a_separate_stream_that_is_resumed() {
     let streams = AtomicUsize::new(0);
     let lists = AtomicUsize::new(0);
     let (_end, config, log) = noting(move |request| match (request.method.as_str(), request.rpc()) {
@@ -469,7 +469,7 @@ async fn a_hundred_calls_at_once_each_get_their_own_answer() {
 }
 
 #[tokio::test]
-async fn an_address_or_header_that_cannot_be_used_is_told() {
+async fn an_unusable_configured_header_is_reported() {
     let (_end, mut config, _log) = noting(|request| request.answer_plainly(None)).await;
     let McpTransport::Http(http) = &mut config.transport else { unreachable!() };
     http.headers.insert("Mcp-Session-Id".into(), "x".into());
@@ -542,7 +542,7 @@ async fn noted_any(log: &Log, method: &str) {
 }
 
 #[tokio::test]
-async fn no_redirect_is_followed_to_anywhere_whatever_was_asked() {
+async fn redirects_are_not_followed_for_any_kind_of_request() {
     let asked: [fn(&Request) -> bool; 7] = [
         |request| request.rpc() == "server/discover",
         |request| request.rpc() == "initialize",
@@ -565,7 +565,7 @@ async fn no_redirect_is_followed_to_anywhere_whatever_was_asked() {
 }
 
 #[tokio::test]
-async fn a_server_that_wants_a_login_leads_to_no_other_place() {
+async fn a_login_challenge_does_not_cause_requests_to_other_addresses() {
     let challenge: fn(&str) -> Reply = |url| {
         let metadata = format!("Bearer resource_metadata=\"{url}\", authorization_uri=\"{url}\"");
         Reply::Whole(401, vec![("www-authenticate", metadata), ("location", url.into())], vec![])
@@ -576,7 +576,7 @@ async fn a_server_that_wants_a_login_leads_to_no_other_place() {
 }
 
 #[tokio::test]
-async fn a_server_of_the_local_link_is_down_and_says_why() {
+async fn a_link_local_server_is_failed_with_the_reason() {
     let url = Url::parse("http://169.254.169.254/mcp").unwrap();
     let transport = McpTransport::Http(HttpUpstream { url, headers: BTreeMap::new() });
     let server = start(config(transport));

@@ -85,7 +85,7 @@ fn plain() -> UpstreamConfig {
 }
 
 #[tokio::test]
-async fn an_old_server_is_initialized_listed_and_called() {
+async fn a_legacy_server_is_initialized_listed_and_called() {
     let (config, heard) = noting(|_: usize, _: &str, _: &Value| Reaction::Plain);
     let server = start(config);
     let status = until_ready(&server).await;
@@ -99,7 +99,7 @@ async fn an_old_server_is_initialized_listed_and_called() {
 }
 
 #[tokio::test]
-async fn a_new_server_is_asked_with_all_that_it_needs_to_know() {
+async fn a_modern_server_receives_log_level_and_metadata_and_may_request_input() {
     let server = start(config(line_server(|_, mut end| {
         Box::pin(async move {
             while let Some(message) = end.hear().await {
@@ -124,7 +124,7 @@ async fn a_new_server_is_asked_with_all_that_it_needs_to_know() {
 }
 
 #[tokio::test]
-async fn a_server_that_dies_of_an_unknown_request_is_started_again_with_the_old_one() {
+async fn a_server_that_ends_on_an_unknown_request_is_restarted_with_initialize() {
     let (config, heard) = noting(|connection: usize, method: &str, _: &Value| match (connection, method) {
         (_, "server/discover") | (1, "tools/call") => Reaction::End,
         _ => Reaction::Plain,
@@ -142,7 +142,7 @@ async fn a_server_that_dies_of_an_unknown_request_is_started_again_with_the_old_
 }
 
 #[tokio::test]
-async fn a_server_that_passes_over_an_unknown_request_is_initialized_on_the_same_connection() {
+async fn a_server_that_ignores_discover_is_initialized_on_the_same_connection() {
     let (mut config, heard) = noting(|_: usize, method: &str, _: &Value| match method {
         "server/discover" => Reaction::Silence,
         _ => Reaction::Plain,
@@ -154,7 +154,7 @@ async fn a_server_that_passes_over_an_unknown_request_is_initialized_on_the_same
 }
 
 #[tokio::test]
-async fn a_new_server_that_was_slow_to_start_gets_a_conversation_of_one_generation() {
+async fn a_modern_server_slow_to_answer_discover_is_reconnected_without_initialize() {
     let heard = Heard::default();
     let noted = heard.clone();
     let transport = line_server(move |connection, mut end| {
@@ -192,7 +192,7 @@ async fn a_new_server_that_was_slow_to_start_gets_a_conversation_of_one_generati
 }
 
 #[tokio::test]
-async fn a_server_that_is_bound_by_its_first_message_gets_a_new_connection() {
+async fn a_server_that_rejects_initialize_after_discover_receives_a_new_connection() {
     let (config, heard) = noting(|connection: usize, method: &str, _: &Value| match (connection, method) {
         (0, "server/discover" | "initialize") => Reaction::Error(-32022),
         _ => Reaction::Plain,
@@ -203,7 +203,7 @@ async fn a_server_that_is_bound_by_its_first_message_gets_a_new_connection() {
 }
 
 #[tokio::test]
-async fn a_version_that_is_not_spoken_or_not_wanted_is_told() {
+async fn unsupported_or_unwanted_protocol_versions_are_reported() {
     for (fixed, said, reason) in [
         (None, "1999-01-01", "it requests protocol version `1999-01-01`"),
         (Some(ProtocolVersion::V20241105), "2025-06-18", "it speaks protocol version 2025-06-18 and not 2024-11-05"),
@@ -263,7 +263,7 @@ fn answer(request: &Value, result: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_call_that_is_dropped_is_taken_back_and_its_late_answer_harms_nobody() {
+async fn an_aborted_call_is_cancelled_and_its_late_answer_does_not_affect_other_calls() {
     let (config, mut queue) = held_calls();
     let server = start(config);
     until_ready(&server).await;
@@ -292,7 +292,7 @@ async fn a_call_that_is_dropped_is_taken_back_and_its_late_answer_harms_nobody()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_past_its_deadline_ends_typed_and_is_taken_back() {
+async fn a_call_past_its_deadline_fails_with_a_timeout_and_is_cancelled() {
     let (config, mut queue) = held_calls();
     let server = start(config);
     until_ready(&server).await;
@@ -306,7 +306,7 @@ async fn a_call_past_its_deadline_ends_typed_and_is_taken_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_is_cut_short_and_signs_of_life_are_not() {
+async fn progress_resets_the_idle_timeout_that_ends_a_silent_call() {
     let (mut config, mut queue) = held_calls();
     config.timeouts.idle = Some(Duration::from_secs(1));
     let server = start(config);
@@ -326,7 +326,7 @@ async fn silence_is_cut_short_and_signs_of_life_are_not() {
 }
 
 #[tokio::test]
-async fn progress_and_logs_reach_the_caller_that_wants_them() {
+async fn progress_and_logs_reach_the_caller_unless_progress_is_ignored() {
     let server = start(config(line_server(|_, mut end| {
         Box::pin(async move {
             while let Some(message) = end.hear_method("tools/call").await {
@@ -354,7 +354,7 @@ async fn progress_and_logs_reach_the_caller_that_wants_them() {
 }
 
 #[tokio::test]
-async fn a_server_that_dies_in_mid_call_comes_back() {
+async fn a_server_that_ends_during_a_call_is_reconnected() {
     let (config, _) = noting(|connection: usize, method: &str, _: &Value| match (connection, method) {
         (0, "tools/call") => Reaction::End,
         _ => Reaction::Plain,
@@ -370,7 +370,7 @@ async fn a_server_that_dies_in_mid_call_comes_back() {
 }
 
 #[tokio::test]
-async fn a_call_waits_for_a_server_that_is_on_its_way() {
+async fn a_call_waits_for_a_server_that_is_still_starting() {
     let may_begin = Arc::new(Notify::new());
     let gate = may_begin.clone();
     let server = start(config(line_server(move |_, mut end| {
@@ -401,7 +401,7 @@ fn failed_with(state: &ProviderState, words: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_server_that_is_down_is_left_alone_and_calls_do_not_wait_for_it() {
+async fn calls_to_a_failed_server_are_rejected_without_waiting_for_the_next_attempt() {
     let (mut config, heard) = noting(|_: usize, _: &str, _: &Value| Reaction::End);
     config.retry.first = Duration::from_secs(3600);
     let server = start(config);
@@ -412,7 +412,7 @@ async fn a_server_that_is_down_is_left_alone_and_calls_do_not_wait_for_it() {
 }
 
 #[tokio::test]
-async fn a_call_makes_a_server_that_was_left_alone_be_tried_at_once() {
+async fn a_call_to_a_failed_server_triggers_an_immediate_retry() {
     let (mut config, heard) = noting(|connection: usize, _: &str, _: &Value| match connection {
         0..=3 => Reaction::End,
         _ => Reaction::Plain,
@@ -462,7 +462,7 @@ async fn a_call_is_refused_after_one_reconnect_that_fails() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_storm_of_news_becomes_few_lists_and_each_change_is_told() {
+async fn a_burst_of_list_changed_notifications_causes_few_listings() {
     let heard = Heard::default();
     let noted = heard.clone();
     let server = start(config(line_server(move |connection, mut end| {
@@ -494,7 +494,7 @@ async fn a_storm_of_news_becomes_few_lists_and_each_change_is_told() {
 }
 
 #[tokio::test]
-async fn a_new_server_tells_of_changes_once_it_is_asked_to() {
+async fn a_modern_server_reports_list_changes_after_a_subscription() {
     let server = start(config(line_server(|_, mut end| {
         Box::pin(async move {
             let mut tools = 1;
@@ -522,7 +522,7 @@ async fn a_new_server_tells_of_changes_once_it_is_asked_to() {
 }
 
 #[tokio::test]
-async fn noise_is_skipped_and_counted_and_long_lines_cost_only_their_call() {
+async fn non_message_lines_are_counted_and_overlong_lines_fail_only_their_call() {
     let (mut config, _) = held_calls();
     config.limits.message_bytes = 10_000;
     config.transport = line_server(|_, mut end| {
@@ -547,7 +547,7 @@ async fn noise_is_skipped_and_counted_and_long_lines_cost_only_their_call() {
 }
 
 #[tokio::test]
-async fn a_list_that_never_ends_is_cut_off_and_its_tools_work() {
+async fn an_endless_tool_list_is_cut_off_and_its_listed_tools_are_callable() {
     for (cursor, pages, note) in
         [("again", 1000, "cut off after 2 pages: the server repeats a cursor"), ("", 7, "cut off after 7 pages")]
     {
@@ -568,7 +568,7 @@ async fn a_list_that_never_ends_is_cut_off_and_its_tools_work() {
 }
 
 #[tokio::test]
-async fn a_server_without_tools_is_ready_and_one_that_cannot_list_is_not() {
+async fn a_server_without_tools_is_ready_and_a_server_with_a_failing_list_is_not() {
     for (code, ready) in [(-32601, true), (-32603, false)] {
         let (config, _) = noting(move |_: usize, method: &str, _: &Value| match method {
             "tools/list" => Reaction::Error(code),
@@ -581,7 +581,7 @@ async fn a_server_without_tools_is_ready_and_one_that_cannot_list_is_not() {
 }
 
 #[tokio::test]
-async fn a_server_that_never_says_anything_fails_at_its_deadline() {
+async fn a_silent_server_fails_at_its_connection_deadline() {
     let (mut config, heard) = noting(|_: usize, _: &str, _: &Value| Reaction::Silence);
     config.timeouts.probe = Duration::from_millis(10);
     config.timeouts.connect = Duration::from_millis(100);
@@ -592,7 +592,7 @@ async fn a_server_that_never_says_anything_fails_at_its_deadline() {
 }
 
 #[tokio::test]
-async fn a_closed_server_answers_nothing_any_more_and_calls_in_flight_end() {
+async fn closing_a_server_ends_pending_calls_and_rejects_later_calls() {
     let (config, mut queue) = held_calls();
     let server = start(config);
     until_ready(&server).await;
@@ -609,7 +609,7 @@ async fn a_closed_server_answers_nothing_any_more_and_calls_in_flight_end() {
 }
 
 #[tokio::test]
-async fn a_refresh_lists_anew() {
+async fn a_refresh_requests_the_tool_list_again() {
     let (config, heard) = noting(|_: usize, _: &str, _: &Value| Reaction::Plain);
     let server = start(config);
     until_ready(&server).await;
@@ -632,7 +632,7 @@ impl Caller for Yes {
 }
 
 #[tokio::test]
-async fn a_question_in_mid_call_is_put_to_the_caller_where_that_was_declared() {
+async fn a_question_during_a_call_reaches_a_caller_that_declares_elicitation() {
     let capabilities = json!({"elicitation": {}}).as_object().unwrap().clone();
     let peer = Arc::new(Peer::new(ServerName::parse("s").unwrap(), capabilities));
     let (ours, theirs) = duplex(1 << 16);
@@ -689,7 +689,7 @@ impl Caller for Refuses {
 }
 
 #[tokio::test]
-async fn an_old_server_hears_the_clients_own_error_and_takes_a_question_back() {
+async fn a_legacy_server_receives_the_callers_error_and_may_withdraw_a_question() {
     let capabilities = json!({"elicitation": {"form": {}, "url": {}}}).as_object().unwrap().clone();
     let peer = Arc::new(Peer::new(ServerName::parse("s").unwrap(), capabilities));
     let (ours, theirs) = duplex(1 << 16);

@@ -136,7 +136,7 @@ fn askable() -> Client {
 }
 
 #[tokio::test]
-async fn a_call_goes_over_a_connection_that_declared_what_its_caller_can_answer() {
+async fn a_call_uses_a_connection_that_declared_the_capabilities_of_its_caller() {
     let (transport, seen) = old_server(open_gate());
     let server = serving(config(transport));
     until_ready(&server).await;
@@ -174,7 +174,7 @@ fn serving_one(config: UpstreamConfig, client: &Client) -> Arc<Upstream> {
 }
 
 #[tokio::test]
-async fn one_client_alone_has_one_connection_and_hears_the_questions_of_all_its_calls() {
+async fn a_single_client_uses_one_connection_and_receives_all_questions_of_its_calls() {
     let gate = watch::Sender::new(false);
     let (transport, seen) = side_by_side(gate.subscribe());
     let client = askable();
@@ -204,7 +204,7 @@ async fn one_client_alone_has_one_connection_and_hears_the_questions_of_all_its_
 }
 
 #[tokio::test]
-async fn a_call_takes_the_connection_of_the_lists_where_it_declared_what_its_caller_can_answer() {
+async fn a_call_uses_the_free_catalogue_connection_if_its_declared_capabilities_match() {
     let gate = watch::Sender::new(false);
     let (transport, seen) = old_server(gate.subscribe());
     let server = serving(config(transport));
@@ -272,7 +272,7 @@ fn side_by_side(gate: watch::Receiver<bool>) -> (McpTransport, Watched) {
 }
 
 #[tokio::test]
-async fn many_calls_that_can_ask_share_few_connections_and_each_hears_its_own_question() {
+async fn many_calls_share_few_connections_and_each_caller_receives_its_own_question() {
     let gate = watch::Sender::new(false);
     let (transport, seen) = old_server(gate.subscribe());
     let server = serving(config(transport));
@@ -296,7 +296,7 @@ async fn many_calls_that_can_ask_share_few_connections_and_each_hears_its_own_qu
 }
 
 #[tokio::test]
-async fn who_waits_for_a_connection_waits_no_longer_than_its_call_may_take() {
+async fn waiting_for_a_free_connection_ends_at_the_deadline_of_the_call() {
     let gate = watch::Sender::new(false);
     let (transport, seen) = old_server(gate.subscribe());
     let server = serving(config(transport));
@@ -316,7 +316,7 @@ async fn who_waits_for_a_connection_waits_no_longer_than_its_call_may_take() {
 }
 
 #[tokio::test]
-async fn one_principal_leaves_room_for_calls_of_others() {
+async fn many_calls_of_one_principal_do_not_block_calls_of_another() {
     let gate = watch::Sender::new(false);
     let (transport, seen) = old_server(gate.subscribe());
     let server = serving(config(transport));
@@ -336,7 +336,7 @@ async fn one_principal_leaves_room_for_calls_of_others() {
 }
 
 #[tokio::test]
-async fn the_connection_of_a_call_that_was_given_up_is_not_used_again() {
+async fn the_connection_of_an_abandoned_call_is_not_reused() {
     let (transport, seen) = old_server(open_gate());
     let server = serving(config(transport));
     until_ready(&server).await;
@@ -355,7 +355,7 @@ async fn the_connection_of_a_call_that_was_given_up_is_not_used_again() {
 }
 
 #[tokio::test]
-async fn connections_of_calls_that_were_given_up_count_until_they_have_ended() {
+async fn connections_of_abandoned_calls_count_towards_the_limit_until_closed() {
     let gate = watch::Sender::new(false);
     let (transport, seen) = old_server(gate.subscribe());
     let mut config = config(transport);
@@ -379,7 +379,7 @@ async fn connections_of_calls_that_were_given_up_count_until_they_have_ended() {
 }
 
 #[tokio::test]
-async fn a_connection_that_dies_ends_its_own_call_alone() {
+async fn a_lost_pooled_connection_fails_only_its_own_call() {
     let gate = watch::Sender::new(false);
     let (transport, seen) = old_server(gate.subscribe());
     let server = serving(config(transport));
@@ -399,7 +399,7 @@ async fn a_connection_that_dies_ends_its_own_call_alone() {
 }
 
 #[tokio::test]
-async fn a_server_that_keeps_state_has_a_connection_for_each_principal_until_its_last_session_ends() {
+async fn a_stateful_server_has_one_connection_per_principal_until_its_last_session_ends() {
     let (transport, seen) = old_server(open_gate());
     let server = start(UpstreamConfig { stateful: true, ..config(transport) });
     until_ready(&server).await;
@@ -422,7 +422,7 @@ async fn a_server_that_keeps_state_has_a_connection_for_each_principal_until_its
 }
 
 #[tokio::test]
-async fn one_principal_leaves_room_for_the_connections_of_others() {
+async fn the_connection_limit_of_one_principal_does_not_affect_other_principals() {
     let (transport, _) = old_server(open_gate());
     let server = start(UpstreamConfig { stateful: true, ..config(transport) });
     until_ready(&server).await;
@@ -442,7 +442,7 @@ async fn one_principal_leaves_room_for_the_connections_of_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_nobody_uses_rests_until_the_next_call() {
+async fn an_unused_server_becomes_idle_until_the_next_call() {
     let (transport, seen) = old_server(open_gate());
     let server = serving(UpstreamConfig { ends_unused_after: Some(Duration::from_secs(900)), ..config(transport) });
     until_ready(&server).await;
@@ -461,7 +461,7 @@ async fn a_server_that_nobody_uses_rests_until_the_next_call() {
 }
 
 #[tokio::test]
-async fn a_server_whose_tools_are_known_is_started_by_its_first_use() {
+async fn a_lazily_started_server_connects_on_its_first_use() {
     let (transport, seen) = old_server(open_gate());
     let server = Upstream::start_when_used(config(transport), deps());
     assert!(server.list().await.is_err());
@@ -496,7 +496,7 @@ async fn busy_server(busy: usize) -> (super::http_server::HttpEnd, Arc<Mutex<BTr
 }
 
 #[tokio::test]
-async fn what_only_reads_is_asked_again_and_a_call_never_is() {
+async fn read_requests_are_repeated_after_a_busy_reply_and_tool_calls_are_not() {
     for (busy, is_answered, times) in [(2, true, 3), (100, false, 5)] {
         let (end, asked) = busy_server(busy).await;
         let server = start(config(end.transport()));
@@ -526,7 +526,7 @@ async fn what_only_reads_is_asked_again_and_a_call_never_is() {
 }
 
 #[tokio::test]
-async fn calls_are_kept_from_a_server_that_fails_again_and_again() {
+async fn calls_to_a_repeatedly_failing_server_are_rejected_until_the_next_attempt() {
     let (end, asked) = busy_server(5).await;
     let mut config = config(end.transport());
     config.retry = Backoff { first: Duration::from_secs(60), longest: Duration::from_secs(60) };
@@ -559,7 +559,7 @@ fn silent_server(is_stuck: bool) -> McpTransport {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_on_which_nothing_is_answered_any_more_is_made_anew() {
+async fn a_connection_is_replaced_after_timeouts_only_if_it_answers_nothing() {
     for is_stuck in [true, false] {
         let server = start(config(silent_server(is_stuck)));
         until_ready(&server).await;

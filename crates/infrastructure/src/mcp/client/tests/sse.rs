@@ -118,7 +118,7 @@ fn failed_with(status: &UpstreamStatus, words: &str) -> bool {
 }
 
 #[tokio::test]
-async fn messages_are_posted_where_the_stream_says_and_answered_on_it() {
+async fn messages_are_posted_to_the_endpoint_event_address_and_answered_on_the_stream() {
     let (_end, old, server) = ready(|_, _| None).await;
     let status = server.status();
     assert_eq!((status.protocol, status.transport), (Some(ProtocolVersion::V20251125), "sse"));
@@ -140,7 +140,7 @@ async fn messages_are_posted_where_the_stream_says_and_answered_on_it() {
 }
 
 #[tokio::test]
-async fn the_stream_brings_progress_logs_and_questions_before_an_answer() {
+async fn the_stream_delivers_progress_logs_and_pings_before_an_answer() {
     let (_end, old, server) = ready(|old, request| {
         if request.rpc() != "tools/call" {
             return None;
@@ -181,7 +181,7 @@ async fn a_hundred_calls_at_once_each_get_their_own_answer() {
 }
 
 #[tokio::test]
-async fn news_of_a_server_are_heard_and_its_tools_listed_anew() {
+async fn a_list_changed_notification_refreshes_the_tool_list() {
     let lists = AtomicUsize::new(0);
     let (_end, old, server) = ready(move |old, request| {
         (request.rpc() == "tools/list" && lists.fetch_add(1, Ordering::SeqCst) > 0).then(|| {
@@ -195,7 +195,7 @@ async fn news_of_a_server_are_heard_and_its_tools_listed_anew() {
 }
 
 #[tokio::test]
-async fn a_stream_that_ends_ends_the_connection_and_is_opened_anew() {
+async fn a_stream_that_ends_fails_its_call_and_the_connection_is_reopened() {
     let (_end, old, server) = ready(|old, request| {
         (request.message["params"]["arguments"]["end"] == true).then(|| {
             old.close_stream();
@@ -212,7 +212,7 @@ async fn a_stream_that_ends_ends_the_connection_and_is_opened_anew() {
 }
 
 #[tokio::test]
-async fn an_event_over_the_limit_ends_the_connection_before_it_is_held() {
+async fn an_event_over_the_size_limit_ends_and_reopens_the_connection() {
     let (end, old) = Old::serve(|old, request| {
         (request.message["params"]["arguments"]["long"] == true).then(|| {
             // The client stops reading at the limit, so a gigabyte would make no difference.
@@ -233,7 +233,7 @@ async fn an_event_over_the_limit_ends_the_connection_before_it_is_held() {
 }
 
 #[tokio::test]
-async fn a_call_that_nobody_waits_for_is_taken_back() {
+async fn a_timed_out_call_is_cancelled_at_the_server() {
     let (_end, old, server) = ready(|_, request| (request.rpc() == "tools/call").then(accepted)).await;
     let time = Duration::from_millis(300);
     let (kind, _) = call_with(&server, "echo", json!({}), &Listener::default(), time).await.unwrap_err();
@@ -246,7 +246,7 @@ async fn a_call_that_nobody_waits_for_is_taken_back() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_refused_fails_its_call_and_a_lost_session_is_opened_anew() {
+async fn a_rejected_message_fails_only_its_call_and_a_lost_session_is_reopened() {
     let (_end, old, server) = ready(|_, request| {
         let status = request.message["params"]["arguments"]["status"].as_u64()?;
         Some(Reply::Whole(u16::try_from(status).unwrap(), vec![], b"so it is".to_vec()))
@@ -267,7 +267,7 @@ async fn a_message_that_is_refused_fails_its_call_and_a_lost_session_is_opened_a
 }
 
 #[tokio::test]
-async fn a_mailbox_that_wants_to_be_left_alone_is_heard() {
+async fn a_retry_after_of_the_message_endpoint_is_recorded_as_a_requested_pause() {
     let busy = || {
         let until = ("retry-after", "Wed, 21 Oct 2026 07:38:00 GMT".to_owned());
         Reply::Whole(429, vec![("date", "Wed, 21 Oct 2026 07:28:00 GMT".to_owned()), until], vec![])
@@ -299,7 +299,7 @@ async fn check_start(reply: impl Fn() -> Reply + Send + Sync + 'static, words: &
 }
 
 #[tokio::test]
-async fn a_stream_that_begins_otherwise_is_told_and_nothing_is_posted() {
+async fn an_invalid_stream_start_is_reported_and_no_message_is_posted() {
     let stream = |bytes: &'static [u8]| move || Reply::Stream(vec![Piece::Bytes(bytes.to_vec()), Piece::StayOpen]);
     let html = || vec![("content-type", "text/html".to_owned())];
     check_start(move || Reply::Whole(200, html(), b"<html>".to_vec()), "text/html instead of a stream").await;
@@ -341,7 +341,7 @@ async fn no_message_goes_to_another_origin() {
 }
 
 #[tokio::test]
-async fn a_whole_address_of_its_own_origin_is_taken() {
+async fn an_absolute_endpoint_url_of_the_same_origin_is_accepted() {
     let old = Old::default();
     let answers = old.clone();
     let end = http_server(move |request| match request.method.as_str() {
@@ -365,7 +365,7 @@ async fn a_whole_address_of_its_own_origin_is_taken() {
 }
 
 #[tokio::test]
-async fn a_server_that_wants_a_login_says_so_on_its_stream_or_at_its_mailbox() {
+async fn a_required_login_is_reported_from_the_stream_or_the_message_endpoint() {
     let login = || Reply::Whole(401, vec![("www-authenticate", "Bearer realm=\"r\"".to_owned())], vec![]);
     let end = http_server(move |_| login()).await;
     for transport in [McpTransport::Sse(reached_at(&end.url)), McpTransport::Http(reached_at(&end.url))] {
@@ -378,7 +378,7 @@ async fn a_server_that_wants_a_login_says_so_on_its_stream_or_at_its_mailbox() {
 }
 
 #[tokio::test]
-async fn an_address_that_takes_no_message_is_tried_as_the_old_transport() {
+async fn an_address_that_rejects_posts_is_tried_as_sse_unless_the_transport_is_fixed() {
     let (end, old) = Old::serve(|_, _| None).await;
     let server = start(config(McpTransport::Http(reached_at(&end.url))));
     assert_eq!(until_ready(&server).await.transport, "sse");
@@ -398,7 +398,7 @@ async fn an_address_that_takes_no_message_is_tried_as_the_old_transport() {
 }
 
 #[tokio::test]
-async fn an_address_that_is_neither_keeps_the_error_of_the_first_message() {
+async fn an_address_of_neither_transport_keeps_the_error_of_the_first_message() {
     type Answer = fn(&Request) -> Reply;
     let gets: [Answer; 4] = [
         |_| Reply::Whole(405, vec![], vec![]),
@@ -420,7 +420,7 @@ async fn an_address_that_is_neither_keeps_the_error_of_the_first_message() {
 }
 
 #[tokio::test]
-async fn a_revision_without_the_old_transport_is_refused_where_it_is_fixed() {
+async fn a_configured_revision_without_sse_support_is_rejected() {
     let (end, _old) = Old::serve(|_, _| None).await;
     let mut config = by_sse(&end);
     config.protocol = Some(ProtocolVersion::NEWEST);

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_flood_is_read_and_its_end_is_kept() {
+    async fn retains_only_the_last_lines_of_a_stderr_flood_and_shortens_them() {
         let flood: String = (0..10_000).map(|n| format!("\u{1b}[31mline {n} {}\n", "x".repeat(600))).collect();
         let kept = Arc::default();
         read(flood.as_bytes(), Arc::clone(&kept), ServerName::parse("s").unwrap()).await;

@@ -201,7 +201,7 @@ fn a_recorded_stream_is_read_whole_however_it_is_cut_into_pieces() {
 }
 
 #[test]
-fn what_was_answered_goes_back_byte_for_byte() {
+fn an_assistant_answer_is_sent_back_byte_for_byte() {
     let whole = read(&[RECORDED.as_bytes()]).unwrap();
     let said = blocks(&whole).into_iter().cloned().collect();
     let results = user(vec![result("toolu_01", vec![Block::text("hello")], false)]);
@@ -215,7 +215,7 @@ fn what_was_answered_goes_back_byte_for_byte() {
 }
 
 #[test]
-fn a_request_holds_whole_schemas_results_first_and_four_marks() {
+fn a_request_contains_whole_schemas_results_first_and_four_cache_markers() {
     let ephemeral = json!({"type": "ephemeral"});
     let messages = vec![
         Message::user("Read both."),
@@ -271,7 +271,7 @@ fn without_tools_and_system_a_request_has_neither() {
 }
 
 #[test]
-fn what_the_provider_would_refuse_in_a_conversation_is_left_out() {
+fn blocks_that_the_provider_would_reject_are_omitted_from_the_conversation() {
     let ours = r#"{"type":"thinking","thinking":"t","signature":"s"}"#;
     let body = body(vec![
         Message::user("a"),
@@ -298,7 +298,7 @@ fn what_the_provider_would_refuse_in_a_conversation_is_left_out() {
 }
 
 #[test]
-fn calls_of_another_provider_are_said_as_this_one_takes_them() {
+fn calls_from_another_provider_are_converted_to_valid_ids_names_and_inputs() {
     let malformed = ToolUse {
         id: "functions.read:0".into(),
         name: "gone.tool".into(),
@@ -327,7 +327,7 @@ fn calls_of_another_provider_are_said_as_this_one_takes_them() {
 }
 
 #[test]
-fn the_top_of_a_schema_is_an_object_and_what_is_taken_off_is_told() {
+fn a_tool_schema_gets_an_object_root_and_describes_removed_alternatives() {
     let odd = |schema: Value| {
         let tool = OfferedTool { name: "t".into(), description: "Does.".into(), input_schema: Arc::new(schema) };
         Anthropic.definitions(&[tool]).remove(0)
@@ -349,7 +349,7 @@ fn check_thinking(tokens: Option<u64>, effort: Option<&str>, messages: Vec<Messa
 }
 
 #[test]
-fn a_model_thinks_as_it_is_told_unless_its_turn_began_without() {
+fn thinking_follows_the_settings_unless_the_turn_began_without_thinking() {
     let asked = || vec![Message::user("a")];
     let adaptive = json!({"type": "adaptive"});
     let enabled = |tokens: u64| json!({"type": "enabled", "budget_tokens": tokens});
@@ -419,7 +419,7 @@ fn check_stop(reason: &str, arguments: &str, calls: &[&str], expected: StopReaso
 }
 
 #[test]
-fn a_call_that_was_cut_off_is_in_no_block() {
+fn a_truncated_call_is_dropped_from_the_answer() {
     check_stop("max_tokens", "{\"path\": \"a", &["t1"], StopReason::MaxTokens);
     check_stop("max_tokens", "", &["t1"], StopReason::MaxTokens);
     check_stop("max_tokens", "{\"path\": \"a\"}", &["t1", "t2"], StopReason::MaxTokens);
@@ -435,7 +435,7 @@ fn a_call_that_was_cut_off_is_in_no_block() {
 }
 
 #[test]
-fn thoughts_that_were_cut_off_bear_no_signature_and_are_in_no_block() {
+fn truncated_thinking_without_its_signature_is_dropped() {
     let thinking = || start(0, json!({"type": "thinking", "thinking": "", "signature": ""}));
     let more = || delta(0, json!({"type": "thinking_delta", "thinking": "hm"}));
     let cut: Vec<Value> = [thinking(), more(), stop(0)].into_iter().chain(end("max_tokens")).collect();
@@ -452,7 +452,7 @@ fn thoughts_that_were_cut_off_bear_no_signature_and_are_in_no_block() {
 }
 
 #[test]
-fn no_two_calls_have_one_id_whatever_the_server_says() {
+fn calls_get_unique_ids_even_if_the_server_repeats_ids() {
     let earlier = ModelRequest::of(vec![Message::user("a"), assistant(vec![call("t1", "files.read")])]);
     let mut decoder = Anthropic.decoder(&earlier);
     let ids = ["t1", "t2", "t2", "", "a b"];
@@ -483,7 +483,7 @@ fn an_error_within_the_stream_ends_it() {
 }
 
 #[test]
-fn a_document_is_read_as_its_stream_would_be_with_its_bytes_kept() {
+fn a_non_streamed_answer_is_decoded_with_its_thinking_blocks_unchanged() {
     let thinking = r#"{"type":"thinking", "thinking":"t","signature":"s"}"#;
     let document = format!(
         r#"{{"type":"message","content":[{thinking},{{"type":"text","text":"a"}},{{"type":"tool_use","id":"t1","name":"files_read","input":{{"path":"a.txt"}}}},{{"type":"new"}}],"stop_reason":"tool_use","usage":{{"input_tokens":1,"output_tokens":2}}}}"#
@@ -498,7 +498,7 @@ fn a_document_is_read_as_its_stream_would_be_with_its_bytes_kept() {
 }
 
 #[test]
-fn a_stream_that_means_harm_is_an_error() {
+fn malformed_or_hostile_stream_events_are_protocol_errors() {
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let deep_block =
         format!(r#"{{"type":"content_block_start","index":0,"content_block":{{"type":"thinking","x":{deep}}}}}"#);
@@ -534,7 +534,7 @@ fn a_stream_that_means_harm_is_an_error() {
 }
 
 #[test]
-fn counts_of_tokens_stand_for_all_before_them() {
+fn later_token_counts_of_a_stream_replace_earlier_counts() {
     let began = json!({"type": "message_start", "message": {"usage": {"input_tokens": 7, "output_tokens": 1}}});
     let so_far = |output: u64| json!({"type": "message_delta", "delta": {}, "usage": {"output_tokens": output}});
     let events: Vec<Value> = [began, so_far(3), so_far(4)].into_iter().chain(end("end_turn")).collect();
@@ -575,7 +575,7 @@ fn any_event() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn whatever_comes_the_blocks_that_are_told_can_be_sent_again(events in proptest::collection::vec(any_event(), 0..30)) {
+    fn decoded_blocks_of_any_stream_can_be_sent_back(events in proptest::collection::vec(any_event(), 0..30)) {
         let mut decoder = decoder();
         let mut output = Vec::new();
         for event in &events {

@@ -11,7 +11,7 @@ fn of_model(model: &str) -> ModelSettings {
 }
 
 #[test]
-fn a_request_holds_the_conversation_as_the_protocol_has_it() {
+fn a_request_contains_the_conversation_in_the_format_of_the_protocol() {
     let mut settings = of_model("gemini-2.5-pro");
     settings.thinking_tokens = Some(512);
     let request = conversation();
@@ -63,7 +63,7 @@ fn the_path_names_the_model() {
 }
 
 #[test]
-fn newer_models_get_a_word_for_thinking_and_for_calls_of_other_models() {
+fn newer_models_receive_a_thinking_level_and_a_placeholder_signature() {
     let mut settings = of_model("gemini-3-pro-preview");
     settings.reasoning_effort = Some("low".into());
     let sent = body(&Gemini, &settings, &conversation());
@@ -74,14 +74,14 @@ fn newer_models_get_a_word_for_thinking_and_for_calls_of_other_models() {
 }
 
 #[test]
-fn a_model_that_is_not_to_think_is_told_so() {
+fn zero_thinking_tokens_disable_thinking_in_the_request() {
     let settings = ModelSettings { thinking_tokens: Some(0), ..of_model("gemini-2.5-flash") };
     let sent = body(&Gemini, &settings, &conversation());
     assert_eq!(sent["generationConfig"]["thinkingConfig"], json!({"thinkingBudget": 0}));
 }
 
 #[test]
-fn the_roles_take_turns_and_nothing_empty_is_said() {
+fn consecutive_messages_of_a_role_are_merged_and_empty_messages_are_omitted() {
     let said = |role, text: &str| Message { role, blocks: vec![Block::text(text)] };
     let messages = vec![
         said(Role::User, "a"),
@@ -119,7 +119,7 @@ fn last(parts: Value, reason: &str) -> Value {
 const USAGE: Usage = Usage { input_tokens: 70, cache_read_tokens: 30, cache_write_tokens: 0, output_tokens: 12 };
 
 #[test]
-fn signatures_go_back_on_the_parts_that_they_came_on() {
+fn signatures_are_sent_back_on_the_parts_that_contained_them() {
     let stream = stream_of(
         &[
             chunk(json!([{"text": "Hm.", "thought": true}])),
@@ -175,7 +175,7 @@ fn check_stop(document: Value, expected: StopReason) {
 }
 
 #[test]
-fn a_model_says_why_it_stopped() {
+fn finish_reasons_map_to_stop_reasons() {
     let said = || json!([{"text": "Hi"}]);
     check_stop(last(said(), "STOP"), StopReason::EndTurn);
     check_stop(last(said(), "MAX_TOKENS"), StopReason::MaxTokens);
@@ -185,7 +185,7 @@ fn a_model_says_why_it_stopped() {
 }
 
 #[test]
-fn a_call_that_could_not_be_written_is_answered_as_such() {
+fn a_malformed_function_call_is_returned_as_a_call_with_malformed_arguments() {
     let malformed = |message: &str| {
         let document = json!({"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL", "finishMessage": message}]});
         let events = read(&Gemini, &conversation(), &stream_of(&[document], "")).unwrap();
@@ -198,7 +198,7 @@ fn a_call_that_could_not_be_written_is_answered_as_such() {
 }
 
 #[test]
-fn a_call_without_arguments_has_none() {
+fn a_call_without_arguments_has_an_empty_arguments_object() {
     let stream = stream_of(&[last(json!([{"functionCall": {"name": "grep"}}]), "STOP")], "");
     let events = read(&Gemini, &conversation(), &stream).unwrap();
     assert_eq!(calls(&events), [("call_3_1".into(), "grep".into(), "{}".into())]);
@@ -215,7 +215,7 @@ fn check_error(stream: &str, expected: ErrorKind) {
 }
 
 #[test]
-fn errors_in_a_stream_are_told_and_a_stream_that_breaks_off_is_no_answer() {
+fn stream_errors_are_reported_and_an_incomplete_stream_is_an_error() {
     let error = json!({"error": {"code": 429, "message": "Slow down", "status": "RESOURCE_EXHAUSTED"}});
     check_error(&stream_of(&[chunk(json!([{"text": "Hi"}])), error], ""), ErrorKind::RateLimited);
     check_error(&stream_of(&[chunk(json!([{"text": "Hi"}]))], ""), ErrorKind::Unavailable);

@@ -8,7 +8,7 @@ const OPENAI: &str = "https://api.openai.com/v1";
 const OLLAMA: &str = "http://localhost:11434/v1";
 
 #[test]
-fn a_request_holds_the_conversation_as_the_protocol_has_it() {
+fn a_request_contains_the_conversation_in_the_format_of_the_protocol() {
     let mut settings = settings(ProviderKind::OpenAi, OPENAI);
     settings.temperature = Some(0.5);
     settings.reasoning_effort = Some("low".into());
@@ -56,7 +56,7 @@ fn a_request_holds_the_conversation_as_the_protocol_has_it() {
 }
 
 #[test]
-fn other_servers_get_the_older_word_and_nothing_of_openai_alone() {
+fn other_servers_receive_max_tokens_and_no_openai_specific_members() {
     let mut settings = settings(ProviderKind::OpenAi, OLLAMA);
     settings.takes_images = false;
     let mut request = conversation();
@@ -80,7 +80,7 @@ fn a_base_url_without_a_path_gets_the_version() {
 }
 
 #[test]
-fn a_description_that_is_too_long_goes_on_with_the_parameters() {
+fn a_tool_description_that_is_too_long_continues_in_the_parameters() {
     let long = "wörd ".repeat(400);
     let mut tool = tool("long", json!({"type": "object", "description": "Whole.", "properties": {}}));
     tool.description = long.clone();
@@ -163,7 +163,7 @@ fn check_calls(pieces: Value, finish_reason: &str, expected: &[(&str, &str, &str
 }
 
 #[test]
-fn the_end_of_an_object_is_seen_wherever_its_pieces_are_cut() {
+fn the_end_of_an_object_is_detected_wherever_the_text_is_split() {
     for (text, is_closed) in [
         (r#"{"a": {"b": "}\"}"}}"#, true),
         (r#" {} "#, true),
@@ -184,7 +184,7 @@ fn the_end_of_an_object_is_seen_wherever_its_pieces_are_cut() {
 }
 
 #[test]
-fn many_pieces_of_one_call_cost_no_more_than_few() {
+fn parsing_a_call_in_many_pieces_takes_linear_time() {
     // A server that repeats the name in each piece. Parsing all arguments each time would take minutes.
     let mut decoder = OpenAiChat.decoder(&conversation());
     let piece = |arguments: &str| {
@@ -201,7 +201,7 @@ fn many_pieces_of_one_call_cost_no_more_than_few() {
 }
 
 #[test]
-fn calls_are_read_however_a_server_counts_and_names_them() {
+fn calls_are_decoded_with_missing_or_repeated_indexes_and_ids() {
     let call = |members: Value| json!({"tool_calls": [members]});
     // One index for all calls, each complete, with the reason `stop`.
     check_calls(
@@ -255,7 +255,7 @@ fn check_stop(delta: Value, finish_reason: &str, expected: StopReason) {
 }
 
 #[test]
-fn a_model_says_why_it_stopped() {
+fn finish_reasons_map_to_stop_reasons() {
     let call = json!({"tool_calls": [{"id": "x1", "function": {"name": "grep", "arguments": "{}"}}]});
     check_stop(json!({"content": "Hi"}), "stop", StopReason::EndTurn);
     check_stop(json!({"content": "Hi"}), "length", StopReason::MaxTokens);
@@ -265,7 +265,7 @@ fn a_model_says_why_it_stopped() {
 }
 
 #[test]
-fn thinking_is_shown_and_goes_back_within_its_turn_alone() {
+fn thinking_is_streamed_and_sent_back_only_within_its_turn() {
     let stream = stream_of(
         &[
             chunk(json!({"role": "assistant", "reasoning": "Hm", "reasoning_content": "Hm"}), Value::Null),
@@ -292,7 +292,7 @@ fn thinking_is_shown_and_goes_back_within_its_turn_alone() {
 }
 
 #[test]
-fn what_a_server_wants_to_see_again_with_a_call_goes_back_with_it() {
+fn extra_content_of_a_call_is_sent_back_with_the_call() {
     let extra = json!({"google": {"thought_signature": "c2ln"}});
     let call = json!({"index": 0, "id": "x", "function": {"name": "grep", "arguments": "{}"}, "extra_content": extra});
     let stream = stream_of(&[chunk(json!({"tool_calls": [call]}), json!("tool_calls"))], DONE);
@@ -310,7 +310,7 @@ fn check_error(stream: &str, expected: ErrorKind) {
 }
 
 #[test]
-fn errors_in_a_stream_are_told_and_a_stream_that_breaks_off_is_no_answer() {
+fn stream_errors_are_reported_and_an_incomplete_stream_is_an_error() {
     let begun = chunk(json!({"content": "I"}), Value::Null);
     let error = |error: Value| stream_of(&[begun.clone(), json!({"error": error})], "");
     check_error(&error(json!({"message": "Slow down", "code": 429})), ErrorKind::RateLimited);
@@ -321,7 +321,7 @@ fn errors_in_a_stream_are_told_and_a_stream_that_breaks_off_is_no_answer() {
 }
 
 #[test]
-fn tokens_are_counted_once_by_every_server() {
+fn cached_and_reasoning_tokens_are_counted_once_for_every_server() {
     let tokens = |usage: Value| {
         let Usage { input_tokens, cache_read_tokens, cache_write_tokens, output_tokens } = read_usage(&usage);
         (input_tokens, cache_read_tokens, cache_write_tokens, output_tokens)

@@ -11,7 +11,7 @@ fn sealed(raw: &str) -> Block {
 }
 
 #[test]
-fn a_request_holds_the_conversation_as_the_protocol_has_it() {
+fn a_request_contains_the_conversation_in_the_format_of_the_protocol() {
     let mut settings = settings(ProviderKind::OpenAiResponses, OPENAI);
     settings.reasoning_effort = Some("high".into());
     let request = conversation();
@@ -54,7 +54,7 @@ fn a_request_holds_the_conversation_as_the_protocol_has_it() {
 }
 
 #[test]
-fn a_model_that_does_not_reason_is_not_asked_for_it() {
+fn a_request_to_a_model_without_reasoning_omits_reasoning_members() {
     for model in ["gpt-4.1", "openai/gpt-4o", "ft:gpt-4o:me", "gpt-5-chat-latest"] {
         let settings = ModelSettings { model: model.into(), ..settings(ProviderKind::OpenAiResponses, OPENAI) };
         let sent = body(&OpenAiResponses, &settings, &ModelRequest::of(vec![Message::user("Hi")]));
@@ -68,7 +68,7 @@ fn a_model_that_does_not_reason_is_not_asked_for_it() {
 const REASONING: &str = r#"{"id":"rs_1","type":"reasoning","encrypted_content":"gAAA\u002b\/=","summary":[{"type":"summary_text","text":"Think"},{"type":"summary_text","text":"again"}],"n":1.50e1}"#;
 
 #[test]
-fn reasoning_goes_back_byte_for_byte_before_its_call() {
+fn reasoning_is_sent_back_byte_for_byte_before_its_call() {
     let stream = [
         r#"{"type":"response.output_item.added","output_index":0,"item":{"id":"rs_1","type":"reasoning","summary":[]}}"#.to_owned(),
         r#"{"type":"response.reasoning_summary_part.added","output_index":0}"#.to_owned(),
@@ -105,7 +105,7 @@ fn reasoning_goes_back_byte_for_byte_before_its_call() {
 }
 
 #[test]
-fn reasoning_that_led_to_nothing_and_that_of_others_stays_away() {
+fn reasoning_without_output_or_from_other_providers_is_not_sent_back() {
     let settings = settings(ProviderKind::OpenAiResponses, OPENAI);
     let others = Block::Sealed(SealedBlock { provider: "anthropic".into(), raw: "{}".into(), shown: None });
     let blocks = vec![
@@ -147,7 +147,7 @@ fn check_stop(events: &[Value], expected: StopReason, expected_blocks: &[Block])
 }
 
 #[test]
-fn a_model_says_why_it_stopped() {
+fn the_status_and_output_of_a_response_determine_the_stop_reason() {
     let cut =
         json!({"type": "function_call", "status": "incomplete", "call_id": "c", "name": "grep", "arguments": "{\"p"});
     let refusal = json!({"type": "message", "content": [{"type": "refusal", "refusal": "No."}]});
@@ -175,7 +175,7 @@ fn check_error(event: Value, expected: ErrorKind) {
 }
 
 #[test]
-fn errors_in_a_stream_are_told_and_a_stream_that_breaks_off_is_no_answer() {
+fn stream_errors_are_reported_and_an_incomplete_stream_is_an_error() {
     let failed = |code: &str| response("failed", json!({"error": {"code": code, "message": "It says so"}}));
     check_error(failed("rate_limit_exceeded"), ErrorKind::RateLimited);
     check_error(failed("context_length_exceeded"), ErrorKind::TooLarge);

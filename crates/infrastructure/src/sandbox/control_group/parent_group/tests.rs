@@ -16,7 +16,7 @@ fn check(own: &str, mounts: &str, delegated: &[&str], expected: &[(&str, bool)])
 }
 
 #[test]
-fn the_places_are_the_group_around_the_own_one_if_it_is_delegated_and_the_own_one() {
+fn parent_groups_are_the_delegated_surrounding_group_and_the_own_group() {
     let service = "/sys/fs/cgroup/system.slice/a.service";
     check(
         "0::/system.slice/a.service/main\n",
@@ -39,7 +39,7 @@ fn the_places_are_the_group_around_the_own_one_if_it_is_delegated_and_the_own_on
 }
 
 #[test]
-fn without_a_place_the_reason_is_told() {
+fn a_missing_parent_group_is_reported_with_its_reason() {
     for (own, mounts, expected) in [
         ("4:memory:/a\n", HYBRID, "not in a cgroup of version 2"),
         ("0::/\n", "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n", "no file system"),
@@ -61,7 +61,7 @@ fn group(offered: &str, enabled: &str) -> (tempfile::TempDir, OwnedFd) {
 }
 
 #[test]
-fn what_is_offered_and_not_there_yet_is_enabled_and_what_is_missing_is_told() {
+fn available_controllers_are_enabled_and_missing_controllers_are_reported() {
     for (offered, enabled, written, outcome) in [
         ("cpu io memory pids\n", "memory pids\n", "memory pids\n", None),
         // In a file, one write covers the other.
@@ -80,7 +80,7 @@ fn what_is_offered_and_not_there_yet_is_enabled_and_what_is_missing_is_told() {
 }
 
 #[test]
-fn what_systemd_keeps_is_left_as_it_is() {
+fn controllers_of_a_group_that_systemd_manages_are_not_changed() {
     let (folder, opened) = group("memory pids\n", "");
     let place = ParentGroup { path: folder.path().into(), can_enable_controllers: false };
     assert!(place.enable_controllers(&opened).unwrap().contains("has not delegated"));

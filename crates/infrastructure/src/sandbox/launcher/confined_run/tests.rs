@@ -85,7 +85,7 @@ async fn ended(mut child: Child) -> Ended {
 }
 
 #[tokio::test]
-async fn a_run_edits_its_root_and_its_files_are_the_owners() {
+async fn a_run_edits_its_root_and_new_files_belong_to_the_owner_of_the_root() {
     let world = World::new();
     fs::write(world.work().join("old"), "old").unwrap();
     let done = world.bash("id -u; pwd; echo more >> old; echo new > new; mkdir -p a/b; echo oops >&2; exit 3").await;
@@ -114,7 +114,7 @@ async fn a_run_gets_the_git_settings_of_the_user_that_its_launcher_is_for() {
 }
 
 #[tokio::test]
-async fn a_run_whose_time_is_over_is_killed_with_all_that_it_started_whoever_waits() {
+async fn a_run_that_exceeds_its_timeout_is_killed_with_all_its_processes() {
     let world = World::new();
     // The processes ignore all signals that can be ignored, in a session of their own. The output ends with the last
     // one.
@@ -135,7 +135,7 @@ async fn a_run_whose_time_is_over_is_killed_with_all_that_it_started_whoever_wai
 }
 
 #[tokio::test]
-async fn a_run_that_ends_within_its_time_tells_its_own_end() {
+async fn a_run_that_ends_within_its_timeout_reports_its_own_exit_status() {
     let world = World::new();
     for (script, exit) in [("exit 3", Exit::Code(3)), ("kill -KILL $$", Exit::Signal(libc::SIGKILL))] {
         let mut spec = world.spec(script);
@@ -145,7 +145,7 @@ async fn a_run_that_ends_within_its_time_tells_its_own_end() {
 }
 
 #[tokio::test]
-async fn a_sealed_policy_reads_the_system_and_writes_below_its_root_alone() {
+async fn a_sealed_run_reads_system_files_and_writes_only_below_its_root() {
     let world = World::new();
     let outside = world.folder.path().join("outside");
     let done = world
@@ -162,7 +162,7 @@ async fn a_sealed_policy_reads_the_system_and_writes_below_its_root_alone() {
 
 /// While the root of a run replaces the machine's root, the old one is mounted on top of it, and `..` leads there.
 #[tokio::test]
-async fn a_link_to_the_folder_that_a_run_begins_in_never_leads_out_of_its_root() {
+async fn a_link_as_the_working_folder_does_not_lead_out_of_the_root_of_the_run() {
     let world = World::new();
     let depth = world.work().components().count() + 2;
     std::os::unix::fs::symlink("../".repeat(depth), world.work().join("up")).unwrap();
@@ -175,7 +175,7 @@ async fn a_link_to_the_folder_that_a_run_begins_in_never_leads_out_of_its_root()
 }
 
 #[tokio::test]
-async fn names_that_are_no_text_are_names_like_any_other() {
+async fn file_names_that_are_not_utf8_are_handled_like_other_names() {
     let world = World::new();
     let odd = |name: &[u8]| PathBuf::from(std::ffi::OsStr::from_bytes(name));
     let (work, hidden) = (world.work().join(odd(b"w\xff")), odd(b"a\xfe.env"));
@@ -235,8 +235,8 @@ fn again(module: &str, test: &str, prepare: impl FnOnce(&mut Command)) {
 }
 
 #[test]
-fn streams_can_be_opened_by_their_names() {
-    as_both("streams_can_be_opened_by_their_names", async || {
+fn standard_streams_can_be_opened_by_their_device_paths() {
+    as_both("standard_streams_can_be_opened_by_their_device_paths", async || {
         let world = World::new();
         const SCRIPT: &str =
             "set -eo pipefail; echo a > /dev/stdout; echo b | tee /dev/stderr > /dev/null; head -c 0 /dev/stdin";
@@ -384,8 +384,8 @@ fn living(token: &str) -> Vec<String> {
 }
 
 #[test]
-fn protected_names_hold_and_ordinary_work_with_git_goes_on() {
-    as_both("protected_names_hold_and_ordinary_work_with_git_goes_on", async || {
+fn protected_names_stay_unchanged_and_ordinary_git_work_succeeds() {
+    as_both("protected_names_stay_unchanged_and_ordinary_git_work_succeeds", async || {
         // Preparation, command, expected message about undone changes, and files afterwards (with `!` for those that
         // must not exist).
         for (before, script, undone, after) in [
@@ -469,8 +469,8 @@ fn a_link_under_a_protected_name_fails_the_run_and_touches_nothing() {
 }
 
 #[test]
-fn a_terminal_is_given_on_request_and_cannot_be_typed_into_by_its_program() {
-    as_both("a_terminal_is_given_on_request_and_cannot_be_typed_into_by_its_program", async || {
+fn a_run_receives_a_terminal_of_the_requested_size() {
+    as_both("a_run_receives_a_terminal_of_the_requested_size", async || {
         let world = World::new();
         let mut spec =
             world.spec("stty size; [ -t 0 ] && [ -t 1 ] && [ -t 2 ] && echo all; read line; echo got $line; exit 4");
@@ -489,8 +489,8 @@ fn a_terminal_is_given_on_request_and_cannot_be_typed_into_by_its_program() {
 }
 
 #[test]
-fn what_is_hidden_is_there_and_cannot_be_read() {
-    as_both("what_is_hidden_is_there_and_cannot_be_read", async || {
+fn hidden_paths_exist_in_a_run_but_cannot_be_read_or_changed() {
+    as_both("hidden_paths_exist_in_a_run_but_cannot_be_read_or_changed", async || {
         let world = World::new();
         fs::write(world.work().join(".env"), "KEY=secret").unwrap();
         fs::create_dir(world.work().join("keys")).unwrap();
@@ -507,8 +507,8 @@ fn what_is_hidden_is_there_and_cannot_be_read() {
 }
 
 #[test]
-fn what_is_hidden_and_lies_where_the_user_cannot_look_holds_up_no_run() {
-    as_both("what_is_hidden_and_lies_where_the_user_cannot_look_holds_up_no_run", async || {
+fn a_hidden_path_that_the_user_cannot_access_does_not_prevent_a_run() {
+    as_both("a_hidden_path_that_the_user_cannot_access_does_not_prevent_a_run", async || {
         let world = World::new();
         let closed = world.folder.path().join("outside");
         fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
@@ -520,8 +520,8 @@ fn what_is_hidden_and_lies_where_the_user_cannot_look_holds_up_no_run() {
 }
 
 #[test]
-fn a_closed_root_keeps_what_is_hidden_in_it_hidden() {
-    as_both("a_closed_root_keeps_what_is_hidden_in_it_hidden", async || {
+fn a_sealed_root_keeps_its_hidden_paths_hidden() {
+    as_both("a_sealed_root_keeps_its_hidden_paths_hidden", async || {
         let world = World::new();
         fs::create_dir(world.work().join("a")).unwrap();
         fs::write(world.work().join("a/key"), "secret").unwrap();
@@ -538,8 +538,8 @@ fn a_closed_root_keeps_what_is_hidden_in_it_hidden() {
 }
 
 #[test]
-fn what_is_hidden_in_a_root_within_another_stays_hidden_where_the_outer_one_is_closed() {
-    as_both("what_is_hidden_in_a_root_within_another_stays_hidden_where_the_outer_one_is_closed", async || {
+fn hidden_paths_in_a_nested_root_stay_hidden_if_the_outer_root_is_sealed() {
+    as_both("hidden_paths_in_a_nested_root_stay_hidden_if_the_outer_root_is_sealed", async || {
         let world = World::new();
         let inner = world.work().join("infra/prod");
         fs::create_dir_all(&inner).unwrap();
@@ -558,7 +558,7 @@ fn what_is_hidden_in_a_root_within_another_stays_hidden_where_the_outer_one_is_c
 }
 
 #[tokio::test]
-async fn a_link_where_another_program_writes_shows_a_run_nothing() {
+async fn a_link_in_a_folder_that_runs_can_write_to_exposes_no_other_file() {
     let world = World::new();
     let (theirs, outside) = (world.work().join("bin"), world.folder.path().join("outside"));
     fs::create_dir(&theirs).unwrap();
@@ -578,8 +578,8 @@ async fn a_link_where_another_program_writes_shows_a_run_nothing() {
 }
 
 #[test]
-fn what_is_to_be_closed_and_gone_by_then_can_be_looked_up_once_more() {
-    as_both("what_is_to_be_closed_and_gone_by_then_can_be_looked_up_once_more", async || {
+fn a_restricted_path_that_disappears_before_the_launch_is_reported_as_moved() {
+    as_both("a_restricted_path_that_disappears_before_the_launch_is_reported_as_moved", async || {
         let world = World::new();
         let lock = world.work().join("x.lock");
         for is_hidden in [true, false] {
@@ -603,8 +603,8 @@ fn what_is_to_be_closed_and_gone_by_then_can_be_looked_up_once_more() {
 }
 
 #[test]
-fn a_disk_that_is_mounted_later_is_not_there_without_its_bars() {
-    alone("a_disk_that_is_mounted_later_is_not_there_without_its_bars", async || {
+fn a_disk_mounted_during_a_run_is_visible_only_to_later_runs() {
+    alone("a_disk_mounted_during_a_run_is_visible_only_to_later_runs", async || {
         if rustix::process::geteuid().as_raw() != 0 {
             // Only root may mount.
             return;
@@ -637,8 +637,8 @@ fn a_disk_that_is_mounted_later_is_not_there_without_its_bars() {
 }
 
 #[test]
-fn the_runtime_opens_many_descriptors_and_its_open_children_as_many_as_ever() {
-    alone("the_runtime_opens_many_descriptors_and_its_open_children_as_many_as_ever", async || {
+fn the_runtime_raises_its_descriptor_limit_but_not_that_of_unconfined_children() {
+    alone("the_runtime_raises_its_descriptor_limit_but_not_that_of_unconfined_children", async || {
         use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
         let most = getrlimit(Resource::Nofile).maximum;
         setrlimit(Resource::Nofile, Rlimit { current: Some(300), maximum: most }).unwrap();
@@ -653,8 +653,8 @@ fn the_runtime_opens_many_descriptors_and_its_open_children_as_many_as_ever() {
 }
 
 #[test]
-fn the_confinement_holds_whatever_the_mask_of_new_files_is() {
-    alone("the_confinement_holds_whatever_the_mask_of_new_files_is", async || {
+fn the_confinement_holds_with_a_restrictive_umask() {
+    alone("the_confinement_holds_with_a_restrictive_umask", async || {
         rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
         let tier = self_test::tier(&Launcher::start().unwrap()).await;
         assert_eq!(tier, self_test::SandboxTier::First { notes: Vec::new() });
@@ -663,7 +663,7 @@ fn the_confinement_holds_whatever_the_mask_of_new_files_is() {
 }
 
 #[tokio::test]
-async fn what_the_kernel_and_services_make_is_no_root() {
+async fn rejects_roots_in_proc_sys_dev_and_run() {
     let world = World::new();
     std::os::unix::fs::symlink("/dev", world.work().join("link")).unwrap();
     let link = world.work().join("link/shm");
@@ -692,8 +692,8 @@ fn without(call: libc::c_long, error: i32) {
 }
 
 #[test]
-fn where_nothing_can_be_confined_only_what_is_open_runs() {
-    alone("where_nothing_can_be_confined_only_what_is_open_runs", async || {
+fn only_open_runs_start_on_a_machine_without_confinement() {
+    alone("only_open_runs_start_on_a_machine_without_confinement", async || {
         without(libc::SYS_unshare, libc::EPERM);
         let world = World::new();
         for confinement in [Confinement::Sealed, Confinement::Guarded] {
@@ -710,8 +710,8 @@ fn where_nothing_can_be_confined_only_what_is_open_runs() {
 }
 
 #[test]
-fn a_kernel_without_landlock_does_where_landlock_is_not_required() {
-    alone("a_kernel_without_landlock_does_where_landlock_is_not_required", async || {
+fn a_kernel_without_landlock_suffices_unless_landlock_is_required() {
+    alone("a_kernel_without_landlock_suffices_unless_landlock_is_required", async || {
         without(libc::SYS_landlock_create_ruleset, libc::ENOSYS);
         let world = World::new();
         assert_eq!(world.bash("echo runs").await.stdout, "runs\n");
@@ -722,7 +722,7 @@ fn a_kernel_without_landlock_does_where_landlock_is_not_required() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_is_not_ready_in_time_is_given_up() {
+async fn a_run_that_is_not_ready_in_time_fails_and_is_ended() {
     let (ours, theirs) = rustix::net::socketpair(
         AddressFamily::UNIX,
         rustix::net::SocketType::SEQPACKET,
@@ -756,8 +756,8 @@ fn the_limits_of_processes_files_and_memory_hold() {
 }
 
 #[test]
-fn a_limited_network_has_one_way_out() {
-    as_both("a_limited_network_has_one_way_out", async || {
+fn a_run_with_a_limited_network_connects_through_the_proxy() {
+    as_both("a_run_with_a_limited_network_connects_through_the_proxy", async || {
         let world = World::new();
         let mut spec = world.spec(
             "echo $HTTP_PROXY $no_proxy; p=${http_proxy##*:}; exec 3<>/dev/tcp/127.0.0.1/$p; echo hi >&3; head -1 <&3",
@@ -785,7 +785,7 @@ fn a_limited_network_has_one_way_out() {
 }
 
 #[tokio::test]
-async fn a_root_that_is_not_there_is_named() {
+async fn a_missing_root_is_named_in_the_launch_error() {
     let world = World::new();
     let mut spec = world.spec("true");
     spec.policy.write_roots.push("/no/such/folder".into());
@@ -819,8 +819,8 @@ fn alone_with_home(test: &str, home: Option<&Path>, body: impl AsyncFnOnce()) {
 }
 
 #[test]
-fn a_program_ignores_and_blocks_no_signal_whatever_the_runtime_does() {
-    alone("a_program_ignores_and_blocks_no_signal_whatever_the_runtime_does", async || {
+fn a_program_inherits_no_ignored_or_blocked_signals_from_the_runtime() {
+    alone("a_program_inherits_no_ignored_or_blocked_signals_from_the_runtime", async || {
         // SAFETY: no handler is passed.
         #[expect(unsafe_code, reason = "the zygote inherits what is ignored")]
         unsafe {
@@ -836,7 +836,7 @@ fn a_program_ignores_and_blocks_no_signal_whatever_the_runtime_does() {
 }
 
 #[tokio::test]
-async fn a_program_is_ended_by_a_write_past_its_limit_though_the_runtime_ignores_that() {
+async fn a_program_does_not_inherit_the_ignored_file_size_signal() {
     let world = World::new();
     file_size_signal::ignore();
     for confinement in [Confinement::Sealed, Confinement::Open] {
@@ -849,8 +849,8 @@ async fn a_program_is_ended_by_a_write_past_its_limit_though_the_runtime_ignores
 }
 
 #[test]
-fn a_launch_without_descriptors_says_so_and_a_later_one_runs() {
-    alone("a_launch_without_descriptors_says_so_and_a_later_one_runs", async || {
+fn a_launch_without_free_descriptors_reports_the_reason_and_a_later_launch_runs() {
+    alone("a_launch_without_free_descriptors_reports_the_reason_and_a_later_launch_runs", async || {
         let world = World::new();
         assert_eq!(world.bash("true").await.exit, Exit::Code(0));
         let usual = getrlimit(Resource::Nofile);
@@ -869,8 +869,8 @@ fn a_launch_without_descriptors_says_so_and_a_later_one_runs() {
 
 /// All launchers of a process share one zygote.
 #[test]
-fn without_a_zygote_nothing_runs_confined() {
-    alone("without_a_zygote_nothing_runs_confined", async || {
+fn confined_runs_end_and_cannot_start_after_the_zygote_is_killed() {
+    alone("confined_runs_end_and_cannot_start_after_the_zygote_is_killed", async || {
         let world = World::new();
         let mut child = world.launcher.launch(world.spec("sleep 999")).await.unwrap();
         let own = format!("PPid:\t{}\n", std::process::id());
@@ -929,7 +929,7 @@ fn untold() -> (OwnedFd, OwnedFd, Launcher, std::sync::mpsc::Receiver<LaunchThre
 }
 
 #[tokio::test]
-async fn a_run_has_begun_when_it_is_born_and_started_whichever_is_told_first() {
+async fn a_run_begins_once_birth_and_start_are_reported_in_either_order() {
     let born = RunReport::Born { pid: 7 };
     let ended = RunReport::Ended {
         code: 3,
@@ -965,7 +965,7 @@ async fn a_run_has_begun_when_it_is_born_and_started_whichever_is_told_first() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_run_is_heard_also_where_it_did_not_read_what_it_was_told() {
+async fn the_end_of_a_run_is_received_even_if_a_signal_request_was_not_read() {
     let (ours, theirs, launcher, _ordered) = untold();
     report(&theirs, &RunReport::Born { pid: 7 }, &[]).unwrap();
     report(&theirs, &RunReport::Started, &[]).unwrap();
@@ -979,7 +979,7 @@ async fn the_end_of_a_run_is_heard_also_where_it_did_not_read_what_it_was_told()
 }
 
 #[tokio::test]
-async fn a_run_that_is_let_go_of_before_its_birth_was_heard_is_ended_like_any_other() {
+async fn a_run_that_is_dropped_before_its_birth_report_is_read_is_ended() {
     use futures::FutureExt;
     let (ours, theirs, launcher, ordered) = untold();
     let mut beginning = Box::pin(ConfinedRun::begin(ours, launcher, ConfinementLayers::All));

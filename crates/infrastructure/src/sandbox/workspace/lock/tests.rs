@@ -18,7 +18,7 @@ fn later() -> StopCondition {
 }
 
 #[test]
-fn a_file_is_held_once_and_waited_for_no_longer_than_the_deadline() {
+fn a_path_lock_is_exclusive_and_waits_no_longer_than_the_deadline() {
     let folder = tempfile::tempdir().unwrap();
     let locks = in_folder(&folder);
     let held = locks.lock(Path::new("/a"), &now()).unwrap();
@@ -32,7 +32,7 @@ fn a_file_is_held_once_and_waited_for_no_longer_than_the_deadline() {
 }
 
 #[test]
-fn another_process_is_waited_for_and_what_it_left_is_known() {
+fn a_lock_waits_for_another_process_and_retains_the_note_of_an_ended_process() {
     let folder = tempfile::tempdir().unwrap();
     let (ours, theirs) = (in_folder(&folder), in_folder(&folder));
     let path = Path::new("/a");
@@ -65,7 +65,7 @@ fn check(what: impl Fn(&Path)) {
 }
 
 #[test]
-fn a_folder_of_locks_that_is_removed_or_moved_away_is_made_anew() {
+fn a_lock_folder_that_is_removed_or_moved_is_created_again() {
     check(|locks| fs::remove_dir_all(locks).unwrap());
     check(|locks| fs::rename(locks, locks.with_file_name("elsewhere")).unwrap());
     check(|locks| {
@@ -76,7 +76,7 @@ fn a_folder_of_locks_that_is_removed_or_moved_away_is_made_anew() {
 }
 
 #[test]
-fn whoever_lost_a_lock_file_does_not_remove_that_of_the_next_one() {
+fn releasing_a_lost_lock_does_not_remove_the_lock_file_of_the_next_holder() {
     let folder = tempfile::tempdir().unwrap();
     let (first, second, third) = (in_folder(&folder), in_folder(&folder), in_folder(&folder));
     let lost = first.lock(Path::new("/a"), &later()).unwrap();
@@ -89,7 +89,7 @@ fn whoever_lost_a_lock_file_does_not_remove_that_of_the_next_one() {
 }
 
 #[test]
-fn what_is_not_this_users_alone_holds_no_locks_and_the_next_place_is_taken() {
+fn an_unsafe_lock_folder_is_skipped_for_the_next_candidate() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     fs::create_dir(at("open")).unwrap();

@@ -13,7 +13,7 @@ fn judge(text: &[u8], before: Option<&[u8]>) -> GitConfigCheckResult {
 }
 
 #[test]
-fn settings_that_run_something_are_left_out_and_nothing_else() {
+fn only_dangerous_new_git_settings_are_removed() {
     for (before, after, left) in [
         ("", "[user]\n\tname = a\n[core]\n\tbare = false\n", ""),
         ("", "[core]\n\tfsmonitor = ./x\n\tbare = false\n", "core.fsmonitor"),
@@ -116,7 +116,7 @@ fn settings_that_run_something_are_left_out_and_nothing_else() {
 }
 
 #[test]
-fn what_git_cannot_read_is_not_judged() {
+fn a_config_that_git_cannot_read_is_reported_as_unreadable() {
     for text in [
         "[core\n",
         "[core] a = \"b\n",
@@ -131,14 +131,14 @@ fn what_git_cannot_read_is_not_judged() {
 }
 
 #[test]
-fn a_long_section_is_not_kept_for_each_of_its_settings() {
+fn a_long_section_with_many_settings_is_reported_as_unreadable() {
     let text = format!("[user \"{}\"]\n{}", "x".repeat(1_000), "a\n".repeat(5_000));
     assert_eq!(judge(text.as_bytes(), None), GitConfigCheckResult::Unreadable);
     assert_eq!(judge(&text.as_bytes()[..5_000], None), GitConfigCheckResult::Fine);
 }
 
 #[test]
-fn a_working_tree_stands_where_it_may() {
+fn a_worktree_setting_is_removed_unless_its_path_is_allowed() {
     for (text, is_fine) in
         [("[core]\n\tworktree = here\n", true), ("[core]\n\tworktree = there\n", false), ("[core] worktree", false)]
     {

@@ -143,7 +143,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     #[test]
-    fn what_is_deep_or_closed_is_removed_and_what_links_lead_to_is_not() {
+    fn removing_scratch_files_includes_deep_and_closed_folders_but_no_link_targets() {
         let place = tempfile::tempdir().unwrap();
         fs::create_dir(place.path().join("kept")).unwrap();
         fs::write(place.path().join("kept/file"), "").unwrap();

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_least_that_does_is_found_wherever_the_guess_is() {
+    fn the_lowest_sufficient_limit_is_found_from_any_guess() {
         for sought in [1, 2, 3, 64, 65, 1000, 99_999, 100_000] {
             for guess in [0, 1, 63, 64, 65, 998, 1000, 50_000, 99_999, 1 << 40] {
                 let mut tries = 0;

@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_neither_renamed_nor_removed_is_told_as_not_to_be_trusted() {
+    fn an_entry_that_cannot_be_renamed_or_removed_is_reported_as_untrusted() {
         let mut outcome = ProtectedChanges::default();
         let own = format!("/proc/{}", std::process::id());
         folder(Path::new(&own)).set_aside("status", &mut outcome);
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_removed_is_removed_whole_and_within_a_bound() {
+    fn removal_is_recursive_and_limited_in_depth_and_number() {
         let place = tempfile::tempdir().unwrap();
         let path = fs::canonicalize(place.path()).unwrap();
         fs::create_dir_all(path.join("a/b/c")).unwrap();
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_written_anew_under_the_lock_that_git_takes() {
+    fn a_config_file_is_rewritten_while_holding_the_git_lock() {
         let place = tempfile::tempdir().unwrap();
         let path = fs::canonicalize(place.path()).unwrap();
         let top = folder(&path);
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_told_on_one_line_and_not_at_length() {
+    fn a_path_is_shown_on_one_line_and_truncated() {
         assert_eq!(shown(Path::new("/a/b\nc\u{1b}")), "/a/b\\nc\\u{1b}");
         assert_eq!(shown(Path::new(&"x".repeat(1000))).chars().count(), TOLD_CHARACTERS + 1);
     }

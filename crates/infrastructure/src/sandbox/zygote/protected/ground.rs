@@ -111,7 +111,7 @@ mod tests {
 
     #[expect(clippy::disallowed_methods, reason = "the test makes what is looked at")]
     #[test]
-    fn a_submodule_stands_in_a_root_over_no_link_and_under_no_protected_name() {
+    fn a_submodule_worktree_must_be_in_a_root_without_links_or_protected_names() {
         let place = tempfile::tempdir().unwrap();
         fs::create_dir_all(place.path().join("a")).unwrap();
         symlink("/", place.path().join("link")).unwrap();

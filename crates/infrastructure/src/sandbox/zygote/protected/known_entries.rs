@@ -182,7 +182,7 @@ mod tests {
     };
 
     #[test]
-    fn what_was_known_of_a_root_is_gone_with_its_last_run() {
+    fn known_entries_of_a_root_are_removed_with_its_last_run() {
         let place = tempfile::tempdir().unwrap();
         for name in ["shelves", "a", "b", "c"] {
             fs::create_dir(place.path().join(name)).unwrap();

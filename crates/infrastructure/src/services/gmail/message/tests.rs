@@ -45,7 +45,7 @@ fn check(payload: Value, expected: &[&str]) {
 }
 
 #[test]
-fn the_text_of_a_message_is_that_of_its_richest_form() {
+fn the_body_of_a_message_is_its_richest_alternative() {
     check(plain("Hello"), &["text:Hello"]);
     check(html("<p>x"), &["html:<p>x"]);
     check(many("multipart/alternative", vec![plain("p"), html("h")]), &["html:h"]);
@@ -66,7 +66,7 @@ fn the_text_of_a_message_is_that_of_its_richest_form() {
 }
 
 #[test]
-fn attachments_are_listed_by_names_that_are_no_paths() {
+fn attachment_names_are_decoded_and_contain_no_path() {
     let attached = |name: &str, id: &str| json!({"mimeType": "application/pdf", "filename": name, "body": {"attachmentId": id, "size": 15000}});
     for (name, expected) in [
         ("plan.pdf", "plan.pdf"),
@@ -99,7 +99,7 @@ fn attachments_are_listed_by_names_that_are_no_paths() {
 }
 
 #[test]
-fn character_sets_and_missing_padding_are_read() {
+fn decodes_character_sets_and_base64_without_padding() {
     for (charset, bytes, expected) in [
         ("iso-8859-1", &b"Gr\xfc\xdfe"[..], "Grüße"),
         ("\"windows-1251\"", b"\xcf\xf0\xe8\xe2\xe5\xf2", "Привет"),
@@ -145,7 +145,7 @@ fn headings_are_decoded_and_in_one_line() {
 }
 
 #[test]
-fn messages_within_a_message_are_read_where_they_stand() {
+fn forwarded_messages_are_read_at_their_position() {
     let inner = json!({"mimeType": "message/rfc822", "filename": "", "headers": [{"name": "Subject", "value": "Inner"}],
         "body": {"size": 0}, "parts": [many("multipart/mixed", vec![plain("within"), part("image/png", "a.png", &[], "x")])]});
     let message = of(many("multipart/mixed", vec![plain("outer"), inner, plain("end")]));
@@ -196,7 +196,7 @@ fn hostile_structures_are_bounded() {
 
 proptest! {
     #[test]
-    fn no_text_of_a_message_leaves_its_line(value in any::<String>()) {
+    fn message_fields_contain_no_control_characters(value in any::<String>()) {
         let headers: Vec<Value> =
             ["From", "To", "Cc", "Subject", "Date"].iter().map(|name| json!({"name": name, "value": value})).collect();
         let resource = json!({"id": value, "threadId": value, "labelIds": [value], "payload":

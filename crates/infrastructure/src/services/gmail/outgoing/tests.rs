@@ -29,7 +29,7 @@ fn names(raw: &str) -> Vec<&str> {
 }
 
 #[test]
-fn an_address_is_taken_as_people_write_it_and_goes_to_the_host_that_is_asked_for() {
+fn common_address_formats_are_accepted_and_shown_with_the_real_host() {
     for (text, expected) in [
         ("ann@example.com", "ann@example.com; subject: Hi"),
         (" Ann Example <ann.e+x@mail.example.com> ", "ann.e+x@mail.example.com; subject: Hi"),
@@ -44,7 +44,7 @@ fn an_address_is_taken_as_people_write_it_and_goes_to_the_host_that_is_asked_for
 }
 
 #[test]
-fn what_is_no_address_is_refused() {
+fn rejects_invalid_mail_addresses() {
     for text in [
         "",
         "ann",
@@ -104,7 +104,7 @@ fn a_line_break_in_a_header_is_refused() {
 }
 
 #[test]
-fn a_message_says_what_it_is_made_of() {
+fn a_sent_message_contains_all_fields_of_its_draft() {
     let (ann, bob, eve) =
         (["Ann <ann@example.com>".to_owned()], ["bob@example.com".to_owned()], ["eve@example.com".into()]);
     let draft = UncheckedMessage {
@@ -131,7 +131,7 @@ fn a_message_says_what_it_is_made_of() {
 }
 
 #[test]
-fn a_reply_goes_into_its_thread_by_ids_that_are_some() {
+fn a_reply_references_only_valid_message_ids_of_its_thread() {
     let to = ["ann@example.com".to_owned()];
     let draft = UncheckedMessage { to: &to, subject: "Re: Plan", body: "Yes", ..UncheckedMessage::default() };
     for (message_id, references, expected_to, expected_references) in [
@@ -162,7 +162,7 @@ fn a_reply_goes_into_its_thread_by_ids_that_are_some() {
 }
 
 #[test]
-fn nothing_is_sent_to_more_than_a_person_is_shown() {
+fn rejects_messages_whose_recipients_and_subject_cannot_be_shown_in_full() {
     let many: Vec<String> =
         (0..50).map(|number| format!("somebody.with.a.long.name.{number}@mail.example.com")).collect();
     let draft = UncheckedMessage { to: &many, subject: "Hi", ..UncheckedMessage::default() };

@@ -6,7 +6,7 @@ use rustix::termios::{OptionalActions, tcsetattr};
 const PROMPT: &str = "Reason, or what to do instead (Enter for none): ";
 
 #[tokio::test]
-async fn the_key_of_a_denial_leads_to_a_message() {
+async fn the_denial_key_prompts_for_a_message() {
     let denied = |message: &str| Approval::Denied { by: PERSON.into(), message: Some(message.into()) };
     for (typed, expected) in [
         (&b"use pytest -q\r"[..], denied("use pytest -q")),
@@ -31,7 +31,7 @@ async fn the_key_of_a_denial_leads_to_a_message() {
 }
 
 #[tokio::test]
-async fn a_denial_whose_message_does_not_come_in_time_is_a_denial() {
+async fn a_denial_without_a_timely_message_is_still_a_denial() {
     let person = Person::at_terminal(Duration::from_secs(2));
     let answer = person.ask(asked());
     person.sees("? ").await;
@@ -44,7 +44,7 @@ async fn a_denial_whose_message_does_not_come_in_time_is_a_denial() {
 }
 
 #[tokio::test]
-async fn no_other_question_comes_between_a_denial_and_its_message() {
+async fn no_other_question_appears_between_a_denial_and_its_message() {
     let person = Person::at_terminal(SOON);
     let first = person.ask(asked());
     person.sees("? ").await;
@@ -60,7 +60,7 @@ async fn no_other_question_comes_between_a_denial_and_its_message() {
 }
 
 #[tokio::test]
-async fn a_message_is_edited_where_keys_are_read_one_by_one_before_and_after() {
+async fn a_denial_message_is_line_edited_and_the_previous_raw_mode_is_restored() {
     let person = Person::at_terminal(SOON);
     let mut modes = tcgetattr(&person.terminal).unwrap();
     modes.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);

@@ -19,7 +19,7 @@ async fn granted(answer: tokio::task::JoinHandle<Approval>, scope: ApprovalScope
 }
 
 #[tokio::test]
-async fn a_long_change_is_approved_once_at_most_until_its_last_line_was_shown() {
+async fn a_long_change_offers_only_single_approval_until_its_last_line_is_shown() {
     let person = Person::at_terminal(SOON);
     let answer = person.ask(long_change());
     let question = person.sees(BEFORE_READING).await;
@@ -53,7 +53,7 @@ async fn a_long_change_is_approved_once_at_most_until_its_last_line_was_shown() 
 }
 
 #[tokio::test]
-async fn a_long_definition_is_approved_after_its_last_line_was_shown() {
+async fn a_long_definition_can_be_approved_only_after_its_last_line_is_shown() {
     let person = Person::at_terminal(SOON);
     let answer = person.ask(asked_about_definition(300));
     let question = person.sees("1. [d]eny [v]iew all? ").await;
@@ -89,7 +89,7 @@ async fn keys_that_are_typed_before_the_question_is_repeated_are_no_answer() {
 }
 
 #[tokio::test]
-async fn a_pager_that_fails_or_ends_at_once_has_shown_nothing() {
+async fn a_pager_that_fails_or_exits_at_once_is_replaced_by_the_built_in_pager() {
     for (pager, note) in [
         ("false", "The pager `false` failed (exit status: 1). The built-in pager follows."),
         ("true", "The pager `true` ended at once. The built-in pager follows."),

@@ -20,7 +20,7 @@ fn asked_about_commands() -> Asked {
 }
 
 #[tokio::test]
-async fn a_rule_is_edited_before_it_is_stored_and_refused_where_it_allows_too_much() {
+async fn a_rule_can_be_edited_before_it_is_stored_and_too_wide_rules_are_rejected() {
     let person = Person::at_terminal(SOON);
     let answer = person.ask(asked_about_commands());
     let mut seen = person.sees("? ").await;
@@ -45,7 +45,7 @@ async fn a_rule_is_edited_before_it_is_stored_and_refused_where_it_allows_too_mu
 }
 
 #[tokio::test]
-async fn a_rule_that_is_left_as_it_was_offered_is_no_written_rule() {
+async fn an_unedited_offered_rule_is_granted_without_a_custom_rule() {
     let person = Person::at_terminal(SOON);
     let mut asked = asked_about_commands();
     asked.parts.truncate(1);
@@ -62,7 +62,7 @@ async fn a_rule_that_is_left_as_it_was_offered_is_no_written_rule() {
 }
 
 #[tokio::test]
-async fn one_key_includes_the_commands_that_only_read() {
+async fn one_key_extends_the_approval_to_read_only_commands() {
     let granted = |scopes: [ApprovalScope; 2]| Approval::Granted { by: PERSON.into(), scopes: scopes.to_vec() };
     for (keys, expected) in [
         (&b"c"[..], granted([ApprovalScope::ReadOnlyCommands; 2])),
@@ -91,7 +91,7 @@ async fn one_key_includes_the_commands_that_only_read() {
 }
 
 #[tokio::test]
-async fn the_further_lines_of_a_pasted_rule_answer_nothing() {
+async fn further_lines_of_a_pasted_rule_are_not_read_as_answers() {
     let person = Person::at_terminal(SOON);
     let mut asked = asked_about_commands();
     asked.parts.truncate(1);
@@ -107,7 +107,7 @@ async fn the_further_lines_of_a_pasted_rule_answer_nothing() {
 }
 
 #[tokio::test]
-async fn a_question_that_is_repeated_stores_the_rule_that_it_shows() {
+async fn a_repeated_question_stores_the_rule_that_is_shown_and_not_an_earlier_edit() {
     let person = Person::at_terminal(SOON);
     let mut asked = asked_about_commands();
     asked.parts.truncate(1);

@@ -14,7 +14,7 @@ fn note_for(pattern: &str) -> Option<String> {
 }
 
 #[test]
-fn a_wildcard_that_covers_no_command_is_told() {
+fn a_wildcard_rule_that_covers_no_command_is_reported() {
     for (pattern, says) in [
         ("sudo *", "covers no command: sudo starts another program, and a wildcard never covers that"),
         ("npx *", "npx starts another program"),
@@ -54,7 +54,7 @@ fn a_wildcard_that_covers_no_command_is_told() {
 }
 
 #[test]
-fn nothing_is_told_of_a_rule_without_wildcards_or_with_an_open_program() {
+fn rules_without_wildcards_or_with_an_open_program_name_are_not_reported() {
     for pattern in ["npx tsc", "sudo ls", "* --help", "sud*", "g*"] {
         assert_eq!(note_for(pattern), None, "{pattern}");
     }
@@ -168,7 +168,7 @@ const PLAIN: &[&str] = &[
 ];
 
 #[test]
-fn no_beginning_of_a_command_and_no_gap_in_one_that_a_wildcard_covers_is_told_as_covering_nothing() {
+fn a_wildcard_that_covers_a_plain_command_is_never_reported_as_covering_none() {
     let mut tried = 0;
     for line in PLAIN {
         let commands = commands_of(line);
@@ -199,7 +199,7 @@ fn no_beginning_of_a_command_and_no_gap_in_one_that_a_wildcard_covers_is_told_as
 }
 
 #[test]
-fn a_program_that_starts_others_is_known_by_the_catalogue() {
+fn the_catalogue_identifies_programs_that_start_other_programs() {
     for (name, expected) in [
         ("docker", true),
         ("/usr/bin/sudo", true),

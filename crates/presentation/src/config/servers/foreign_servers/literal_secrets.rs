@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_is_known_by_its_name_or_its_form_and_a_reference_is_none() {
+    fn a_secret_is_recognized_by_its_name_or_form_and_a_reference_is_no_secret() {
         for (name, value, expected) in [
             ("GITHUB_TOKEN", "abcdef", true),
             ("GITHUB_TOKEN", "${GITHUB_TOKEN}", false),

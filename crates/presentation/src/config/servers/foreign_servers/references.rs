@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn references_are_written_in_our_notation() {
+    fn foreign_references_are_converted_to_the_toolstead_notation() {
         for (text, expected) in
             [("$KEY and ${KEY}", "${KEY} and ${KEY}"), ("a$", "a$"), ("$1 $$", "$1 $$"), ("$A$B/c", "${A}${B}/c")]
         {
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_is_replaced_stays_or_is_refused() {
+    fn a_foreign_reference_is_translated_kept_or_rejected() {
         check("${env:A}/${A:-b}", None, Ok("${A}/${A:-b}"));
         check("Bearer ${input:api-key}", None, Ok("Bearer ${API_KEY}"));
         check("${workspaceFolder}/x", None, Ok("${workspaceFolder}/x"));

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_cannot_be_held_becomes_the_nearest_that_can() {
+    fn an_invalid_server_name_is_mapped_to_the_nearest_valid_name() {
         for (foreign, expected) in [
             ("git", "git"),
             ("My Server (v2)", "My-Server-v2"),
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suffix_fits_and_names_that_look_alike_are_equal() {
+    fn a_suffix_keeps_the_name_within_its_limit_and_similar_names_fold_equally() {
         let name = mapped("this-name-has-more-than-thirty-two-characters");
         assert_eq!(with_suffix(&name, "cursor").as_str(), "this-name-has-more-than-t-cursor");
         assert_eq!(with_suffix(&mapped("git"), "2").as_str(), "git-2");

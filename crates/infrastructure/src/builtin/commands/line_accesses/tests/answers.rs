@@ -116,7 +116,7 @@ fn counted(user: &mut User, part: usize) -> (String, [usize; 3]) {
 }
 
 #[test]
-fn ordinary_lines_need_fewer_answers_and_every_look_alike_needs_one() {
+fn ordinary_lines_need_the_recorded_approvals_and_every_look_alike_needs_approval() {
     let mut user = User::new();
     let parts: Vec<&str> = FIXTURE.split("\n\n").collect();
     for (part, title, sums) in

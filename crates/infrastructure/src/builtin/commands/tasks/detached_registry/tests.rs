@@ -86,7 +86,7 @@ async fn line(task: &Task, pattern: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_is_found_heard_spoken_to_and_stopped_from_elsewhere() {
+async fn another_registry_can_find_follow_write_to_and_stop_a_detached_task() {
     let house = House::new();
     let kept =
         house.keep("echo up; read -r text; echo got \"$text\"; read -r text; echo end of input; sleep 300", 1 << 20);
@@ -130,7 +130,7 @@ async fn a_task_is_found_heard_spoken_to_and_stopped_from_elsewhere() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_newest_output_is_followed_and_recorded_at_its_place_with_its_stream() {
+async fn followers_and_records_keep_the_newest_output_with_its_offset_and_stream() {
     let house = House::new();
     let script = "for i in {1..3000}; do echo out $i; echo err $i >&2; done; echo done; read -r text";
     let kept = house.keep(script, 20_000).await;
@@ -156,7 +156,7 @@ async fn the_newest_output_is_followed_and_recorded_at_its_place_with_its_stream
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_whose_keeper_is_gone_is_told_as_lost_to_who_follows_and_to_who_comes() {
+async fn a_task_whose_keeper_ended_is_reported_as_lost_to_current_and_new_followers() {
     let house = House::new();
     house.keep("echo up; sleep 300", 1 << 20).await;
     let follower = house.follower().await;
@@ -179,7 +179,7 @@ async fn a_task_whose_keeper_is_gone_is_told_as_lost_to_who_follows_and_to_who_c
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_keeper_that_does_not_answer_holds_nobody_up_and_its_task_is_not_lost() {
+async fn an_unresponsive_keeper_does_not_block_followers_or_lose_its_task() {
     let house = House::new();
     let begun = place(house.folder.path(), "/w").begin().unwrap();
     let portrait = TaskDescription {
@@ -203,7 +203,7 @@ async fn a_keeper_that_does_not_answer_holds_nobody_up_and_its_task_is_not_lost(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_does_not_know_the_secret_hears_and_does_nothing() {
+async fn a_connection_without_the_secret_cannot_read_output_or_stop_the_task() {
     let house = House::new();
     let kept = house.keep("echo secret; read -r text", 1 << 20).await;
     line(&kept, "secret").await;
@@ -219,7 +219,7 @@ async fn who_does_not_know_the_secret_hears_and_does_nothing() {
 }
 
 #[test]
-fn what_would_end_with_its_call_is_refused_with_what_to_do() {
+fn a_task_that_would_end_with_its_call_is_rejected_with_a_suggestion() {
     let folder = tempfile::tempdir().unwrap();
     let tasks = |outlives| Tasks::for_continuing_session(place(folder.path(), "/w"), outlives);
     for (tasks, is_detached, hint) in [

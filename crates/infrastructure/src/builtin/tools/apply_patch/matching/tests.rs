@@ -36,7 +36,7 @@ fn misfit(text: &str, hunks: &str, expected: HunkProblem) {
 }
 
 #[test]
-fn lines_that_stand_once_are_the_place() {
+fn a_hunk_is_placed_at_its_only_match() {
     check("a\nb\nc\n", "@@\n-b", &[2]);
     check("a\nb\na\nc\n", "@@\n a\n-c", &[3]);
     check("a\nb\nc", "@@\n-a\n@@\n-c", &[1, 3]);
@@ -47,7 +47,7 @@ fn lines_that_stand_once_are_the_place() {
 }
 
 #[test]
-fn order_anchors_numbers_and_the_end_tell_equal_places_apart() {
+fn order_anchors_line_numbers_and_end_of_file_disambiguate_equal_matches() {
     let text = "class A:\n  def f:\n    x\nclass B:\n  def f:\n    x\n";
     misfit(text, "@@\n-    x", HunkProblem::Ambiguous(vec![2, 5]));
     check(text, "@@ class A:\n-    x", &[3]);
@@ -65,7 +65,7 @@ fn order_anchors_numbers_and_the_end_tell_equal_places_apart() {
 }
 
 #[test]
-fn only_what_keeps_every_token_may_differ() {
+fn hunk_matching_tolerates_only_differences_that_keep_every_token() {
     let loosely = |text: &str, hunks: &str, expected| {
         assert_eq!(places(text, hunks).map(|places| places[0].1), Ok(expected), "{text:?}, {hunks:?}");
     };
@@ -99,7 +99,7 @@ fn lines_without_context_are_added_behind_an_anchor_or_at_the_end() {
 }
 
 #[test]
-fn a_search_is_bounded_and_ends_when_the_time_is_over() {
+fn a_hunk_search_is_bounded_and_stops_at_the_deadline() {
     // At each of a hundred thousand places, 50,000 lines would be compared.
     let hunk = format!("@@\n{}", "-  x\n".repeat(50_000));
     let found = places(&" x\n".repeat(100_000), hunk.trim_end());
@@ -115,7 +115,7 @@ fn a_search_is_bounded_and_ends_when_the_time_is_over() {
 }
 
 #[test]
-fn a_sequence_is_found_wherever_it_stands() {
+fn every_occurrence_of_a_sequence_is_found() {
     let check = |numbers: &[u32], wanted: &[u32]| {
         let plainly: Vec<usize> = (0..numbers.len()).filter(|at| numbers[*at..].starts_with(wanted)).collect();
         assert_eq!(occurrences(numbers, wanted), plainly, "{numbers:?}, {wanted:?}");

@@ -56,7 +56,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_name_in_quotes_is_read_to_its_end() {
+    fn a_quoted_name_is_unescaped_up_to_its_closing_quote() {
         let check = |text: &str, expected: Option<Result<(&str, &str), &str>>| {
             let found = unquoted(text);
             let found = found.as_ref().map(|found| found.as_ref().map(|(name, rest)| (&**name, *rest)).map_err(|e| *e));
@@ -79,7 +79,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_name_comes_out_of_its_quotes(name in "[^\0]{0,12}", follows in ".{0,3}") {
+        fn every_octal_escaped_name_is_unquoted_to_the_original(name in "[^\0]{0,12}", follows in ".{0,3}") {
             let quoted: String = name.bytes().map(|byte| format!("\\{byte:03o}")).collect();
             let text = format!("\"{quoted}\"{follows}");
             prop_assert_eq!(unquoted(&text), Some(Ok((name, &*follows))));

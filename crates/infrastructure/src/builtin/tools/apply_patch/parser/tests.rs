@@ -32,7 +32,7 @@ fn update(path: &str, line: usize, hunks: Vec<Hunk>) -> FilePatch {
 }
 
 #[test]
-fn an_envelope_holds_files_and_hunks() {
+fn an_envelope_is_parsed_into_file_changes_and_hunks() {
     let text = "*** Begin Patch\n*** Add File: new file.txt\n+a\n+\n+b\n*** Delete File: old\n*** Update File: x.py\n*** Move to: y.py\n@@ class A\n@@ \tdef f\n a\n-b\n+c\n\n d\n@@\n-e\n*** End of File\n*** End Patch";
     let hunks = vec![
         hunk(9, &["@class A", "@\tdef f", " a", "-b", "+c", " ", " d"]),
@@ -58,7 +58,7 @@ fn an_envelope_holds_files_and_hunks() {
 }
 
 #[test]
-fn what_models_wrap_patches_in_is_taken_off() {
+fn wrappers_that_models_put_around_patches_are_removed() {
     let patch = "*** Begin Patch\n*** Update File: a\n-x\n+y\n*** End Patch";
     let expected = |line| vec![update("a", line, vec![hunk(line + 1, &["-x", "+y"])])];
     assert_eq!(parsed(patch), expected(2));
@@ -68,7 +68,7 @@ fn what_models_wrap_patches_in_is_taken_off() {
 }
 
 #[test]
-fn a_move_needs_no_hunk_and_blank_lines_between_files_say_nothing() {
+fn a_move_requires_no_hunk_and_blank_lines_between_files_are_ignored() {
     let text = "*** Begin Patch\n*** Update File: a\n*** Move to: b\n\n*** Update File: c\n@@\n-x\n\n*** Add File: d\n+y\n\n*** End Patch";
     let expected = vec![
         FilePatch {
@@ -84,13 +84,13 @@ fn a_move_needs_no_hunk_and_blank_lines_between_files_say_nothing() {
 }
 
 #[test]
-fn line_numbers_in_a_header_are_no_anchor() {
+fn a_hunk_header_with_line_numbers_is_not_an_anchor() {
     let text = "*** Begin Patch\n*** Update File: a\n@@ -7,2 +7,2 @@ fn main() {\n-x\n+y\n*** End Patch";
     assert_eq!(parsed(text), vec![update("a", 2, vec![Hunk { at: Some(7), ..hunk(3, &["-x", "+y"]) }])]);
 }
 
 #[test]
-fn a_unified_diff_is_a_patch() {
+fn a_unified_diff_is_parsed_as_a_patch() {
     let text = "--- a/x.c\t2026-01-01\n+++ b/x.c\n@@ -3,3 +3,2 @@ int main\n a\n-b\n \n@@ -9 +8,2 @@\n c\n+--- d\n";
     let hunks =
         vec![Hunk { at: Some(3), ..hunk(3, &[" a", "-b", " "]) }, Hunk { at: Some(9), ..hunk(7, &[" c", "+--- d"]) }];
@@ -119,7 +119,7 @@ fn a_unified_diff_is_a_patch() {
 }
 
 #[test]
-fn what_git_says_of_files_without_hunks_is_done() {
+fn git_headers_of_files_without_hunks_are_parsed_as_changes() {
     let file = |path: &str, line, executable, action| FilePatch { path: path.into(), line, executable, action };
     let text = "diff --git a/a b.py b/a b.py\nnew file mode 100755\nindex 0000000..e69de29\ndiff --git a/o b/o\ndeleted file mode 100644\nindex e69de29..0000000\n\ndiff --git m m\nold mode 100755\nnew mode 100644\ndiff --git a/p b/q\nold mode 100644\nnew mode 100755\nsimilarity index 100%\nrename from p\nrename to q\n";
     let expected = vec![
@@ -179,7 +179,7 @@ fn names_are_read_as_git_writes_them() {
 }
 
 #[test]
-fn a_carriage_return_is_a_part_of_a_line_unless_the_patch_is_written_so() {
+fn carriage_returns_belong_to_lines_unless_the_whole_patch_uses_crlf() {
     let lines = |text: &str| match parsed(text).remove(0).action {
         PatchAction::Add(content) => content,
         PatchAction::Update { hunks, .. } => hunks[0].lines.iter().map(HunkLine::text).collect::<Vec<_>>().join("|"),
@@ -198,7 +198,7 @@ fn a_carriage_return_is_a_part_of_a_line_unless_the_patch_is_written_so() {
 }
 
 #[test]
-fn what_is_no_patch_is_told_by_its_line() {
+fn an_invalid_patch_is_rejected_with_its_line_number() {
     let many = format!("*** Begin Patch\n*** Update File: a\n{}-x\n*** End Patch", "@@ a\n".repeat(9));
     refused(&many, "line 11 of the patch: a hunk has at most 8 lines with `@@`");
     refused(

@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_of_the_protocol_cannot_be_configured_and_secrets_are_not_told() {
+    fn rejects_protocol_and_invalid_headers_without_revealing_their_values() {
         let configured = |name: &str, value: &str| {
             configured_headers(HeaderMap::new(), &BTreeMap::from([(name.into(), value.into())]))
         };

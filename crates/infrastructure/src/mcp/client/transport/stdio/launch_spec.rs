@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_says_what_a_server_sees() {
+    fn a_sandbox_profile_determines_confinement_network_and_roots_of_a_server() {
         let workspace = TestWorkspace::new();
         let (work, neutral) = (workspace.path("work"), PathBuf::from(NEUTRAL_FOLDER));
         for (profile, confinement, network, start, writable, lasts) in [
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_among_arguments_and_values_are_the_roots_of_a_guarded_server() {
+    fn path_arguments_and_variables_become_roots_of_a_guarded_server() {
         let workspace = TestWorkspace::new();
         let check = |args: &[&str], env: &[(&str, &str)], writable: &[&str], readable: &[&str]| {
             let writable: Vec<String> = writable.iter().chain(&["work"]).map(|root| (*root).to_owned()).collect();
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guarded_server_works_on_its_own_folder_and_never_on_a_whole_home() {
+    fn a_guarded_server_gets_its_working_folder_as_root_but_never_the_whole_home() {
         let mut workspace = TestWorkspace::new();
         let mut server =
             StdioUpstream { command: "./run".into(), args: vec![], env: BTreeMap::new(), working_dir: None };
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn a_root_that_may_only_be_read_stays_so_for_a_server_with_a_folder_of_its_own() {
+    fn a_working_folder_in_a_read_only_root_stays_read_only_for_a_guarded_server() {
         let workspace = TestWorkspace::new();
         let roots = |folder: &str| {
             let working_dir = Some(workspace.path(folder));
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_among_the_arguments_is_a_root_as_a_folder_is() {
+    async fn a_file_argument_becomes_a_root_of_a_guarded_server() {
         let workspace = TestWorkspace::new();
         let script = "echo more >> \"$2\"; echo no >> \"$1\"; cat \"$2\"";
         let app = |name: &str| workspace.path(name).display().to_string();
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_home_lasts_for_one_configuration_of_a_server() {
+    async fn each_server_configuration_has_a_persistent_home_of_its_own() {
         let workspace = TestWorkspace::new();
         let run = async |args: &[&str]| {
             let script = "cat ~/.cache/kept; mkdir -p ~/.cache; echo kept >> ~/.cache/kept";
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_link_that_a_command_can_have_made_leads_no_server_out_of_the_workspace() {
+    async fn rejects_a_server_path_through_a_workspace_link_that_leads_outside() {
         let workspace = TestWorkspace::new();
         for is_root in [false, true] {
             for path in ["work/data", "work/in", "own", "secret"] {
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_link_that_is_made_after_a_server_was_looked_at_leads_it_nowhere() {
+    async fn rejects_a_server_root_that_was_replaced_by_a_link_after_its_specification() {
         let workspace = TestWorkspace::new();
         let data = workspace.path("work/data");
         let swap = || {

@@ -15,8 +15,8 @@ fn children_of(process: u32) -> Vec<u32> {
 }
 
 #[test]
-fn a_run_has_a_group_of_its_own_that_goes_with_it() {
-    as_both("groups::a_run_has_a_group_of_its_own_that_goes_with_it", async || {
+fn a_run_has_its_own_control_group_which_is_removed_with_the_run() {
+    as_both("groups::a_run_has_its_own_control_group_which_is_removed_with_the_run", async || {
         let world = World::new();
         let mut child = world.launcher.launch(world.spec("cat /proc/self/cgroup; sleep 999")).await.unwrap();
         let mut stdout = child.stdout.take().unwrap();
@@ -57,7 +57,7 @@ fn a_run_has_a_group_of_its_own_that_goes_with_it() {
 
 /// Each process is within its own limit, and so are their files in `/tmp`.
 #[tokio::test]
-async fn a_run_without_memory_ends_as_a_whole_is_told_so_and_put_right() {
+async fn a_run_out_of_memory_ends_as_a_whole_and_its_protected_changes_are_undone() {
     let world = World::new();
     let mut spec = world.spec(
         "echo {} > .mcp.json; head -c 500M /dev/zero > /tmp/large; \

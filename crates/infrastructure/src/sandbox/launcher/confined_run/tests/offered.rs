@@ -30,8 +30,8 @@ async fn greet(listener: UnixListener, word: &str) {
 }
 
 #[test]
-fn a_run_reaches_its_own_socket_and_no_run_that_of_another() {
-    as_both_of(module_path!(), "a_run_reaches_its_own_socket_and_no_run_that_of_another", async || {
+fn a_run_reaches_only_its_own_tool_socket() {
+    as_both_of(module_path!(), "a_run_reaches_only_its_own_tool_socket", async || {
         let world = World::new();
         let session = |mut spec: LaunchSpec, name: &str| {
             spec.policy.session = Some(name.into());
@@ -68,8 +68,8 @@ fn a_run_reaches_its_own_socket_and_no_run_that_of_another() {
 }
 
 #[test]
-fn the_places_of_offered_tools_are_the_runs_to_use_and_not_to_change() {
-    as_both_of(module_path!(), "the_places_of_offered_tools_are_the_runs_to_use_and_not_to_change", async || {
+fn a_run_can_use_but_not_change_the_files_of_offered_tools() {
+    as_both_of(module_path!(), "a_run_can_use_but_not_change_the_files_of_offered_tools", async || {
         let world = World::new();
         let script = format!(
             "command -v tool; echo ${VARIABLE}; stat -c '%a %u' {SOCKET}; id -u; cd /run/toolstead; \
@@ -91,7 +91,7 @@ fn the_places_of_offered_tools_are_the_runs_to_use_and_not_to_change() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_not_confined_is_offered_no_tools_and_does_not_begin() {
+async fn an_unconfined_run_with_offered_tools_is_rejected() {
     let world = World::new();
     let mut spec = offering(world.spec("touch begun"));
     spec.policy.confinement = Confinement::Open;

@@ -46,8 +46,8 @@ fn reopened(path: &Path) -> u32 {
 }
 
 #[test]
-fn no_preparation_keeps_what_was_planted() {
-    as_both("protected::no_preparation_keeps_what_was_planted", async || {
+fn planted_files_are_undone_even_if_the_command_obstructs_the_removal() {
+    as_both("protected::planted_files_are_undone_even_if_the_command_obstructs_the_removal", async || {
         // Command, expected message, path that must not exist, and mode of the folder afterwards.
         for (script, said, gone, rights) in [
             (
@@ -152,8 +152,8 @@ fn no_preparation_keeps_what_was_planted() {
 }
 
 #[test]
-fn repositories_within_a_repository_are_put_right() {
-    as_both("protected::repositories_within_a_repository_are_put_right", async || {
+fn planted_changes_in_submodules_and_worktrees_are_undone() {
+    as_both("protected::planted_changes_in_submodules_and_worktrees_are_undone", async || {
         const EVIL: &str = "printf '[core]\\n\\tfsmonitor = ./x\\n'";
         // Command, expected message, and path that must not exist.
         for (script, said, gone) in [
@@ -226,8 +226,8 @@ fn repositories_within_a_repository_are_put_right() {
 }
 
 #[test]
-fn submodules_and_working_trees_are_ordinary_work() {
-    as_both("protected::submodules_and_working_trees_are_ordinary_work", async || {
+fn ordinary_work_with_submodules_and_worktrees_is_not_undone() {
+    as_both("protected::ordinary_work_with_submodules_and_worktrees_is_not_undone", async || {
         let world = World::new();
         let id = "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b";
         for script in [
@@ -256,8 +256,8 @@ fn submodules_and_working_trees_are_ordinary_work() {
 
 /// Git succeeds for many of these even if it cannot write its settings, so the settings are checked as well.
 #[test]
-fn what_ordinary_work_sets_in_a_repository_stays() {
-    as_both("protected::what_ordinary_work_sets_in_a_repository_stays", async || {
+fn repository_settings_from_ordinary_git_commands_are_kept() {
+    as_both("protected::repository_settings_from_ordinary_git_commands_are_kept", async || {
         let world = World::new();
         world.git(
             "id='-c user.name=a -c user.email=a@b'; git init -q -b main && git init -q --bare up.git && mkdir d && \
@@ -295,8 +295,8 @@ fn what_ordinary_work_sets_in_a_repository_stays() {
 }
 
 #[test]
-fn what_one_run_plants_was_not_there_before_for_another() {
-    as_both("protected::what_one_run_plants_was_not_there_before_for_another", async || {
+fn entries_planted_by_one_run_do_not_count_as_existing_for_a_concurrent_run() {
+    as_both("protected::entries_planted_by_one_run_do_not_count_as_existing_for_a_concurrent_run", async || {
         // Planted setting, and a check that it was removed.
         for (plant, gone) in [
             ("git config core.fsmonitor ./x", "! grep -q fsmonitor .git/config"),
@@ -338,8 +338,8 @@ fn what_one_run_plants_was_not_there_before_for_another() {
 }
 
 #[test]
-fn what_was_there_stays_however_much_another_run_sets() {
-    as_both("protected::what_was_there_stays_however_much_another_run_sets", async || {
+fn existing_settings_are_kept_when_a_concurrent_run_plants_many_settings() {
+    as_both("protected::existing_settings_are_kept_when_a_concurrent_run_plants_many_settings", async || {
         let world = World::new();
         world.git("git init -q && git config alias.own '!x'");
         let first = world.spec("echo up; until [ -e go ]; do sleep 0.01; done; git config user.name a");
@@ -356,8 +356,8 @@ fn what_was_there_stays_however_much_another_run_sets() {
 }
 
 #[test]
-fn what_somebody_sets_meanwhile_is_left_by_a_run_that_does_not_touch_it() {
-    as_both("protected::what_somebody_sets_meanwhile_is_left_by_a_run_that_does_not_touch_it", async || {
+fn a_run_keeps_concurrent_user_changes_to_files_that_the_run_does_not_touch() {
+    as_both("protected::a_run_keeps_concurrent_user_changes_to_files_that_the_run_does_not_touch", async || {
         let world = World::new();
         world.git("git init -q");
         let mut server = world.launcher.launch(world.spec("echo up; exec sleep 999")).await.unwrap();
@@ -382,8 +382,8 @@ fn what_somebody_sets_meanwhile_is_left_by_a_run_that_does_not_touch_it() {
 }
 
 #[test]
-fn hooks_of_a_submodule_are_closed() {
-    as_both("protected::hooks_of_a_submodule_are_closed", async || {
+fn hooks_of_a_submodule_cannot_be_changed() {
+    as_both("protected::hooks_of_a_submodule_cannot_be_changed", async || {
         let world = World::new();
         world.repository();
         let hook = ".git/modules/sub/hooks/pre-push";
@@ -409,8 +409,8 @@ fn hooks_of_a_submodule_are_closed() {
 }
 
 #[test]
-fn what_somebody_makes_in_a_submodule_meanwhile_is_left_by_the_next_runs() {
-    as_both("protected::what_somebody_makes_in_a_submodule_meanwhile_is_left_by_the_next_runs", async || {
+fn later_runs_keep_concurrent_user_changes_in_a_submodule() {
+    as_both("protected::later_runs_keep_concurrent_user_changes_in_a_submodule", async || {
         let world = World::new();
         world.repository();
         let mut server = world.launcher.launch(world.spec("echo up; exec sleep 999")).await.unwrap();
@@ -428,8 +428,8 @@ fn what_somebody_makes_in_a_submodule_meanwhile_is_left_by_the_next_runs() {
 }
 
 #[test]
-fn the_working_tree_of_a_submodule_is_not_made_a_link_later() {
-    as_both("protected::the_working_tree_of_a_submodule_is_not_made_a_link_later", async || {
+fn a_submodule_setting_is_undone_when_its_working_tree_becomes_a_link() {
+    as_both("protected::a_submodule_setting_is_undone_when_its_working_tree_becomes_a_link", async || {
         let world = World::new();
         world.repository();
         let config = "git --git-dir=.git/modules/sub config core.worktree";
@@ -445,8 +445,8 @@ fn the_working_tree_of_a_submodule_is_not_made_a_link_later() {
 }
 
 #[test]
-fn a_submodule_may_stand_in_what_is_hidden_and_behind_no_closed_link() {
-    as_both("protected::a_submodule_may_stand_in_what_is_hidden_and_behind_no_closed_link", async || {
+fn a_submodule_may_be_in_a_hidden_folder_but_not_behind_a_sealed_link() {
+    as_both("protected::a_submodule_may_be_in_a_hidden_folder_but_not_behind_a_sealed_link", async || {
         let world = World::new();
         world.repository();
         world.git("git -c protocol.file.allow=always submodule --quiet add \"$PWD/lib\" hidden/deep/sub");
@@ -471,12 +471,12 @@ fn a_submodule_may_stand_in_what_is_hidden_and_behind_no_closed_link() {
 
 /// Runs in a separate process, which has a mount there.
 #[test]
-fn what_is_a_mount_is_told_and_not_emptied() {
+fn a_mounted_folder_is_reported_and_not_emptied() {
     use rustix::{
         mount::{MountFlags, MountPropagationFlags, mount, mount_change},
         thread::{UnshareFlags, unshare_unsafe},
     };
-    const TEST: &str = "protected::what_is_a_mount_is_told_and_not_emptied";
+    const TEST: &str = "protected::a_mounted_folder_is_reported_and_not_emptied";
     if !rustix::process::geteuid().is_root() {
         return;
     }
@@ -510,8 +510,8 @@ fn what_is_a_mount_is_told_and_not_emptied() {
 }
 
 #[test]
-fn rights_that_a_command_took_from_a_folder_of_protected_names_are_no_damage() {
-    as_both("protected::rights_that_a_command_took_from_a_folder_of_protected_names_are_no_damage", async || {
+fn removing_permissions_from_a_folder_of_protected_names_is_not_reported() {
+    as_both("protected::removing_permissions_from_a_folder_of_protected_names_is_not_reported", async || {
         let world = World::new();
         world.write(".vscode/tasks.json", "old");
         let done = world.bash("chmod 0 .vscode").await;
@@ -529,8 +529,8 @@ fn rights_that_a_command_took_from_a_folder_of_protected_names_are_no_damage() {
 }
 
 #[test]
-fn a_root_within_a_protected_name_is_a_root() {
-    as_both("protected::a_root_within_a_protected_name_is_a_root", async || {
+fn a_write_root_within_a_protected_name_is_writable() {
+    as_both("protected::a_write_root_within_a_protected_name_is_writable", async || {
         for inner in [".claude/a/b", ".git/a", ".git/hooks/a", ".vscode/a"] {
             let world = World::new();
             world.git("git init -q");
@@ -549,8 +549,8 @@ fn a_root_within_a_protected_name_is_a_root() {
 }
 
 #[test]
-fn a_working_tree_that_somebody_makes_elsewhere_meanwhile_is_told_and_kept() {
-    as_both("protected::a_working_tree_that_somebody_makes_elsewhere_meanwhile_is_told_and_kept", async || {
+fn a_worktree_that_the_user_adds_outside_during_a_run_is_reported_and_kept() {
+    as_both("protected::a_worktree_that_the_user_adds_outside_during_a_run_is_reported_and_kept", async || {
         let world = World::new();
         world.repository();
         let child = world.launcher.launch(world.spec("until [ -e go ]; do sleep 0.01; done")).await.unwrap();
@@ -568,8 +568,8 @@ fn a_working_tree_that_somebody_makes_elsewhere_meanwhile_is_told_and_kept() {
 }
 
 #[test]
-fn a_link_in_a_list_does_not_stop_the_next_run() {
-    as_both("protected::a_link_in_a_list_does_not_stop_the_next_run", async || {
+fn a_planted_link_among_submodules_or_worktrees_does_not_block_the_next_run() {
+    as_both("protected::a_planted_link_among_submodules_or_worktrees_does_not_block_the_next_run", async || {
         for link in [".git/modules/x", ".git/modules/a/b", ".git/worktrees/x", ".git/worktrees/tree/modules/x"] {
             let world = World::new();
             world.repository();
@@ -582,8 +582,8 @@ fn a_link_in_a_list_does_not_stop_the_next_run() {
 }
 
 #[test]
-fn a_repository_that_a_file_leads_to_within_roots_is_protected() {
-    as_both("protected::a_repository_that_a_file_leads_to_within_roots_is_protected", async || {
+fn a_repository_within_the_roots_that_a_git_file_points_to_is_protected() {
+    as_both("protected::a_repository_within_the_roots_that_a_git_file_points_to_is_protected", async || {
         const PLANT: &str = "git --git-dir=$repo config core.fsmonitor ./x; echo x > $repo/hooks/pre-commit || \
                              mv ${repo%%/*} x || echo held";
         // Preparation, roots, and path of the repository.
@@ -617,8 +617,8 @@ fn a_repository_that_a_file_leads_to_within_roots_is_protected() {
 }
 
 #[test]
-fn settings_of_an_editor_are_closed_one_by_one() {
-    as_both("protected::settings_of_an_editor_are_closed_one_by_one", async || {
+fn editor_settings_are_protected_individually_within_their_folder() {
+    as_both("protected::editor_settings_are_protected_individually_within_their_folder", async || {
         let world = World::new();
         world.write(".vscode/settings.json", "old");
         let script = "mv .vscode x; echo x > .vscode/settings.json; echo x > .vscode/mcp.json; echo x > .vscode/other";
@@ -630,8 +630,8 @@ fn settings_of_an_editor_are_closed_one_by_one() {
 }
 
 #[test]
-fn a_run_that_is_killed_has_its_time_to_be_put_right() {
-    as_both("protected::a_run_that_is_killed_has_its_time_to_be_put_right", async || {
+fn killing_a_run_waits_until_its_protected_changes_are_undone() {
+    as_both("protected::killing_a_run_waits_until_its_protected_changes_are_undone", async || {
         let world = World::new();
         let mut child = world.launcher.launch(world.spec("echo x > .mcp.json; echo up; exec sleep 999")).await.unwrap();
         let mut up = [0; 2];
@@ -650,7 +650,7 @@ fn a_run_that_is_killed_has_its_time_to_be_put_right() {
 }
 
 #[tokio::test]
-async fn more_submodules_than_are_looked_at_are_put_aside() {
+async fn submodules_nested_deeper_than_the_limit_are_set_aside() {
     let world = World::new();
     world.git("git init -q");
     // Deeper than the maximum depth.
@@ -666,8 +666,8 @@ async fn more_submodules_than_are_looked_at_are_put_aside() {
 }
 
 #[test]
-fn a_run_whose_init_is_ended_is_told_as_not_put_right() {
-    as_both("protected::a_run_whose_init_is_ended_is_told_as_not_put_right", async || {
+fn a_run_whose_init_is_killed_is_reported_as_not_undone() {
+    as_both("protected::a_run_whose_init_is_killed_is_reported_as_not_undone", async || {
         let world = World::new();
         let mut child = world.launcher.launch(world.spec("echo x > .mcp.json; echo up; exec sleep 999")).await.unwrap();
         let mut up = [0; 2];
@@ -681,8 +681,8 @@ fn a_run_whose_init_is_ended_is_told_as_not_put_right() {
 }
 
 #[test]
-fn who_asks_all_processes_to_end_does_not_keep_a_run_from_being_put_right() {
-    as_both("protected::who_asks_all_processes_to_end_does_not_keep_a_run_from_being_put_right", async || {
+fn termination_signals_to_init_and_its_parent_do_not_prevent_undoing_a_run() {
+    as_both("protected::termination_signals_to_init_and_its_parent_do_not_prevent_undoing_a_run", async || {
         let world = World::new();
         let mut child = world.launcher.launch(world.spec("echo x > .mcp.json; echo up; exec sleep 999")).await.unwrap();
         let mut up = [0; 2];
@@ -700,8 +700,8 @@ fn who_asks_all_processes_to_end_does_not_keep_a_run_from_being_put_right() {
 }
 
 #[test]
-fn what_a_run_did_is_put_right_when_nobody_waits_for_it_any_more() {
-    as_both("protected::what_a_run_did_is_put_right_when_nobody_waits_for_it_any_more", async || {
+fn protected_changes_of_a_dropped_run_are_undone() {
+    as_both("protected::protected_changes_of_a_dropped_run_are_undone", async || {
         let world = World::new();
         let script =
             "git init -q; echo x > .git/hooks/pre-commit; git config core.fsmonitor x; echo up; exec sleep 999";
@@ -719,8 +719,8 @@ fn what_a_run_did_is_put_right_when_nobody_waits_for_it_any_more() {
 }
 
 #[test]
-fn what_was_replaced_under_a_closed_name_is_told_as_not_to_be_trusted() {
-    as_both("protected::what_was_replaced_under_a_closed_name_is_told_as_not_to_be_trusted", async || {
+fn a_protected_file_replaced_during_a_run_is_reported_as_untrusted() {
+    as_both("protected::a_protected_file_replaced_during_a_run_is_reported_as_untrusted", async || {
         let world = World::new();
         world.write(".mcp.json", "old");
         world.write(".claude/settings.json", "old");
@@ -738,8 +738,8 @@ fn what_was_replaced_under_a_closed_name_is_told_as_not_to_be_trusted() {
 }
 
 #[test]
-fn settings_of_git_that_a_rule_hides_are_no_damage() {
-    as_both("protected::settings_of_git_that_a_rule_hides_are_no_damage", async || {
+fn hidden_git_settings_are_not_reported_as_changed() {
+    as_both("protected::hidden_git_settings_are_not_reported_as_changed", async || {
         let world = World::new();
         world.repository();
         for hidden in [
@@ -763,10 +763,10 @@ fn settings_of_git_that_a_rule_hides_are_no_damage() {
 
 /// Runs in a separate process whose user has the workspace as the home, while the run has another home.
 #[test]
-fn start_files_are_protected_in_the_users_home_whatever_the_run_calls_home() {
+fn start_files_in_the_users_home_are_protected_even_if_the_run_has_another_home() {
     const HOME: &str = "TOOLSTEAD_TEST_OWN_HOME";
     if std::env::var_os(HOME).is_none() {
-        let name = "start_files_are_protected_in_the_users_home_whatever_the_run_calls_home";
+        let name = "start_files_in_the_users_home_are_protected_even_if_the_run_has_another_home";
         let path = format!("{}::{name}", module_path!().split_once("::").unwrap().1);
         let home = tempfile::tempdir_in("/var/tmp").unwrap();
         fs::write(home.path().join(".profile"), "old").unwrap();

@@ -71,13 +71,13 @@ fn spec(world: &World, script: &str) -> LaunchSpec {
 }
 
 #[test]
-fn a_run_begins_in_an_init_that_was_there_before_and_that_no_other_gets() {
+fn each_run_starts_in_a_prepared_init_that_no_other_run_uses() {
     let somebody = |command: &mut Command| {
         command.uid(65534).gid(65534);
     };
     let is_root = rustix::process::geteuid().is_root();
     let all: &[fn(&mut Command)] = &[|_| {}, somebody];
-    let test = "a_run_begins_in_an_init_that_was_there_before_and_that_no_other_gets";
+    let test = "each_run_starts_in_a_prepared_init_that_no_other_run_uses";
     alone(test, &all[..1 + usize::from(is_root)], async || {
         let world = World::new();
         let mut before = Vec::new();
@@ -118,8 +118,8 @@ fn a_run_begins_in_an_init_that_was_there_before_and_that_no_other_gets() {
 }
 
 #[test]
-fn an_init_that_waits_for_a_run_lets_go_of_a_session_that_ends() {
-    alone("an_init_that_waits_for_a_run_lets_go_of_a_session_that_ends", &[|_| {}], async || {
+fn a_prepared_init_ends_when_its_session_is_released() {
+    alone("a_prepared_init_ends_when_its_session_is_released", &[|_| {}], async || {
         let world = World::new();
         let child = world.launcher.launch(spec(&world, "echo kept > /tmp/note")).await.unwrap();
         let first = child.id().cast_signed();
@@ -134,7 +134,7 @@ fn an_init_that_waits_for_a_run_lets_go_of_a_session_that_ends() {
 
 /// Root has a mount namespace of its own for this.
 #[test]
-fn what_the_machine_mounts_while_an_init_waits_is_seen_by_the_next_run() {
+fn a_mount_added_after_an_init_was_prepared_is_visible_to_the_next_run() {
     const PLACE: &str = "/usr/share";
     if !rustix::process::geteuid().is_root() {
         return;
@@ -152,7 +152,7 @@ fn what_the_machine_mounts_while_an_init_waits_is_seen_by_the_next_run() {
             });
         }
     };
-    alone("what_the_machine_mounts_while_an_init_waits_is_seen_by_the_next_run", &[apart], async || {
+    alone("a_mount_added_after_an_init_was_prepared_is_visible_to_the_next_run", &[apart], async || {
         let world = World::new();
         let kind = format!("stat -f -c %T {PLACE}");
         let first = world.launcher.launch(spec(&world, &kind)).await.unwrap();

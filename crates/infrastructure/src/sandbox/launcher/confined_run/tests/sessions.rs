@@ -3,8 +3,8 @@
 use super::*;
 
 #[test]
-fn runs_of_a_session_share_a_network_and_a_folder_for_what_passes() {
-    as_both("sessions::runs_of_a_session_share_a_network_and_a_folder_for_what_passes", async || {
+fn runs_of_a_session_share_a_network_and_temporary_files() {
+    as_both("sessions::runs_of_a_session_share_a_network_and_temporary_files", async || {
         let world = World::new();
         let spec = |session: Option<&str>, script: &str| {
             let mut spec = world.spec(script);
@@ -73,8 +73,8 @@ socket.create_connection(('127.0.0.1', 4000)); s.accept(); print('up', flush=Tru
 
 /// Runs in a separate process, because the runs of all tests of a process share one zygote.
 #[test]
-fn a_session_with_a_run_does_not_give_way_to_new_ones() {
-    alone("sessions::a_session_with_a_run_does_not_give_way_to_new_ones", async || {
+fn a_session_with_a_live_run_is_not_evicted_by_new_sessions() {
+    alone("sessions::a_session_with_a_live_run_is_not_evicted_by_new_sessions", async || {
         let world = World::new();
         let spec = |session: &str, script: &str| {
             let mut spec = world.spec(script);
@@ -97,8 +97,8 @@ fn a_session_with_a_run_does_not_give_way_to_new_ones() {
 
 /// While a run is prepared, another run of its session replaces the folder above the visible one.
 #[test]
-fn what_is_hidden_stays_hidden_while_the_folders_above_it_are_moved() {
-    as_both("sessions::what_is_hidden_stays_hidden_while_the_folders_above_it_are_moved", async || {
+fn hidden_files_stay_hidden_while_the_folders_above_them_are_moved() {
+    as_both("sessions::hidden_files_stay_hidden_while_the_folders_above_them_are_moved", async || {
         let world = World::new();
         fs::write(world.work().join(".env"), "secret").unwrap();
         fs::write(world.work().join("open"), "open").unwrap();
@@ -137,8 +137,8 @@ while True: libc.renameat2(-100, a.encode(), -100, b.encode(), 2)
 }
 
 #[test]
-fn folders_around_what_is_shown_cannot_be_moved() {
-    as_both("sessions::folders_around_what_is_shown_cannot_be_moved", async || {
+fn folders_around_visible_paths_cannot_be_moved() {
+    as_both("sessions::folders_around_visible_paths_cannot_be_moved", async || {
         let world = World::new();
         let tool = world.folder.path().join("home/.tool/bin");
         let inner = world.work().join("vendor/lib");

@@ -68,8 +68,8 @@ fn is_gone(pid: i32) -> bool {
 }
 
 #[test]
-fn the_second_tier_holds_where_it_is_allowed_and_nothing_runs_where_it_is_not() {
-    in_a_container("the_second_tier_holds_where_it_is_allowed_and_nothing_runs_where_it_is_not", true, async || {
+fn runs_without_namespaces_use_tier_2_if_allowed_and_are_rejected_otherwise() {
+    in_a_container("runs_without_namespaces_use_tier_2_if_allowed_and_are_rejected_otherwise", true, async || {
         let strict = Launcher::start().unwrap();
         let found = tier(&strict).await;
         assert!(
@@ -93,8 +93,8 @@ fn the_second_tier_holds_where_it_is_allowed_and_nothing_runs_where_it_is_not() 
 }
 
 #[test]
-fn a_run_that_is_to_be_offered_tools_does_not_begin_and_the_reason_is_told() {
-    in_a_container("a_run_that_is_to_be_offered_tools_does_not_begin_and_the_reason_is_told", true, async || {
+fn a_run_with_offered_tools_is_rejected_without_namespaces() {
+    in_a_container("a_run_with_offered_tools_is_rejected_without_namespaces", true, async || {
         let world = world();
         fs::create_dir(world.work().join("src")).unwrap();
         let mut spec = world.spec("touch src/begun");
@@ -107,19 +107,19 @@ fn a_run_that_is_to_be_offered_tools_does_not_begin_and_the_reason_is_told() {
 }
 
 #[test]
-fn root_without_namespaces_runs_nothing() {
+fn root_without_namespaces_gets_tier_3_even_if_tier_2_is_allowed() {
     if !geteuid().is_root() {
         return;
     }
-    in_a_container("root_without_namespaces_runs_nothing", false, async || {
+    in_a_container("root_without_namespaces_gets_tier_3_even_if_tier_2_is_allowed", false, async || {
         let found = tier(&Launcher::start().unwrap().allowing_tier_2(true)).await.to_string();
         assert!(found.starts_with("tier 3") && found.contains("run Toolstead as an ordinary user"), "{found}");
     });
 }
 
 #[test]
-fn a_run_changes_what_lies_in_the_folders_of_its_root_and_nothing_else() {
-    in_a_container("a_run_changes_what_lies_in_the_folders_of_its_root_and_nothing_else", true, async || {
+fn a_run_without_namespaces_changes_only_unprotected_contents_of_its_root() {
+    in_a_container("a_run_without_namespaces_changes_only_unprotected_contents_of_its_root", true, async || {
         let world = world();
         let work = world.work();
         for folder in ["src", ".git/hooks", ".claude", "other"] {
@@ -176,8 +176,8 @@ fn a_run_changes_what_lies_in_the_folders_of_its_root_and_nothing_else() {
 }
 
 #[test]
-fn temporary_files_are_the_sessions_and_are_gone_after_it() {
-    in_a_container("temporary_files_are_the_sessions_and_are_gone_after_it", true, async || {
+fn temporary_files_are_shared_within_a_session_and_removed_after_the_session() {
+    in_a_container("temporary_files_are_shared_within_a_session_and_removed_after_the_session", true, async || {
         let world = world();
         let folder = async |spec: LaunchSpec| PathBuf::from(world.run(spec).await.stdout.trim());
         const SCRIPT: &str = "echo x >> $TMPDIR/x; mkdir -p $TMPDIR/closed/inner; chmod 0 $TMPDIR/closed; echo $TMPDIR";
@@ -198,34 +198,30 @@ fn temporary_files_are_the_sessions_and_are_gone_after_it() {
 }
 
 #[test]
-fn a_large_folder_of_temporary_files_is_removed_also_where_the_zygote_is_killed_meanwhile() {
-    in_a_container(
-        "a_large_folder_of_temporary_files_is_removed_also_where_the_zygote_is_killed_meanwhile",
-        true,
-        async || {
-            const FILES: usize = 20_000;
-            let world = world();
-            let script = format!("cd $TMPDIR && seq {FILES} | xargs touch && pwd");
-            let mut child = world.launcher.launch(world.spec(&script)).await.unwrap();
-            let zygote = parent_of(i32::try_from(child.id()).unwrap()).unwrap();
-            let mut said = String::new();
-            child.stdout.take().unwrap().read_to_string(&mut said).await.unwrap();
-            assert_eq!(child.exited().await, Exit::Code(0));
-            let folder = PathBuf::from(said.trim());
-            let left = || fs::read_dir(&folder).map_or(0, Iterator::count);
-            until("the files are being removed", || left() < FILES).await;
-            rustix::process::kill_process(Pid::from_raw(zygote).unwrap(), Signal::KILL).unwrap();
-            until("the folder is gone", || !folder.parent().unwrap().exists()).await;
-        },
-    );
+fn a_large_temporary_folder_is_removed_even_if_the_zygote_is_killed() {
+    in_a_container("a_large_temporary_folder_is_removed_even_if_the_zygote_is_killed", true, async || {
+        const FILES: usize = 20_000;
+        let world = world();
+        let script = format!("cd $TMPDIR && seq {FILES} | xargs touch && pwd");
+        let mut child = world.launcher.launch(world.spec(&script)).await.unwrap();
+        let zygote = parent_of(i32::try_from(child.id()).unwrap()).unwrap();
+        let mut said = String::new();
+        child.stdout.take().unwrap().read_to_string(&mut said).await.unwrap();
+        assert_eq!(child.exited().await, Exit::Code(0));
+        let folder = PathBuf::from(said.trim());
+        let left = || fs::read_dir(&folder).map_or(0, Iterator::count);
+        until("the files are being removed", || left() < FILES).await;
+        rustix::process::kill_process(Pid::from_raw(zygote).unwrap(), Signal::KILL).unwrap();
+        until("the folder is gone", || !folder.parent().unwrap().exists()).await;
+    });
 }
 
 /// A separate user, so that no other test changes its number of processes.
 const LONELY_USER: u32 = 61_234;
 
 #[test]
-fn processes_that_a_container_does_not_show_take_none_from_a_run() {
-    const TEST: &str = "processes_that_a_container_does_not_show_take_none_from_a_run";
+fn processes_outside_a_container_do_not_reduce_the_process_limit_of_a_run() {
+    const TEST: &str = "processes_outside_a_container_do_not_reduce_the_process_limit_of_a_run";
     if std::env::var_os(ROLE).is_some() {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         return runtime.block_on(async {
@@ -275,8 +271,8 @@ fn processes_that_a_container_does_not_show_take_none_from_a_run() {
 }
 
 #[test]
-fn what_cannot_be_held_is_refused() {
-    in_a_container("what_cannot_be_held_is_refused", true, async || {
+fn rejects_policies_that_landlock_alone_cannot_enforce() {
+    in_a_container("rejects_policies_that_landlock_alone_cannot_enforce", true, async || {
         let hosts = |spec: &mut LaunchSpec, _: &Path| spec.policy.network = NetworkPolicy::Hosts(vec!["a.com".into()]);
         let guarded = |spec: &mut LaunchSpec, _: &Path| {
             (spec.policy.confinement, spec.policy.network) = (Confinement::Guarded, NetworkPolicy::Host);
@@ -342,8 +338,8 @@ fn what_cannot_be_held_is_refused() {
 }
 
 #[test]
-fn everything_ends_with_a_run_whoever_of_its_keepers_is_killed() {
-    in_a_container("everything_ends_with_a_run_whoever_of_its_keepers_is_killed", true, async || {
+fn all_processes_of_a_run_end_even_if_the_keeper_or_init_is_killed() {
+    in_a_container("all_processes_of_a_run_end_even_if_the_keeper_or_init_is_killed", true, async || {
         const DAEMON: &str = "setsid bash -c 'setsid sleep 1000 & echo $!' & wait; trap '' TERM HUP INT QUIT; ";
         async fn started(world: &World, rest: &str) -> (Child, i32) {
             let mut child = world.launcher.launch(world.spec(&format!("{DAEMON}{rest}"))).await.unwrap();
@@ -382,8 +378,8 @@ fn child_of(parent: i32) -> i32 {
 }
 
 #[test]
-fn what_holds_the_temporary_files_of_all_runs_is_no_root() {
-    in_a_container("what_holds_the_temporary_files_of_all_runs_is_no_root", true, async || {
+fn rejects_a_root_that_contains_the_temporary_files_of_all_runs() {
+    in_a_container("rejects_a_root_that_contains_the_temporary_files_of_all_runs", true, async || {
         let world = world();
         let with_root = |root: &Path, is_writable: bool| {
             let mut spec = world.spec("true");

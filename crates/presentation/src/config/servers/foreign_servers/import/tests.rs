@@ -117,7 +117,7 @@ fn sources(names: &[&str]) -> ImportRequest {
 }
 
 #[test]
-fn a_file_that_cannot_be_trusted_or_read_is_left_out_and_the_others_count() {
+fn an_untrusted_or_unreadable_file_is_skipped_with_a_reason_and_others_are_read() {
     let machine = Machine::with_homes(&["dot_codeium"]);
     machine.write(".cursor/mcp.json", b"{\"mcpServers\": {\"\xff\": {\"command\": \"x\"}}}");
     machine.write(".gemini/settings.json", format!("{}1", "[".repeat(100_000)));
@@ -141,7 +141,7 @@ fn a_file_that_cannot_be_trusted_or_read_is_left_out_and_the_others_count() {
 }
 
 #[test]
-fn a_link_of_the_user_is_followed_as_long_as_nobody_else_can_change_its_target() {
+fn a_user_link_is_followed_unless_other_users_can_change_its_target() {
     let machine = Machine::new();
     machine.write("dotfiles/cursor.json", r#"{"mcpServers": {"git": {"command": "git-mcp"}}}"#);
     fs::create_dir(machine.path(".cursor")).unwrap();
@@ -169,7 +169,7 @@ fn check_reason(server: &str, expected: &str) {
 }
 
 #[test]
-fn a_server_that_cannot_be_described_here_is_rejected_with_the_reason() {
+fn an_unsupported_server_entry_is_rejected_with_the_reason() {
     for (server, expected) in [
         (r#"{"type": "sdk", "command": "x"}"#, "its type must be `stdio`, `http` or `sse`, not \"sdk\""),
         (r#"{"command": "x", "url": "http://127.0.0.1/"}"#, "both a command and a URL"),
@@ -192,7 +192,7 @@ fn a_server_that_cannot_be_described_here_is_rejected_with_the_reason() {
 }
 
 #[test]
-fn names_are_mapped_and_never_look_alike() {
+fn imported_names_are_mapped_and_similar_names_receive_a_suffix() {
     let machine = Machine::new();
     machine.write(
         ".cursor/mcp.json",
@@ -236,7 +236,7 @@ fn names_are_mapped_and_never_look_alike() {
 }
 
 #[test]
-fn secrets_leave_the_file_or_make_it_private() {
+fn imported_secrets_are_moved_out_or_the_configuration_file_becomes_private() {
     let server = r#"{"mcpServers": {"s": {
         "command": "srv",
         "args": ["--api-key", "fixture-secret-1", "--token=fixture-secret-2", "-v"],
@@ -383,7 +383,7 @@ fn check_entry(entry: serde_json::Value, expected: Result<&str, &str>) {
 }
 
 #[test]
-fn an_entry_of_the_registry_is_one_command_or_one_address() {
+fn a_registry_entry_becomes_one_safe_command_or_address_or_is_rejected() {
     use serde_json::json;
     let package = |package: serde_json::Value| json!({"name": "io.github.ada/demo", "packages": [package]});
     for (entry, expected) in [
@@ -538,7 +538,7 @@ fn an_entry_of_the_registry_is_one_command_or_one_address() {
 }
 
 #[test]
-fn two_packages_with_variables_of_one_name_have_a_variable_each() {
+fn packages_that_use_the_same_variable_name_receive_separate_variables() {
     let machine = Machine::new();
     let entry = |name: &str, package: &str| {
         serde_json::json!({"name": name, "packages": [{

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_the_user_chooses_is_mounted() {
+    fn a_host_folder_is_mounted_only_if_the_user_chooses_its_path() {
         for value in [
             "${input:mount}",
             "type=bind,src=${input:source},dst=/project",

@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_one_exact_version_is_run() {
+    fn accepts_only_exact_versions_valid_names_and_known_registries() {
         for (version, is_exact) in [
             ("1.0.2", true),
             ("v2.1", true),

@@ -10,7 +10,7 @@ fn check(homes: &[&str], program: &str, expected: &str) {
 }
 
 #[test]
-fn servers_of_claude_code_are_read_as_it_writes_them() {
+fn imports_servers_from_claude_code_files() {
     check(
         &["dot_claude.json", "project/dot_mcp.json", "project/dot_claude"],
         "claude-code",
@@ -56,7 +56,7 @@ disabled = true
 }
 
 #[test]
-fn servers_that_claude_code_switches_off_stay_off_if_their_file_is_named() {
+fn servers_disabled_in_claude_code_stay_disabled_if_their_file_is_named() {
     check(
         &["dot_claude.json", "project/dot_mcp.json", "project/dot_claude"],
         ".mcp.json",
@@ -80,7 +80,7 @@ disabled = true
 }
 
 #[test]
-fn servers_of_claude_desktop_are_read_as_it_writes_them() {
+fn imports_servers_from_claude_desktop_files() {
     check(
         &["dot_config/Claude"],
         "claude-desktop",
@@ -103,7 +103,7 @@ args = ["$${HOME}/stays"]
 }
 
 #[test]
-fn servers_of_cursor_are_read_as_it_writes_them() {
+fn imports_servers_from_cursor_files() {
     check(
         &["dot_cursor"],
         "cursor",
@@ -129,7 +129,7 @@ disabled = true
 }
 
 #[test]
-fn servers_of_windsurf_are_read_as_it_writes_them() {
+fn imports_servers_from_windsurf_files() {
     check(
         &["dot_codeium"],
         "windsurf",
@@ -152,7 +152,7 @@ from-file of Windsurf: rejected: only the other program knows the value of `${fi
 }
 
 #[test]
-fn servers_of_vs_code_are_read_as_it_writes_them() {
+fn imports_servers_from_vs_code_files() {
     check(
         &["dot_config/Code", "project/dot_vscode"],
         "vscode",
@@ -183,7 +183,7 @@ env_file = "~/project/.env"
 }
 
 #[test]
-fn servers_of_zed_are_read_as_it_writes_them() {
+fn imports_servers_from_zed_files() {
     check(
         &["dot_config/zed"],
         "zed",
@@ -210,7 +210,7 @@ headers = { X-Team = "web" }
 }
 
 #[test]
-fn servers_of_codex_are_read_as_it_writes_them() {
+fn imports_servers_from_codex_files() {
     check(
         &["dot_codex", "project/dot_codex"],
         "codex",
@@ -244,7 +244,7 @@ timeout_seconds = 120
 }
 
 #[test]
-fn servers_of_gemini_are_read_as_it_writes_them() {
+fn imports_servers_from_gemini_files() {
     check(
         &["dot_gemini"],
         "gemini",
@@ -277,7 +277,7 @@ socket of Gemini CLI: rejected: it has neither a command nor a URL
 }
 
 #[test]
-fn servers_of_clai_are_read_as_it_writes_them() {
+fn imports_servers_from_clai_files() {
     check(
         &["dot_config/dot_clai"],
         "clai",
@@ -292,7 +292,7 @@ timeout_seconds = 60
 }
 
 #[test]
-fn servers_of_micro_x_are_read_as_it_writes_them() {
+fn imports_servers_from_micro_x_files() {
     check(
         &["project/config.json"],
         "micro-x",
@@ -306,7 +306,7 @@ cwd = "~/project"
 }
 
 #[test]
-fn servers_of_kodelet_are_read_as_it_writes_them() {
+fn imports_servers_from_kodelet_files() {
     check(
         &["dot_kodelet"],
         "kodelet",
