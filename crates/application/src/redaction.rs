@@ -79,8 +79,8 @@ static PATTERNS: LazyLock<Vec<SecretPattern>> = LazyLock::new(|| {
             r"\b(?i:basic)\s+(?<hide>(?:[A-Za-z0-9+/]{4}){2,}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?)(?:[\s'\x22]|$)"
                 .to_owned(),
         ),
-        // Members of JSON and its kin, also within a text of JSON. `.` is not folded, unlike the class of all characters,
-        // whose folding would take 5 ms.
+        // Members of JSON and similar formats, also within a text of JSON. `.` is not case-folded, unlike `[\s\S]`, whose
+        // folding would take 5 ms.
         (
             PrefilterLiterals::SECRET_MEMBER,
             format!(
@@ -132,7 +132,7 @@ static PATTERNS: LazyLock<Vec<SecretPattern>> = LazyLock::new(|| {
 
 /// A pattern, compiled on first use. Most are never used.
 struct SecretPattern {
-    /// Literals, at least one of which is in every match.
+    /// Literals, at least one of which is in every match that has a secret.
     needs: PrefilterLiterals,
     text: String,
     regex: OnceLock<Option<Regex>>,
@@ -538,7 +538,7 @@ mod tests {
     }
 
     /// Parts of secrets, and texts that only resemble secrets.
-    const PIECES: [&str; 62] = [
+    const PIECES: [&str; 67] = [
         "bearer",
         "Basic",
         " ",
@@ -601,7 +601,35 @@ mod tests {
         "glpat-",
         "xoxb-",
         "pypi-",
+        "\\",
+        "\n",
+        "\u{b}",
+        "\u{a0}",
+        "\u{2003}",
     ];
+
+    /// Returns the text after each of the patterns was applied, without a selection.
+    fn redacted_by_all_patterns(text: &str) -> String {
+        PATTERNS.iter().fold(text.to_owned(), |text, pattern| {
+            let hide = |found: &Captures<'_>| hidden(found);
+            pattern.regex().unwrap().replace_all(&text, hide).into_owned()
+        })
+    }
+
+    #[test]
+    fn names_with_any_separator_are_redacted_as_by_all_patterns() {
+        const GAPS: [&str; 8] = ["", " ", "\t", "\u{b}", "\u{a0}", "\u{2003}", "\"", "\\'"];
+        for begin in ["", " ", "--", "\"", "\\'"] {
+            for name in ["token", "x-token", "my.secret", "to\u{212a}en"] {
+                for (before, after) in GAPS.iter().flat_map(|before| GAPS.map(|after| (before, after))) {
+                    for separator in ["", "=", ":", ":=", ","] {
+                        let text = format!("{begin}{name}{before}{separator}{after}hunter2");
+                        assert_eq!(redacted(&text), redacted_by_all_patterns(&text), "{text:?}");
+                    }
+                }
+            }
+        }
+    }
 
     proptest! {
         #[test]
@@ -615,6 +643,14 @@ mod tests {
                 let secret = pattern.regex().unwrap().captures_iter(&text).any(|found| secret_of(&found).is_some());
                 prop_assert!(!secret || PrefilterLiterals::of(&text).has(pattern.needs), "{text}: {}", pattern.text);
             }
+        }
+
+        #[test]
+        fn redaction_with_the_selected_patterns_equals_redaction_with_all_patterns(
+            pieces in prop::collection::vec(prop::sample::select(&PIECES[..]), 0..9),
+        ) {
+            let text = pieces.concat();
+            prop_assert_eq!(redacted(&text), redacted_by_all_patterns(&text));
         }
     }
 

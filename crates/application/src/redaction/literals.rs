@@ -3,7 +3,7 @@
 
 use std::ops::{BitOr, BitOrAssign};
 
-/// A set of literals.
+/// A set of literals, and of names with the characters that follow them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PrefilterLiterals(u32);
 
@@ -32,18 +32,18 @@ impl PrefilterLiterals {
     pub(super) const SHAPE: Self = Self(1 << 12);
     const SCHEME: Self = Self(1 << 13);
     const PARAMETERS: Self = Self(1 << 14);
-    /// A name with a hyphen that may be that of a secret, and `:` after it.
+    /// A name with a hyphen that may be that of a secret, then white space or nothing, then `:`.
     pub(super) const SECRET_HEADER: Self = Self(1 << 15);
-    /// A name that may be that of a secret, and a quote or a backslash after it.
+    /// A name that may be that of a secret, then a quote or a backslash.
     pub(super) const SECRET_MEMBER: Self = Self(1 << 16);
-    /// A name that may be that of a secret, and `=` or `:=` after it.
+    /// A name that may be that of a secret, then white space or nothing, then `=` or `:=`.
     pub(super) const SECRET_ASSIGNMENT: Self = Self(1 << 17);
-    /// A name that may be that of a secret, and `:` with a space or a tab after it.
+    /// A name that may be that of a secret, then white space or nothing, then `:` and a space or a tab.
     pub(super) const SECRET_LINE: Self = Self(1 << 18);
-    /// A name that may be that of a secret, and white space or a quote after it.
+    /// A name that may be that of a secret, then white space or a quote.
     pub(super) const SECRET_OPTION: Self = Self(1 << 19);
 
-    /// Returns the literals in a text. ASCII case is ignored except in [`SHAPE`](Self::SHAPE).
+    /// Returns the literals and names in a text. ASCII case is ignored except in [`SHAPE`](Self::SHAPE).
     pub(super) fn of(text: &str) -> Self {
         let bytes = text.as_bytes();
         let mut found = Self::NONE;
@@ -113,7 +113,7 @@ impl PrefilterLiterals {
 
     /// Returns the literals of the patterns that may match this name with the bytes that follow it.
     fn after_name(name: &[u8], rest: &[u8]) -> Self {
-        const ANY: PrefilterLiterals = PrefilterLiterals(
+        const ALL_OF_NAMES: PrefilterLiterals = PrefilterLiterals(
             PrefilterLiterals::SECRET_HEADER.0
                 | PrefilterLiterals::SECRET_MEMBER.0
                 | PrefilterLiterals::SECRET_ASSIGNMENT.0
@@ -124,8 +124,8 @@ impl PrefilterLiterals {
         let option = if spaces == 0 { Self::NONE } else { Self::SECRET_OPTION };
         let header = if name.contains(&b'-') { Self::SECRET_HEADER } else { Self::NONE };
         match &rest[spaces..] {
-            // Beyond ASCII, there is more white space.
-            [128..=255, ..] => ANY,
+            // A byte beyond ASCII may begin white space of Unicode.
+            [128..=255, ..] => ALL_OF_NAMES,
             [b'"' | b'\'' | b'\\', ..] if spaces == 0 => Self::SECRET_MEMBER | Self::SECRET_OPTION,
             [b'=', ..] => option | Self::SECRET_ASSIGNMENT,
             [b':', b'=', ..] => option | header | Self::SECRET_ASSIGNMENT,
@@ -141,7 +141,7 @@ impl PrefilterLiterals {
     }
 }
 
-/// Returns start and end of the name that contains this position.
+/// Returns the start and the end of the name that contains this position.
 fn name_around(bytes: &[u8], at: usize) -> (usize, usize) {
     let is_of_name = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
     let before = bytes[..at].iter().rev().take_while(is_of_name).count();
@@ -153,7 +153,7 @@ fn is_git_token(text: &[u8]) -> bool {
     match text {
         [b'g', b'h', b'p' | b'o' | b'u' | b's' | b'r', b'_', ..] => true,
         [b'g', b'l', rest @ ..] => {
-            let letters = rest.iter().take_while(|byte| byte.is_ascii_lowercase()).count();
+            let letters = rest.iter().take(5).take_while(|byte| byte.is_ascii_lowercase()).count();
             (2..=4).contains(&letters) && rest.get(letters) == Some(&b'-')
         }
         _ => text.starts_with(b"github_pat_"),
