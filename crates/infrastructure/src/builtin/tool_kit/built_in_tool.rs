@@ -99,6 +99,9 @@ pub trait BuiltInTool: Send + Sync + 'static {
     /// `true` if the availability and [`dynamic_description`](Self::dynamic_description) may change after the provider is created.
     const IS_LIVE: bool = false;
 
+    /// `true` if the availability depends on the journal of file changes, which the provider may receive later.
+    const DEPENDS_ON_JOURNAL: bool = false;
+
     /// Returns a text that depends on the environment and is appended to the description, if there is one.
     fn dynamic_description(&self, world: &ToolEnvironment) -> Option<String> {
         let _ = world;
@@ -180,6 +183,11 @@ pub trait AnyTool: Send + Sync {
         false
     }
 
+    /// See [`BuiltInTool::DEPENDS_ON_JOURNAL`].
+    fn depends_on_journal(&self) -> bool {
+        false
+    }
+
     /// Returns its definition under a name, from a source. The definition of a built-in tool is built on first use.
     fn definition(self: Arc<Self>, name: ToolName, source: ToolSource, world: &ToolEnvironment) -> Tool;
 
@@ -221,6 +229,10 @@ impl<T: BuiltInTool> AnyTool for T {
 
     fn is_live(&self) -> bool {
         T::IS_LIVE
+    }
+
+    fn depends_on_journal(&self) -> bool {
+        T::DEPENDS_ON_JOURNAL
     }
 
     fn definition(self: Arc<Self>, name: ToolName, source: ToolSource, world: &ToolEnvironment) -> Tool {

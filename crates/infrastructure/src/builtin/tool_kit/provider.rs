@@ -141,11 +141,14 @@ impl InProcessTools {
         self
     }
 
-    /// Records file changes in this journal. The availability of tools may depend on it, so it is determined again.
+    /// Records file changes in this journal. Determines the availability of the tools that depend on it again.
     #[must_use]
     pub fn with_journal(mut self, journal: Arc<dyn ChangeJournal>) -> Self {
         self.environment = self.environment.with_journal(journal);
         for (definition, tool) in self.definitions.iter_mut().zip(&self.tools) {
+            if !tool.depends_on_journal() {
+                continue;
+            }
             let anew =
                 tool.clone().definition(definition.name().clone(), definition.source().clone(), &self.environment);
             definition.availability = anew.availability;

@@ -24,6 +24,7 @@ impl BuiltInTool for Redo {
     const KEYWORDS: &str = "reapply restore repeat";
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::WRITING;
     const EXAMPLE: &str = r#"{}"#;
+    const DEPENDS_ON_JOURNAL: bool = true;
     type Input = Input;
 
     fn output_schema(&self) -> Option<Value> {

@@ -26,6 +26,7 @@ impl BuiltInTool for Undo {
     const KEYWORDS: &str = "mistake restore revert rollback";
     const ANNOTATIONS: ToolAnnotations = ToolAnnotations::WRITING;
     const EXAMPLE: &str = r#"{"dry_run": true}"#;
+    const DEPENDS_ON_JOURNAL: bool = true;
     type Input = Input;
 
     fn output_schema(&self) -> Option<Value> {
