@@ -38,7 +38,7 @@ rooms:          ## checks each room of infrastructure alone, with its example; p
 	done
 	cargo clippy --locked -p toolstead-infrastructure --no-default-features --features services,sandbox --example services -- -D warnings
 	cargo clippy --locked -p toolstead-domain --no-default-features --lib -- -D warnings
-	cargo test --workspace --locked --test it rooms:: -- --nocapture --test-threads 1
+	cargo test --workspace --locked --test it module_dependencies:: -- --nocapture --test-threads 1
 
 package:        ## packs each crate, and checks all of them from what was packed
 	.ci/package

@@ -5,7 +5,7 @@ mod upstream;
 mod wild;
 
 use crate::{
-    mcp_client::calling::{config, deps, until_ready},
+    mcp_client::provider_calls::{config, deps, until_ready},
     support::{Events, HttpFront, StdioClient, TestApp, legacy, modern, soon},
 };
 use serde_json::{Map, Value, json};

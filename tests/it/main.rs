@@ -15,8 +15,6 @@ mod approvals;
 mod architecture;
 /// Tools ask the configured models.
 mod asked_models;
-/// An agent asks the user: by forms, at a terminal, and deferred.
-mod asked_person;
 /// MCP mounted in a server of a team's own.
 mod axum_mount_example;
 /// A real browser in a small shop, through the binaries.
@@ -65,6 +63,8 @@ mod model_server;
 mod models;
 /// `toolstead models`.
 mod models_command;
+/// The inside of the crates: which file may use which, and how many crates each room requires.
+mod module_dependencies;
 /// Large results: truncated to their budget, stored under handles, passed on by reference.
 mod output_handles;
 mod outputs;
@@ -73,8 +73,6 @@ mod permissions;
 mod pinned_definitions;
 /// The public API of the crates, as a stored listing.
 mod public_api;
-/// The inside of the crates: which file may use which, and how many crates each room requires.
-mod rooms;
 /// `grep` and `glob` find what ripgrep and fd find.
 mod search;
 /// The log of the server.
@@ -101,6 +99,8 @@ mod tool_docs;
 mod tool_search;
 /// A command calls tools by the program `tool`, through the command line.
 mod tools_as_commands;
+/// An agent asks the user: by forms, at a terminal, and deferred.
+mod user_questions;
 
 /// The names and parameters that other systems know our file tools by.
 mod aliases;
@@ -128,8 +128,6 @@ mod dialects;
 mod documents;
 /// Events for subscribers.
 mod events;
-/// Real clients use all that a real server offers, through us.
-mod everything;
 /// Mail at a fake Google.
 mod gmail;
 /// Google: tokens, and Gmail.
@@ -148,7 +146,7 @@ mod nested_calls;
 /// Notifications outside of requests.
 mod notifications;
 /// Ordinary work succeeds in the sandbox.
-mod ordinary_life;
+mod ordinary_commands;
 /// Questions of servers to clients through the gateway, and to a person at a terminal.
 mod questions;
 /// Real upstream servers, of which one may be killed.
@@ -159,6 +157,8 @@ mod refusals;
 mod run_code;
 /// Machines on which namespaces are unavailable.
 mod sandbox_tiers;
+/// Real clients use all that a real server offers, through us.
+mod server_features;
 /// Servers run only programs that the user trusted.
 mod server_programs;
 /// Many real servers at once, all killed under load.

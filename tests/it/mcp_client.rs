@@ -1,8 +1,8 @@
 //! One MCP server as a tool provider, against third-party and hostile servers.
 
-mod alone;
-pub(crate) mod calling;
 mod children;
 mod hostile;
 mod old_transport;
+pub(crate) mod provider_calls;
 mod sdk_server;
+mod standalone_client;

@@ -1,7 +1,7 @@
 //! Calls of an MCP server's tools that continue as tasks: who may follow them, and who must not learn of them.
 
 use crate::{
-    mcp_client::calling::{config, deps, http},
+    mcp_client::provider_calls::{config, deps, http},
     support::{HttpFront, PATIENCE, StdioClient, TOKEN, TestApp, call, initialize, legacy, modern, soon, text_of},
 };
 use axum::{extract::State, http::HeaderMap, routing::post};

@@ -1,11 +1,11 @@
 //! The live set of resources and prompts: each with its provider, as one immutable snapshot that readers share.
 
-pub mod answerer;
+pub mod context_request_target;
 pub mod snapshot;
 
 use crate::definition_pins::{DefinitionPins, ServedContext};
-use answerer::{ContextRequestTarget, ContextRequestTools};
 use arc_swap::ArcSwap;
+use context_request_target::{ContextRequestTarget, ContextRequestTools};
 use snapshot::{ContextSnapshot, ProviderCatalogue};
 use std::{
     collections::BTreeMap,

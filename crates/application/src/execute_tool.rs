@@ -26,19 +26,19 @@ mod output;
 mod output_budget;
 mod parked_calls;
 mod pending_definition;
+mod permitted_call;
 mod ports;
 mod preview;
 mod question_channel;
 mod record;
 mod references;
 mod resolution;
-mod running;
+mod restricted_view_label;
 mod settings;
 mod tasks;
 pub mod tool_timeouts;
 mod validation;
 mod waiting_time;
-mod window_label;
 
 use crate::{
     context_registry::ContextRegistry, list_tools::ListToolsHandler, open_calls::OpenCalls,
@@ -57,10 +57,10 @@ use parked_calls::{
     ParkedCalls,
     rounds::{FirstRoundFuture, later_round},
 };
+pub(crate) use permitted_call::report_panic;
 pub use ports::ExecuteToolPorts;
 pub(crate) use question_channel::adapt_for_client;
 use record::CallRecord;
-pub(crate) use running::report_panic;
 use serde_json::Value;
 pub use settings::{CallSettings, RecordedArguments};
 use std::{
@@ -206,7 +206,7 @@ impl ExecuteToolHandler {
         let path = Box::into_pin(Box::write(Box::new_uninit(), async move {
             let recorded = pin!(run_and_record(&handler, id, command, refusal));
             let recorded = AssertUnwindSafe(recorded).catch_unwind().await;
-            recorded.unwrap_or_else(|panic| Err(running::panicked("recording a call", panic.as_ref())))
+            recorded.unwrap_or_else(|panic| Err(permitted_call::panicked("recording a call", panic.as_ref())))
         }));
         match parked {
             Some(call) => FirstRoundFuture::new(path, call, self.settings.grace).await,

@@ -4,7 +4,7 @@
 //! owner of the task was allowed to make the call, so by default the request needs no further approval.
 
 use crate::{
-    context_registry::{ContextRegistry, answerer::ContextRequestTarget},
+    context_registry::{ContextRegistry, context_request_target::ContextRequestTarget},
     execute_tool::{ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler, adapt_for_client},
     tool_registry::{ToolRegistry, snapshot::RegisteredTool},
 };

@@ -3,9 +3,11 @@
 //! [`execute_tool`] is the call path, which every call takes. [`tool_registry`] is the live set of tools that all use
 //! cases read. The crate depends on the domain crate alone; everything else is reached through ports.
 
-pub mod bounded_approver;
+pub mod approval_rule_approver;
+mod call_effects;
 pub mod cancel_signal;
 pub mod context_registry;
+pub mod deadline_approver;
 pub mod definition_pins;
 pub mod event_bus;
 pub mod execute_tool;
@@ -23,25 +25,24 @@ pub mod provider_notifications;
 pub mod redaction;
 pub mod refresh_tools;
 pub mod registry_events;
-pub mod ruled_approver;
 pub mod run_agent;
 pub mod set_tool_enabled;
 pub mod tool_deferral;
 pub mod tool_registry;
 pub mod tool_search;
-mod touch;
 pub mod undo_conversation;
 mod view_forms;
 pub mod watch_resource;
 
 pub use self::{
-    bounded_approver::DeadlineApprover,
+    approval_rule_approver::ApprovalRuleApprover,
     cancel_signal::CancelSignal,
     context_registry::{
         ContextEvent, ContextListVersions, ContextRegistrationError, ContextRegistry,
-        answerer::ContextRequestTarget,
+        context_request_target::ContextRequestTarget,
         snapshot::{ContextSnapshot, PublishedContextDefinition},
     },
+    deadline_approver::DeadlineApprover,
     definition_pins::{DefinitionPins, UnapprovedItem, digest_of},
     event_bus::{EventBus, EventSubscription, ReceivedEvent},
     execute_tool::{
@@ -62,7 +63,6 @@ pub use self::{
     permission_book::{CallFingerprint, PermissionBook},
     provider_notifications::{LogListenerRegistration, ProviderInstructionsAndLogs},
     refresh_tools::{RefreshToolsCommand, RefreshToolsHandler},
-    ruled_approver::ApprovalRuleApprover,
     run_agent::{
         AgentRunHandle, CompactConversationCommand, CompactConversationError, CompactionThreshold,
         CompactionTokenCounts, OfferedTools, RunAgentCommand, RunAgentHandler, RunAgentPorts,

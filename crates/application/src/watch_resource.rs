@@ -3,7 +3,7 @@
 use crate::{
     context_registry::{
         ContextRegistry,
-        answerer::{self, ContextRequestTarget},
+        context_request_target::{self, ContextRequestTarget},
     },
     execute_tool::{ExecuteToolCommand, ExecuteToolError, ExecuteToolHandler},
     tool_registry::snapshot::RegisteredTool,
@@ -243,7 +243,7 @@ impl ToolProvider for WatchPseudoToolProvider {
             let message = "A hook replaced the resource to be watched with another one.";
             return Err(ToolFailure::new(ErrorKind::PermissionDenied, message));
         }
-        answerer::accesses(&*self.provider, &ContextRequest::Read { uri: self.uri.clone() }).await
+        context_request_target::accesses(&*self.provider, &ContextRequest::Read { uri: self.uri.clone() }).await
     }
 
     async fn call(&self, call: &ToolCall, _: &CallContext<'_>) -> Result<CallOutcome, ToolFailure> {

@@ -16,6 +16,8 @@ pub mod in_memory_read_state;
 pub mod in_memory_rule_store;
 pub mod in_memory_todos;
 pub mod in_memory_tool_repository;
+#[cfg(feature = "json-schema")]
+pub mod in_process_schema_validator;
 pub mod recording_caller;
 pub mod recording_events;
 pub mod samples;
@@ -24,8 +26,6 @@ pub mod scripted_context;
 pub mod scripted_hook;
 pub mod scripted_model;
 pub mod scripted_provider;
-#[cfg(feature = "json-schema")]
-pub mod scripted_schema_validator;
 pub mod scripted_search;
 
 #[expect(clippy::unwrap_used, reason = "a contract suite is a test: it fails by panicking")]
@@ -60,7 +60,7 @@ pub mod tool_repository_contract;
 mod block_on;
 mod failure_switch;
 mod join_all;
-mod signal;
+mod waitable_counter;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -4,7 +4,7 @@
 #[cfg(feature = "json-schema")]
 mod bounds;
 #[cfg(feature = "json-schema")]
-mod compiled;
+mod compiled_schema;
 mod invalid;
 #[cfg(feature = "json-schema")]
 mod lengths;
@@ -15,6 +15,6 @@ mod nearest_name;
 #[cfg(feature = "json-schema")]
 pub use bounds::UnboundedCost;
 #[cfg(feature = "json-schema")]
-pub use compiled::{ArgumentValidationError, ToolInputSchema};
+pub use compiled_schema::{ArgumentValidationError, ToolInputSchema};
 pub use invalid::{FormatValidation, InvalidArguments, InvalidSchema, UnlistedViolations, Violation};
 pub use nearest_name::nearest_name;

@@ -21,8 +21,8 @@ pub use agents::question_form;
 #[cfg(any(test, feature = "testing"))]
 pub use tool_kit::testing;
 pub use tool_kit::{
-    added_tool::{CustomTool, DeclaredAccesses, ToolFuture, ToolOutput, UnstructuredResult, tool_fn},
     built_in_tool::{AnyTool, BuiltInTool},
+    custom_tool::{CustomTool, DeclaredAccesses, ToolFuture, ToolOutput, UnstructuredResult, tool_fn},
     into_tool::IntoTool,
     provider::{InProcessTools, InvalidInProcessTools},
     tool_context::ToolContext,

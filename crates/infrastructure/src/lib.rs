@@ -29,8 +29,6 @@ pub mod mcp;
 pub mod models;
 #[cfg(feature = "sandbox")]
 pub mod sandbox;
-#[cfg(any(feature = "browser", feature = "web"))]
-pub mod seen_text;
 #[cfg(feature = "services")]
 pub mod services;
 #[cfg(feature = "shell-analysis")]
@@ -41,6 +39,8 @@ pub mod system_clock;
 #[cfg(feature = "upstream-auth")]
 pub mod upstream_auth;
 pub mod user_program;
+#[cfg(any(feature = "browser", feature = "web"))]
+pub mod visible_text;
 #[cfg(feature = "web")]
 pub mod web;
 

@@ -4,10 +4,10 @@
 pub mod browser;
 #[expect(clippy::disallowed_methods, reason = "kernel files, whose names do not come from a caller")]
 pub mod control_group;
-#[expect(clippy::disallowed_methods, reason = "own files and sockets, which no tool can access")]
-pub mod detached;
 #[expect(clippy::disallowed_methods, reason = "it starts this same program")]
 pub mod detached_process;
+#[expect(clippy::disallowed_methods, reason = "own files and sockets, which no tool can access")]
+pub mod detached_task_store;
 #[expect(unsafe_code, reason = "the action of a signal is set by a system call without a safe form")]
 mod file_size_signal;
 pub mod helper;
@@ -19,7 +19,6 @@ pub mod launcher;
 pub mod leftover_processes;
 #[expect(clippy::disallowed_methods, reason = "a process looks up its own program")]
 pub mod offered_tools;
-pub(crate) mod one_run;
 #[expect(clippy::disallowed_methods, reason = "an own folder, whose name does not come from a caller")]
 mod persistent_home;
 mod process_wide;
@@ -39,10 +38,11 @@ pub mod spool;
 mod tier;
 #[expect(clippy::disallowed_methods, reason = "paths that a confined program sees are resolved on the machine itself")]
 mod toolchains;
+pub(crate) mod unconfined_run;
 pub mod user_programs;
 pub mod workspace;
 #[expect(clippy::disallowed_methods, reason = "paths are resolved on the machine itself")]
-pub(crate) mod writable;
+pub(crate) mod writable_roots;
 #[expect(clippy::disallowed_methods, reason = "the one place that starts confined programs")]
 #[expect(unsafe_code, reason = "namespaces, filters and the end of privileges are system calls without a safe form")]
 mod zygote;

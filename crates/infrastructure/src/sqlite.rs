@@ -25,9 +25,9 @@ mod execution_log;
 mod execution_record;
 mod execution_row;
 mod fault;
-mod former_row;
 #[expect(clippy::disallowed_methods, reason = "the database is a file of our own, which no tool reaches")]
 mod instance;
+mod legacy_audit_record;
 #[cfg_attr(test, expect(clippy::disallowed_methods, reason = "a test compares the list with the folder"))]
 mod migrations;
 #[expect(clippy::disallowed_methods, reason = "a test reads the file back")]

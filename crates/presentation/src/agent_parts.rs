@@ -1,7 +1,7 @@
 //! Parts of an application that its agents use: the models, and the defaults of each run.
 
 use crate::{
-    composition_root::program_tools::CustomToolRegistry,
+    composition_root::custom_tool_registry::CustomToolRegistry,
     config::sections::{agent::AgentSettings, models::ModelSelectionError},
 };
 use std::{collections::BTreeMap, fmt, sync::Arc};

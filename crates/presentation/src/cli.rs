@@ -2,7 +2,6 @@
 
 mod agent;
 pub mod agent_files;
-mod asked_prompt;
 pub mod auth;
 pub mod call;
 pub mod chat;
@@ -28,6 +27,7 @@ mod narration;
 pub mod output;
 mod pager;
 pub mod permissions;
+mod prompt_args;
 pub mod prompts;
 pub mod query;
 pub mod questions;

@@ -8,12 +8,12 @@ mod added_providers;
 mod app_builder;
 mod application;
 mod command_settings;
+pub mod custom_tool_registry;
 mod environment;
 mod hooks;
 mod in_process_tools;
 mod models;
 mod orchestration;
-pub mod program_tools;
 mod providers;
 mod reports;
 mod session_lifetime;
@@ -37,9 +37,9 @@ use crate::{
     surroundings::InstructionFileLoader,
 };
 use application::ApplicationStage;
+use custom_tool_registry::CustomToolRegistry;
 use environment::EnvironmentStage;
 use in_process_tools::InProcessStage;
-use program_tools::CustomToolRegistry;
 use providers::ProviderRegistrar;
 use std::{fmt, io, sync::Arc, time::Duration};
 use stores::{OpenStores, StoreStage};

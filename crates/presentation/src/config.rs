@@ -4,12 +4,12 @@
 //! layers are merged key by key, and each value records its origin. An untrusted project file may only tighten
 //! settings; once the user trusts it, all of it takes effect. No other part of the program reads the environment.
 
+pub mod address_and_key_origins;
 pub mod agent_files;
 mod config_file;
 pub mod hooks;
 mod imports;
 pub mod layers;
-pub mod model_places;
 pub mod reported_notes;
 pub mod rule_files;
 pub mod sections;

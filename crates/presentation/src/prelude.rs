@@ -7,7 +7,7 @@ pub use crate::{
     cli::embedded::mcp_server,
     composition_root::{
         AppBuilder, RunningApp, StartupError,
-        program_tools::{ChangeToolsError, CustomToolRegistry},
+        custom_tool_registry::{ChangeToolsError, CustomToolRegistry},
     },
     config::{
         Config,

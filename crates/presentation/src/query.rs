@@ -16,7 +16,7 @@
 
 use crate::{
     app::App,
-    composition_root::program_tools::{ChangeToolsError, CustomToolRegistry},
+    composition_root::custom_tool_registry::{ChangeToolsError, CustomToolRegistry},
     config::sections::models::ModelSelectionError,
 };
 use sha2::{Digest, Sha256};

@@ -5,7 +5,7 @@ use std::path::Path;
 use toolstead_domain::{Budgets, Secret, ToolSelection, testing::samples};
 use toolstead_infrastructure::models::{KeySource, ModelSettings, ProviderKind};
 use toolstead_presentation::config::{
-    model_places::{AddressAndKeyOrigins, places},
+    address_and_key_origins::{AddressAndKeyOrigins, places},
     trust::programs::out_of_reach_of_tools,
 };
 

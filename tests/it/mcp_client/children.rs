@@ -1,6 +1,6 @@
 //! Servers that are children: what they get, and how they end.
 
-use super::calling::{SOON, call, config, deps, stdio, text, until_ready};
+use super::provider_calls::{SOON, call, config, deps, stdio, text, until_ready};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, path::Path, time::Duration};
 use tokio::time::timeout;

@@ -1,6 +1,6 @@
 //! Servers that misbehave, each in one way: `tests/peers/hostile_upstream.py`.
 
-use super::calling::{Listener, SOON, call, call_with, config, deps, http, stdio, text, until, until_ready};
+use super::provider_calls::{Listener, SOON, call, call_with, config, deps, http, stdio, text, until, until_ready};
 use serde_json::{Value, json};
 use std::{
     collections::BTreeSet,

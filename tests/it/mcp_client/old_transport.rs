@@ -1,6 +1,6 @@
 //! A real server behind the old HTTP+SSE transport.
 
-use super::calling::{call, config, deps, http, text, until_ready};
+use super::provider_calls::{call, config, deps, http, text, until_ready};
 use crate::binaries::{peer, python_program};
 use serde_json::json;
 use std::{

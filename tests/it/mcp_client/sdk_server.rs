@@ -1,6 +1,6 @@
 //! The official SDK's server, in both generations and on both transports.
 
-use super::calling::{Listener, SOON, call_with, config, deps, http, text, until, until_ready};
+use super::provider_calls::{Listener, SOON, call_with, config, deps, http, text, until, until_ready};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{

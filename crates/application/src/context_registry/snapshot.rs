@@ -1,6 +1,6 @@
 //! Snapshot of all resources and prompts.
 
-use super::answerer::{self, ContextRequestTarget, ContextRequestTools};
+use super::context_request_target::{self, ContextRequestTarget, ContextRequestTools};
 use serde_json::{Map, Value};
 use std::{
     borrow::Cow,
@@ -396,7 +396,7 @@ impl NamedDefinition for Resource {
     }
 
     fn access(provider: &dyn ContextProvider, name: &str) -> Access {
-        answerer::resource(provider, name)
+        context_request_target::resource(provider, name)
     }
 }
 
@@ -406,7 +406,7 @@ impl NamedDefinition for ResourceTemplate {
     }
 
     fn access(provider: &dyn ContextProvider, name: &str) -> Access {
-        answerer::resource(provider, name)
+        context_request_target::resource(provider, name)
     }
 }
 
@@ -416,7 +416,7 @@ impl NamedDefinition for Prompt {
     }
 
     fn access(provider: &dyn ContextProvider, name: &str) -> Access {
-        answerer::prompt(provider, name)
+        context_request_target::prompt(provider, name)
     }
 }
 

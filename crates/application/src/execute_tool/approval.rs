@@ -4,10 +4,10 @@ use super::{
     command::ExecuteToolCommand,
     error::ExecuteToolError,
     nesting::NestedCallPosition,
+    permitted_call,
     preview::PreviewContext,
     question_channel::QuestionChannel,
     record::{CallRecord, digest},
-    running,
 };
 use crate::{
     open_calls::OpenCalls,
@@ -132,7 +132,7 @@ impl ApprovalContext<'_> {
                 biased;
                 reason = command.cancel.cancelled() => return Err(ExecuteToolError::Cancelled(reason)),
                 said = answer => said.unwrap_or_else(|panic| {
-                    running::report_panic("the approver", panic.as_ref());
+                    permitted_call::report_panic("the approver", panic.as_ref());
                     Approval::denied("the approver, which panicked")
                 }),
             }

@@ -4,9 +4,9 @@ use super::{
     applied_dialect,
     command::ExecuteToolCommand,
     error::ExecuteToolError,
+    permitted_call,
     record::CallRecord,
     references::{self, SubstitutedArguments},
-    running,
     validation::{ArgumentValidator, ValidationError},
 };
 use crate::tool_registry::SharedTool;
@@ -75,7 +75,8 @@ async fn substitute(
 ) -> Result<(Map<String, Value>, Vec<String>), ExecuteToolError> {
     let mut given = arguments.clone();
     let substituted = references::substitute(arguments, &command.scope.principal, outputs);
-    let substituted = running::bounded(&registered.tool, substituted, validation.cancel, validation.time).await?;
+    let substituted =
+        permitted_call::bounded(&registered.tool, substituted, validation.cancel, validation.time).await?;
     let SubstitutedArguments { mut arguments, texts, references } = substituted.map_err(ExecuteToolError::Refused)?;
     if !references.is_empty() {
         record.substituted(&arguments);

@@ -10,12 +10,12 @@ use super::{
     hooks::CallHookState,
     output::{self, overflow_writer::OverflowStorage},
     pending_definition,
+    permitted_call::{self, PermittedCall},
     preview::PreviewContext,
     record::CallRecord,
     resolution,
-    running::{self, PermittedCall},
+    restricted_view_label::labels_in,
     validation::ArgumentValidator,
-    window_label::labels_in,
 };
 use crate::{open_calls::OpenCallGuard, tool_registry::SharedTool};
 use futures::FutureExt;
@@ -74,7 +74,9 @@ impl<'a> CallInProgress<'a> {
         match path {
             Ok(Ok(outcome)) => Ok(outcome),
             Ok(Err(error)) => Err(output::bound_message(error, budget)),
-            Err(panic) => Err(output::bound_message(running::panicked("the path of a call", panic.as_ref()), budget)),
+            Err(panic) => {
+                Err(output::bound_message(permitted_call::panicked("the path of a call", panic.as_ref()), budget))
+            }
         }
     }
 
@@ -91,7 +93,7 @@ impl<'a> CallInProgress<'a> {
         let (handler, provider) = (self.handler, registered.provider.as_ref());
         let (command, record) = (&*self.command, &self.record);
         let running = PermittedCall { handler, provider, command, call: &call, grant: &grant, record, is_on_record };
-        let mut outcome = pin!(running::run(&running)).await;
+        let mut outcome = pin!(permitted_call::run(&running)).await;
         self.publish_resources(provider, &mut outcome);
         self.bound(&registered, &call, max_output, outcome).await
     }
@@ -290,7 +292,7 @@ impl<'a> CallInProgress<'a> {
     /// Returns the accesses of the call.
     async fn accesses(&self, registered: &SharedTool, call: &ToolCall) -> Result<Vec<Access>, ExecuteToolError> {
         let time = self.time(&registered.tool);
-        running::accesses(registered.provider.as_ref(), call, &self.command.cancel, time).await
+        permitted_call::accesses(registered.provider.as_ref(), call, &self.command.cancel, time).await
     }
 
     fn policy(&self) -> Arc<PermissionPolicy> {

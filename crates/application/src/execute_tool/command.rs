@@ -1,7 +1,7 @@
 //! The command that calls a tool.
 
 use super::nesting::NestedCallPosition;
-use crate::{cancel_signal::CancelSignal, context_registry::answerer::ContextRequestTarget};
+use crate::{cancel_signal::CancelSignal, context_registry::context_request_target::ContextRequestTarget};
 use serde_json::{Map, Value};
 use std::{sync::Arc, time::Duration};
 use toolstead_domain::{CallId, CallLabels, Caller, ClientProfile, InputResponses, Scope, SilentCaller};

@@ -5,7 +5,7 @@ use super::{
     ExecuteToolHandler,
     command::ExecuteToolCommand,
     nested_answer::{answer, failure},
-    window_label::labels_in,
+    restricted_view_label::labels_in,
 };
 use crate::{cancel_signal::CancelSignal, list_tools::mentions, view_forms};
 use async_trait::async_trait;

@@ -1,8 +1,8 @@
 //! The decision on a call, determined without running it.
 
 use super::{
-    arguments, command::ExecuteToolCommand, error::ExecuteToolError, pending_definition, ports::ExecuteToolPorts,
-    record::CallRecord, resolution, running, settings::CallSettings, validation::ArgumentValidator,
+    arguments, command::ExecuteToolCommand, error::ExecuteToolError, pending_definition, permitted_call,
+    ports::ExecuteToolPorts, record::CallRecord, resolution, settings::CallSettings, validation::ArgumentValidator,
 };
 use crate::{permission_book::PermissionBook, tool_registry::ToolRegistry};
 use serde_json::{Map, Value};
@@ -107,7 +107,7 @@ impl CallExplainer<'_> {
             meta: command.meta,
         };
         arguments::complete(&registered, &mut call, validation).await?;
-        let accesses = running::accesses(registered.provider.as_ref(), &call, &command.cancel, time).await;
+        let accesses = permitted_call::accesses(registered.provider.as_ref(), &call, &command.cancel, time).await;
         Ok(PreparedCall { call, accesses })
     }
 }

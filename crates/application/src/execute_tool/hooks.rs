@@ -7,8 +7,8 @@ use super::{
     hook_words::joined,
     output,
     output_budget::ResultSizeLimits,
+    permitted_call,
     record::CallRecord,
-    running,
     validation::ArgumentValidator,
 };
 use crate::tool_registry::SharedTool;
@@ -179,7 +179,7 @@ impl KnownAccesses {
     ) -> Result<Self, ExecuteToolError> {
         let mut call = call.clone();
         with_defaults(registered, &mut call);
-        match running::accesses(registered.provider.as_ref(), &call, &command.cancel, time).await {
+        match permitted_call::accesses(registered.provider.as_ref(), &call, &command.cancel, time).await {
             Ok(accesses) => Ok(Self::Determined(Some(accesses))),
             Err(error @ ExecuteToolError::Cancelled(_)) => Err(error),
             Err(_) => Ok(Self::Determined(None)),

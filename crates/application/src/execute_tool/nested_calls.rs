@@ -10,8 +10,8 @@ use super::{
     nesting::{NestedCallPosition, ParentCall},
     question_channel::QuestionChannel,
     record::CallRecord,
+    restricted_view_label::labels_in,
     waiting_time::over,
-    window_label::labels_in,
 };
 use crate::{
     cancel_signal::CancelSignal,

@@ -1,7 +1,8 @@
 //! Preview of the changes of a call for its approver, determined without changing anything.
 
 use super::{
-    command::ExecuteToolCommand, error::ExecuteToolError, ports::ExecuteToolPorts, running, settings::CallSettings,
+    command::ExecuteToolCommand, error::ExecuteToolError, permitted_call, ports::ExecuteToolPorts,
+    settings::CallSettings,
 };
 use std::{sync::Arc, time::Duration};
 use toolstead_domain::{
@@ -39,7 +40,7 @@ impl PreviewContext<'_> {
             return Ok(None);
         }
         let grant = CallPermissions::new(self.policy.clone(), call.tool.clone(), accesses.to_vec());
-        match running::preview(self.provider, call, command, &grant, self.ports, self.settings, AT_MOST).await {
+        match permitted_call::preview(self.provider, call, command, &grant, self.ports, self.settings, AT_MOST).await {
             Ok(preview) => Ok(preview),
             Err(ExecuteToolError::Failed(failure)) if is_final(&failure) => Err(ExecuteToolError::Refused(failure)),
             Err(ExecuteToolError::Failed(_)) => Ok(None),

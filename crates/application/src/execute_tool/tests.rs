@@ -1,23 +1,23 @@
 //! Tests of calls from outside: the answer, the executed tool calls, and the audit records.
 
+mod auto_approval_rules;
 mod calls;
 mod decisions;
-mod faces;
+mod dialect_adapters;
 mod hooks;
 mod interplay;
 mod mocked;
 mod nesting;
 mod outputs;
-mod program_rules;
 mod questions;
 mod records;
 mod registry;
+mod restricted_views;
 mod retries;
 mod schemas;
 mod scopes;
 mod search;
 mod views;
-mod windows;
 mod written_rules;
 
 use super::{explain::ExplainCallQuery, *};
@@ -52,13 +52,13 @@ use toolstead_domain::{
         in_memory_output_store::InMemoryOutputStore,
         in_memory_rule_store::InMemoryRuleStore,
         in_memory_tool_repository::InMemoryToolRepository,
+        in_process_schema_validator::InProcessSchemaValidator,
         samples,
         scripted_approver::ScriptedApprover,
         scripted_provider::{
             ObservedCallEnd, ScriptedProvider,
             scripted_tool::{Ending, ScriptedTool},
         },
-        scripted_schema_validator::InProcessSchemaValidator,
     },
 };
 

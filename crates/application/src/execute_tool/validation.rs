@@ -1,6 +1,6 @@
 //! Validation of values against schemas, in this process or in a separate one.
 
-use super::{error::ExecuteToolError, running};
+use super::{error::ExecuteToolError, permitted_call};
 use crate::cancel_signal::CancelSignal;
 use serde_json::Value;
 use std::time::Duration;
@@ -40,7 +40,7 @@ impl ArgumentValidator<'_> {
     /// Validates in a separate process.
     async fn beside_process(self, tool: &Tool, schema: &ToolInputSchema, value: &Value) -> Result<(), ValidationError> {
         let work = async { Ok(validated(self.beside, schema, value).await) };
-        let outcome = match running::bounded(tool, work, self.cancel, self.time).await {
+        let outcome = match permitted_call::bounded(tool, work, self.cancel, self.time).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(failure)) => return Err(ValidationError::Unknown(ExecuteToolError::Failed(failure))),
             Err(ended) => return Err(ValidationError::Unknown(ended)),

@@ -7,7 +7,7 @@ use super::{
     definition::{ANYTHING, ToolDefinition},
     example_of,
 };
-use crate::touch::CallEffects;
+use crate::call_effects::CallEffects;
 use async_trait::async_trait;
 use futures::{
     future::join_all,

@@ -1,6 +1,6 @@
 //! Stored approvals: their content, owner, duration and extent.
 
-mod windows;
+mod restricted_views;
 
 use super::*;
 use proptest::prelude::*;

@@ -3,11 +3,11 @@
 
 use super::{call_progress::ProgressReportingCaller, result, surroundings::touched_paths};
 use crate::{
+    call_effects::CallEffects,
     cancel_signal::CancelSignal,
     execute_tool::{ExecuteToolCommand, ExecuteToolHandler},
     list_tools::{ListToolsHandler, ListToolsQuery, PageLimit},
     tool_deferral::ToolListForm,
-    touch::CallEffects,
 };
 use futures::{
     future::{BoxFuture, join_all},

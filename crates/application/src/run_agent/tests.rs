@@ -1,6 +1,7 @@
 //! Runs of agents against a scripted model: the requests, the calls, the stored events, and the end of a run.
 
 mod budgets;
+mod cancelled_runs;
 mod compaction;
 mod deferral;
 mod hooks;
@@ -8,7 +9,6 @@ mod offers;
 mod properties;
 mod subagents;
 mod surroundings;
-mod taken_back;
 mod turns;
 
 use super::*;
@@ -36,10 +36,10 @@ use toolstead_domain::{
         in_memory_rule_store::InMemoryRuleStore,
         in_memory_todos::InMemoryTodos,
         in_memory_tool_repository::InMemoryToolRepository,
+        in_process_schema_validator::InProcessSchemaValidator,
         samples,
         scripted_model::{ScriptedAnswer, ScriptedModel},
         scripted_provider::{ScriptedProvider, scripted_tool::ScriptedTool},
-        scripted_schema_validator::InProcessSchemaValidator,
     },
 };
 use uuid::Uuid;

@@ -1,6 +1,6 @@
 //! An event sink that records all events.
 
-use super::{lock, signal::WaitableCounter};
+use super::{lock, waitable_counter::WaitableCounter};
 use crate::{
     event::{EventKind, EventOrigin},
     ports::event_sink::EventSink,

@@ -1,6 +1,6 @@
 //! An approver with scripted answers.
 
-use super::{lock, signal::WaitableCounter};
+use super::{lock, waitable_counter::WaitableCounter};
 use crate::{
     access::Access,
     ports::approver::{Approval, ApprovalPart, ApprovalRequest, Approver},

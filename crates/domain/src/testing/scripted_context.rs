@@ -1,6 +1,6 @@
 //! A scripted provider of resources and prompts.
 
-use super::{lock, signal::WaitableCounter};
+use super::{lock, waitable_counter::WaitableCounter};
 use crate::{
     access::{Access, AccessPath},
     client_profile::LogLevel,

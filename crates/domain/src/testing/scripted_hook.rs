@@ -1,6 +1,6 @@
 //! A hook with scripted answers.
 
-use super::{lock, signal::WaitableCounter};
+use super::{lock, waitable_counter::WaitableCounter};
 use crate::{
     access::Access,
     ports::tool_hook::{AfterCallResponse, BeforeCallResponse, EndedCall, HookTimeout, ToolHook},

@@ -1,6 +1,6 @@
 //! A language model with scripted answers.
 
-use super::{lock, signal::WaitableCounter};
+use super::{lock, waitable_counter::WaitableCounter};
 use crate::{
     model::{
         error::ModelError,

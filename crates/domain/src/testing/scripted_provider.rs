@@ -2,7 +2,7 @@
 
 pub mod scripted_tool;
 
-use super::{lock, signal::WaitableCounter};
+use super::{lock, waitable_counter::WaitableCounter};
 use crate::{
     access::Access,
     error_kind::ErrorKind,

@@ -1,6 +1,6 @@
 //! The accessibility tree of one frame, from `Accessibility.getFullAXTree`. A page controls everything in it.
 
-use crate::seen_text::VisibleText;
+use crate::visible_text::VisibleText;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 use std::{collections::HashMap, ops::Range, sync::Arc};

@@ -15,7 +15,7 @@ use crate::{
     },
     sandbox::{
         launcher::{LaunchError, Launcher},
-        writable::WritableRoots,
+        writable_roots::WritableRoots,
     },
 };
 use std::{

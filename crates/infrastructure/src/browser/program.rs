@@ -15,7 +15,7 @@ use crate::{
     },
     sandbox::{
         launcher::{ChildInput, LaunchError, LaunchSpec, Launcher},
-        writable::WritableRoots,
+        writable_roots::WritableRoots,
     },
 };
 use std::{

@@ -1,9 +1,9 @@
 //! A real browser, confined, on local pages.
 #![expect(clippy::disallowed_methods, reason = "tests look at what the browser has put down")]
 
-mod announced;
-mod hands;
+mod form_controls;
 mod measured;
+mod page_request_hosts;
 mod pages;
 mod programs;
 
@@ -22,7 +22,7 @@ use crate::{
         proxy::{ProxyLimits, ProxyPolicy},
         testing::FakeNetwork,
     },
-    sandbox::{launcher::Launcher, writable::WritableRoots},
+    sandbox::{launcher::Launcher, writable_roots::WritableRoots},
 };
 use std::{
     net::SocketAddr,
@@ -37,7 +37,7 @@ use tokio::{
 };
 use toolstead_domain::{SandboxPolicy, Verdict};
 
-mod forged;
+mod compromised_browser;
 
 const SHOP: &str = r#"<!doctype html><title>Shop</title><h1>Shop</h1>
 <label>Name <input id=name></label>

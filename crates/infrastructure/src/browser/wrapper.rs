@@ -6,7 +6,7 @@
 //! services, which are off here.
 #![expect(clippy::disallowed_methods, reason = "looks at programs of the machine that no tool can write to")]
 
-use crate::sandbox::writable::{PathKindCache, WritableRoots};
+use crate::sandbox::writable_roots::{PathKindCache, WritableRoots};
 use std::{
     fs::File,
     io::Read,

@@ -7,8 +7,8 @@ use crate::{
         commands::programs::{CommandSettings, ProgramLauncher},
         files::{change_set::recording::ChangeRecorder, etag::digest_of},
         tool_kit::{
-            added_tool::CustomTool,
             built_in_tool::AnyTool,
+            custom_tool::CustomTool,
             provider::InProcessTools,
             testing::{ToolTestHarness, client, test_environment},
             tool_context::ToolContext,

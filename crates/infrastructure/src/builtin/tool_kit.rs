@@ -1,10 +1,10 @@
 //! The tool kit: the contract of a tool, the ways to write one, its context and environment, results and schemas, and
 //! the provider that offers tools.
 
-pub mod added_tool;
 pub(in crate::builtin) mod answer;
 pub(in crate::builtin) mod blocking;
 pub mod built_in_tool;
+pub mod custom_tool;
 pub(in crate::builtin) mod foreign_answer;
 pub mod into_tool;
 pub mod provider;

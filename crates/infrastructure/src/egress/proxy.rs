@@ -4,9 +4,9 @@
 //! Only the proxy resolves names. Each connection is checked separately. This includes redirects, because the client
 //! follows them with a new request.
 
-mod announced;
 mod client_stream;
 mod http;
+mod page_request_hosts;
 mod refusal;
 mod socks;
 
@@ -15,7 +15,7 @@ use crate::egress::{
     host::{Host, HostMatchResult, HostPatterns},
     proxy::client_stream::TrafficMeterStream,
 };
-pub use announced::PageRequestHosts;
+pub use page_request_hosts::PageRequestHosts;
 use refusal::Refusal;
 use std::{
     fmt, io,

@@ -3,7 +3,7 @@
 use super::{definition::HookEvent, text::clean};
 use crate::sandbox::{
     launcher::Exit,
-    one_run::{RunOutcome, RunResult},
+    unconfined_run::{RunOutcome, RunResult},
 };
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -236,7 +236,7 @@ pub(super) fn as_result(value: Value) -> ToolResult {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sandbox::one_run::CapturedStream;
+    use crate::sandbox::unconfined_run::CapturedStream;
     use serde_json::json;
     use std::time::Duration;
 

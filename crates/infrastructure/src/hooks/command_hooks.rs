@@ -9,7 +9,7 @@ use super::{
 };
 use crate::sandbox::{
     launcher::{ChildInput, LaunchSpec, Launcher},
-    one_run::{self, RunOutcome, RunResult},
+    unconfined_run::{self, RunOutcome, RunResult},
 };
 use async_trait::async_trait;
 use futures::future::join_all;
@@ -278,7 +278,7 @@ impl PreparedHookRun {
         match timeout(self.at_most, self.turns.acquire()).await {
             Ok(Ok(_turn)) => {
                 let left = self.at_most.saturating_sub(began.elapsed());
-                one_run::run(&self.launcher, self.spec, input, left).await
+                unconfined_run::run(&self.launcher, self.spec, input, left).await
             }
             Ok(Err(_)) | Err(_) => late(began.elapsed()),
         }

@@ -3,22 +3,21 @@
 
 mod confined_run;
 mod gate;
-mod open;
 mod path_lookups;
 mod time_limit;
+mod unreaped_child;
 
 pub use crate::sandbox::launch::{ChildInput, Exit, LaunchError, LaunchSpec, ProcessSignal};
 use crate::sandbox::{
     run_request::{self, LauncherSettings},
     tier::SandboxTier,
     toolchains::toolchain_cache::LinkAndInterpreterCache,
-    writable::{PathKindCache, WritableRoots},
+    writable_roots::{PathKindCache, WritableRoots},
     zygote::{ConfinementLayers, Zygote, ZygoteError, Zygotes, request::RunRequest},
 };
 use confined_run::{ConfinedRun, RunListeners};
 use futures::future::BoxFuture;
 use gate::ConfinementProbeCache;
-use open::{UnreapedChild, is_reaped, start_program};
 use path_lookups::PathLookupLimiter;
 use rustix::{
     fs::{OFlags, fcntl_getfl, fcntl_setfl},
@@ -47,6 +46,7 @@ use std::{
 use time_limit::TimeLimit;
 use tokio::{net::unix::pipe, sync::oneshot, time::timeout};
 use toolstead_domain::{Confinement, FileDescriptorExhaustion, error_chain::with_causes};
+use unreaped_child::{UnreapedChild, is_reaped, start_program};
 
 /// Time that a child has to end by itself once its input is closed.
 const TIME_FOR_END_OF_INPUT: Duration = Duration::from_millis(500);

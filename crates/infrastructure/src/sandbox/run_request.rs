@@ -5,7 +5,7 @@ use crate::sandbox::{
     offered_tools,
     persistent_home::{self, MountPointInHome},
     toolchains::{ToolchainFolderCollector, is_machine_path, is_system_path, toolchain_cache::LinkAndInterpreterCache},
-    writable::{PathKindCache, WritableRoots},
+    writable_roots::{PathKindCache, WritableRoots},
     zygote::request::{FolderMapping, Network, PrivateHomeFile, ProgramLocation, RunRequest},
 };
 use std::{

@@ -13,7 +13,7 @@ use crate::sandbox::{
         managers::InstallationFolder,
         toolchain_cache::{Link, LinkAndInterpreterCache},
     },
-    writable::{PathKindCache, ResolvedPath, WritableRoots},
+    writable_roots::{PathKindCache, ResolvedPath, WritableRoots},
 };
 use std::{
     collections::{BTreeSet, HashMap, HashSet},

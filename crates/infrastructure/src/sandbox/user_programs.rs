@@ -3,7 +3,7 @@
 use crate::{
     sandbox::{
         launcher::{ChildInput, Exit, LaunchSpec, Launcher},
-        one_run::{self, RunOutcome},
+        unconfined_run::{self, RunOutcome},
     },
     user_program::{UserProgramError, UserProgramPort},
 };
@@ -32,7 +32,7 @@ impl UserProgramPort for UserProgramRunner {
             input: ChildInput::Nothing,
             policy: SandboxPolicy::open(self.environment.clone()),
         };
-        let ran = one_run::run(&self.launcher, spec, &[], timeout).await;
+        let ran = unconfined_run::run(&self.launcher, spec, &[], timeout).await;
         match ran.end {
             RunOutcome::Exited(Exit::Code(0)) if ran.stdout.is_cut => Err(UserProgramError::TooMuchOutput),
             RunOutcome::Exited(Exit::Code(0)) => Ok(ran.stdout.text()),

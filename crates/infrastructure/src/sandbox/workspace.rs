@@ -27,7 +27,7 @@ use crate::sandbox::{
         path_error::PathError,
         resolve::{WITHOUT_LINKS, open_beneath},
     },
-    writable::WritableRoots,
+    writable_roots::WritableRoots,
 };
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, unlinkat};
 use std::{

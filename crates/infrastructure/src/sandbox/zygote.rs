@@ -21,21 +21,21 @@ mod landlock_zygote;
 mod mount;
 mod payload;
 mod protected;
-mod ready;
+mod ready_init;
 pub(super) mod request;
+mod root_sources;
 mod server;
 mod sessions;
 mod spawner;
-mod stage;
 mod view;
 
 pub(super) use identity::DEDICATED_ID;
 use request::{RunReport, RunRequest, StepFailure, ZygoteCommand, packed, receive, send};
+pub use root_sources::{is_device, is_shown_to_all};
 use rustix::{
     net::{AddressFamily, Shutdown, SocketFlags, SocketType, shutdown, socketpair},
     process::{Resource, Rlimit, getrlimit, setrlimit},
 };
-pub use stage::{is_device, is_shown_to_all};
 use std::{
     env, fs, io,
     os::{

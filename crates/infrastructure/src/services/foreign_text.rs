@@ -1,7 +1,7 @@
 //! Cleaning of foreign text, so that it can be shown next to text of Toolstead.
 
-use crate::seen_text::VisibleText;
 use crate::services::call_marks::neutralized;
+use crate::visible_text::VisibleText;
 
 /// Text without characters that move, hide or reorder text, and without marks of calls. Its lines end with line feeds.
 #[derive(Debug, Clone, PartialEq, Eq)]

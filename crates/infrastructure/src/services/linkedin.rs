@@ -3,7 +3,7 @@
 //! They are HTML for visitors without an account, not an API. They are requested slowly, one request at a time in the
 //! whole process, and parsed in a child process.
 
-mod asking;
+mod guest_page_client;
 mod job_id;
 mod pace;
 mod pages;
@@ -12,7 +12,7 @@ mod reading;
 mod search;
 
 pub use crate::services::linkedin::{
-    asking::GuestPageClient,
+    guest_page_client::GuestPageClient,
     job_id::JobId,
     pace::RateLimiter,
     pages::{Job, JobAttribute, JobCard, answer},

@@ -3,7 +3,7 @@
 
 use super::{
     fault::Fault,
-    former_row::LegacyAuditRecord,
+    legacy_audit_record::LegacyAuditRecord,
     stored_values::{kind, labels, outcome, unreadable, value},
 };
 use serde::{Deserialize, Serialize};

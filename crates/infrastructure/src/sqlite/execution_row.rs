@@ -3,7 +3,7 @@
 use super::{
     execution_record::DecodedRecord,
     fault::Fault,
-    former_row::{self, LegacyAuditRecord},
+    legacy_audit_record::{self, LegacyAuditRecord},
 };
 use sqlx::{Row, sqlite::SqliteRow};
 use std::fmt::Write as _;
@@ -70,7 +70,7 @@ pub(super) use select_executions;
 
 /// Reads a row of a statement that starts with `select_executions!`.
 pub(super) fn read(row: &SqliteRow) -> Result<ToolExecution, Fault> {
-    let Some(record) = row.try_get::<Option<&str>, _>(former_row::COLUMNS + 1)? else {
+    let Some(record) = row.try_get::<Option<&str>, _>(legacy_audit_record::COLUMNS + 1)? else {
         return LegacyAuditRecord::read(row)?.into_execution();
     };
     let mut execution = DecodedRecord::decode(record.as_bytes())?.execution;
@@ -84,5 +84,5 @@ pub(super) fn read(row: &SqliteRow) -> Result<ToolExecution, Fault> {
 
 /// Returns the sequence number of a row of a statement that starts with `select_executions!`.
 pub(super) fn seq(row: &SqliteRow) -> Result<i64, Fault> {
-    Ok(row.try_get(former_row::COLUMNS)?)
+    Ok(row.try_get(legacy_audit_record::COLUMNS)?)
 }

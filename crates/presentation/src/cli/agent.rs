@@ -1,13 +1,14 @@
 //! Agents on the command line: flags, construction, and running a turn while the user watches.
 
 use super::{
-    asked_prompt, auth,
+    auth,
     config::trusting,
     exit::{CommandError, Exit},
     global::GlobalFlags,
     message_printer::ToolMessagePrinter,
     narration::{figures, opened},
     output::note,
+    prompt_args,
     screen::RunDisplay,
     terminal::Terminal,
     terminal_questions::TerminalQuestions,
@@ -153,7 +154,7 @@ impl ConversationProfile {
             None => None,
         };
         let system = match &flags.system {
-            Some(text) => Some(asked_prompt::read_text_or_file(text)?),
+            Some(text) => Some(prompt_args::read_text_or_file(text)?),
             None => profile.map(|profile| profile.prompt.clone()).filter(|prompt| !prompt.is_empty()),
         };
         // As in clai: an agent has only the tools that are named explicitly, otherwise none.
@@ -206,7 +207,7 @@ impl ConversationProfile {
             None => agent.tools.clone(),
             Some(typed) => agent.tools.clone().adjusted(typed).map_err(usage)?,
         };
-        let system = flags.system.as_deref().map(asked_prompt::read_text_or_file).transpose()?;
+        let system = flags.system.as_deref().map(prompt_args::read_text_or_file).transpose()?;
         Ok(Self {
             profile: Some(kept.to_owned()),
             model,

@@ -9,7 +9,7 @@ use crate::{
     composition_root::{AppBuilder, RunningApp, ServerSelection, SessionLifetime, StartupError},
     config::{
         Config, ConfigFile,
-        hooks::choosing,
+        hooks::hook_selector_checks,
         layers::request::{ConfigFlags, ConfigRequest},
         reported_notes,
         sections::policy::{check_tool_names, nameable},
@@ -130,9 +130,9 @@ impl GlobalFlags {
         self.keep_events_from_tools(&mut config);
         let spellings = nameable();
         check_tool_names(&config, &spellings).map_err(StartupError::from)?;
-        choosing::check_choices(&config, &spellings).map_err(StartupError::from)?;
+        hook_selector_checks::check_choices(&config, &spellings).map_err(StartupError::from)?;
         let mut notes = config.hooks.lint(&builtin::names_by_tool());
-        notes.extend(choosing::notes(&config, &spellings));
+        notes.extend(hook_selector_checks::notes(&config, &spellings));
         notes.extend(config.notes.iter().cloned());
         Ok((config, notes))
     }

@@ -11,7 +11,7 @@ use crate::{
     composition_root::ServerSelection,
     config::{
         Config,
-        model_places::{AddressAndKeyOrigins, places},
+        address_and_key_origins::{AddressAndKeyOrigins, places},
     },
 };
 use clap::Args;

@@ -3,11 +3,11 @@
 use super::{
     CommandResult,
     agent::{AgentFlags, PreparedAgent, exit, summary},
-    asked_prompt::PromptArgs,
     conversation_choice::{ConversationSelector, find_conversation},
     exit::{CommandError, Exit},
     global::GlobalFlags,
     output::StdoutWriter,
+    prompt_args::PromptArgs,
     screen::RunDisplay,
     typed_command,
 };

@@ -3,8 +3,8 @@
 use super::{
     StartupError,
     added_providers::AddedProviders,
+    custom_tool_registry::{CustomToolRegistry, InProcessProviderFactory},
     orchestration::orchestration,
-    program_tools::{CustomToolRegistry, InProcessProviderFactory},
     stores::StoreStage,
 };
 use crate::{
@@ -12,8 +12,8 @@ use crate::{
     config::{
         Config,
         hooks::{
-            choosing::{check_choices, check_filter_parameters},
             gates::check_gates,
+            hook_selector_checks::{check_choices, check_filter_parameters},
         },
         sections::policy::{check_parameters, check_tool_names},
         tree::problem::ConfigError,

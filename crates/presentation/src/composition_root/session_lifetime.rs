@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 use toolstead_domain::Principal;
-use toolstead_infrastructure::{builtin::commands::tasks::Tasks, sandbox::detached::DetachedTaskStore};
+use toolstead_infrastructure::{builtin::commands::tasks::Tasks, sandbox::detached_task_store::DetachedTaskStore};
 
 /// Lifetime of tasks in sessions that continue in other processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! `[hooks]`: programs that run before and after calls, defined in Toolstead's own form or in settings files of Claude
 //! Code.
 
-pub mod choosing;
 pub(super) mod executable;
 pub mod gates;
+pub mod hook_selector_checks;
 mod settings_file;
 
 use crate::config::{
@@ -18,8 +18,8 @@ use crate::config::{
     },
     trust::{self, TrustList},
 };
-use choosing::{HookSelectorCheckInputs, MatcherWithOrigin};
 use gates::GateDefinitionFiles;
+use hook_selector_checks::{HookSelectorCheckInputs, MatcherWithOrigin};
 use serde::Deserialize;
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -8,7 +8,7 @@ use crate::{
         program,
         session::BrowserSessionError,
     },
-    sandbox::writable::WritableRoots,
+    sandbox::writable_roots::WritableRoots,
 };
 use serde_json::json;
 use std::{

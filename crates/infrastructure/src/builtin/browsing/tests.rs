@@ -1,7 +1,7 @@
 //! The tools with a real browser, on pages of the test server.
 #![expect(clippy::disallowed_methods, reason = "tests lay out and look at files behind the tools' back")]
 
-mod telling;
+mod page_reports;
 
 use crate::{
     browser::{
@@ -20,9 +20,9 @@ use toolstead_domain::{
     testing::in_memory_change_journal::InMemoryChangeJournal,
 };
 
-mod borders;
-mod broken;
-mod ways_out;
+mod browser_failures;
+mod egress_attempts;
+mod hostile_pages;
 
 async fn tools(folder: &Path, idle: Duration) -> (ToolTestHarness, Arc<Browsers>) {
     tools_showing(PAGES, folder, idle).await

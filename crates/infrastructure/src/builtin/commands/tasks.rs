@@ -1,8 +1,8 @@
 //! Commands and other work in the background, and their owners.
 
+pub(crate) mod agent_task_starter;
 mod detached_registry;
 mod task_events;
-pub(crate) mod working;
 
 use crate::{
     builtin::{
@@ -14,7 +14,7 @@ use crate::{
         files::read_state::SessionKey,
         text::wording::rfc3339,
     },
-    sandbox::detached::DetachedTaskStore,
+    sandbox::detached_task_store::DetachedTaskStore,
 };
 use futures::future::join_all;
 use schemars::JsonSchema;

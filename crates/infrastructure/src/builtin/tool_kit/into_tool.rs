@@ -1,13 +1,13 @@
 //! Conversion of every way to write a tool into a tool.
 
 use crate::builtin::tool_kit::{
-    added_tool::CustomTool,
     built_in_tool::AnyTool,
+    custom_tool::CustomTool,
     typed_tool::{TypedTool, typed},
 };
 
 /// A value that an application can add as a tool: a [`TypedTool`], a closure by
-/// [`tool_fn`](crate::builtin::tool_kit::added_tool::tool_fn), or a [`BuiltInTool`](crate::builtin::tool_kit::built_in_tool::BuiltInTool).
+/// [`tool_fn`](crate::builtin::tool_kit::custom_tool::tool_fn), or a [`BuiltInTool`](crate::builtin::tool_kit::built_in_tool::BuiltInTool).
 ///
 /// `Form` distinguishes the implementations and is always inferred.
 #[diagnostic::on_unimplemented(

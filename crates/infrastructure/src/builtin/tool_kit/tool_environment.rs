@@ -10,7 +10,7 @@ use crate::{
     builtin::{
         commands::{
             programs::ProgramLauncher,
-            tasks::{Tasks, working::AgentTaskStarter},
+            tasks::{Tasks, agent_task_starter::AgentTaskStarter},
         },
         files::file_limits::FileLimits,
         tool_kit::blocking::on_blocking_thread,

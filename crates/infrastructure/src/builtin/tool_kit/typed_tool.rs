@@ -1,7 +1,7 @@
 //! Tools with typed arguments and a typed result: the shortest way to write a tool as a type.
 
 use crate::builtin::tool_kit::{
-    added_tool::{CustomTool, DeclaredAccesses, ToolOutput, tool_fn},
+    custom_tool::{CustomTool, DeclaredAccesses, ToolOutput, tool_fn},
     tool_context::ToolContext,
     tool_environment::ToolEnvironment,
 };

@@ -2,6 +2,7 @@
 
 pub(super) mod foreign_text;
 pub(super) mod handshake;
+pub(super) mod handshake_result;
 pub(super) mod in_flight;
 pub(super) mod own_members;
 pub(super) mod peer;
@@ -10,7 +11,6 @@ pub mod question_kind;
 pub(super) mod relay;
 pub(super) mod request;
 pub(super) mod request_error;
-pub(super) mod server_card;
 mod subscription;
 
 use crate::{
@@ -20,11 +20,11 @@ use crate::{
         catalogue::identity,
         config::{CredentialsOwner, McpTransport, UpstreamConfig},
         connection::{
+            handshake_result::HandshakeResult,
             peer::{ConnectionLoss, Peer},
             question_kind::ServedClients,
             request::ConnectionRequestSerializer,
             request_error::RequestError,
-            server_card::HandshakeResult,
         },
         context::state::ResourceSubscriptions,
         routing::catalogue_connection_lock::CatalogueConnectionLock,

@@ -1,15 +1,15 @@
 //! Tests of the client against servers whose messages are written out in each test.
 
-mod alone;
-mod authorized;
-mod calling;
+mod caller_credentials;
 mod context;
-mod elsewhere;
 mod http;
 mod http_server;
 mod line_server;
 mod lines;
+mod pooled_tools;
 mod pooling;
+mod provider_calls;
 mod sse;
+mod standalone_client;
 
 use super::*;

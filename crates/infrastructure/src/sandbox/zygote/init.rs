@@ -10,8 +10,8 @@ use super::{
         Network, RunDescriptors, RunReport, RunRequest, StepFailure, StepResultExt, ZygoteCommand, receive, report,
         send, unpacked,
     },
+    root_sources,
     spawner::{OwnProgramAndUmask, block, forget_signals},
-    stage,
     view::RootBuilder,
 };
 use crate::sandbox::control_group::{ControlGroupHandle, ControlGroupLimits, OutOfMemoryCause};
@@ -201,7 +201,7 @@ fn live(
 /// twice as much, so that the processes of a build each get a share. Its `/tmp` and home have a limit of their own, and
 /// their contents count as memory of the run as well.
 pub(super) fn limits(request: &RunRequest) -> ControlGroupLimits {
-    let memory_bytes = request.memory_bytes.saturating_mul(2).saturating_add(stage::SCRATCH_BYTES);
+    let memory_bytes = request.memory_bytes.saturating_mul(2).saturating_add(root_sources::SCRATCH_BYTES);
     ControlGroupLimits { memory_bytes, processes: request.processes }
 }
 
@@ -382,8 +382,8 @@ fn drop_privileges(identity: &PayloadUser, capabilities: fn() -> Result<(), Step
 }
 
 fn own_scratch(identity: &PayloadUser) -> Result<PathBuf, StepFailure> {
-    let place = stage::at("scratch");
-    stage::scratch(&place, identity)?;
+    let place = root_sources::at("scratch");
+    root_sources::scratch(&place, identity)?;
     Ok(place)
 }
 

@@ -5,11 +5,11 @@
 //! untrusted.
 
 mod folder;
-mod ground;
-mod inner;
+mod git_control_files;
 mod known_entries;
+mod nested_repositories;
 mod repository;
-mod texts;
+mod writable_paths;
 
 use super::{
     mount,
@@ -17,7 +17,6 @@ use super::{
     view::RootBuilder,
 };
 use folder::{FolderHandle, WorkBudget, shown};
-use ground::WritablePaths;
 use known_entries::KnownEntries;
 use repository::RepositorySnapshot;
 use rustix::fs::{FileType, fstat};
@@ -26,6 +25,7 @@ use std::{
     path::{Path, PathBuf},
     time::Duration,
 };
+use writable_paths::WritablePaths;
 
 /// Files and folders with the settings of Toolstead, of agents and of an editor, relative to a root.
 pub(super) const SETTINGS: [&str; 16] = [

@@ -5,14 +5,14 @@ use super::{
     identity::{IdMapNamespaces, PayloadUser, unshare},
     init::{NamespaceInitInputs, limits, loopback_up},
     landlock_zygote::LandlockZygote,
-    ready::ReadyInit,
+    ready_init::ReadyInit,
     request::{
         Network, RunDescriptors, RunReport, RunRequest, StepFailure, StepResultExt, ZygoteCommand, receive, report,
         send, unpacked,
     },
+    root_sources,
     sessions::{SandboxSession, SandboxSessions, lives},
     spawner::{OwnProgramAndUmask, Spawner, landlock, set_up_zygote},
-    stage,
 };
 use crate::sandbox::{
     control_group::{ControlGroupLimits, ControlGroups},
@@ -155,7 +155,7 @@ impl NamespaceSpawner {
         // Mounts of the machine appear here later as well. Mounts in this namespace are visible nowhere else.
         let propagation = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
         mount_change("/", propagation).step(|| "detach from the machine's mounts".into())?;
-        stage::build(&identity)?;
+        root_sources::build(&identity)?;
         let filter = SyscallFilter::build(ConfinementLayers::All)
             .map_err(io::Error::other)
             .step(|| "build the filter of system calls".into())?;
@@ -232,9 +232,9 @@ impl NamespaceSpawner {
             close_session(idle);
         }
         self.opened += 1;
-        let scratch = stage::at("shared").join(self.opened.to_string());
+        let scratch = root_sources::at("shared").join(self.opened.to_string());
         fs::create_dir(&scratch).step(|| "open a session".into())?;
-        stage::scratch(&scratch, &self.identity)?;
+        root_sources::scratch(&scratch, &self.identity)?;
         Ok(self.sessions.open(key, SessionResources { network: None, scratch }))
     }
 }

@@ -6,7 +6,7 @@ use super::{
     identity::{IdMapNamespaces, PayloadUser},
     mount::{self, MountRestrictions},
     request::{FolderMapping, MovedPathError, RunRequest, StepFailure, StepResultExt},
-    stage,
+    root_sources,
 };
 use rustix::{
     fs::{
@@ -66,9 +66,9 @@ impl<'a> RootBuilder<'a> {
     pub(super) fn begin(identity: &'a PayloadUser) -> Result<Self, StepFailure> {
         let root = mount::memory(ROOT_BYTES, ROOT_ENTRIES, "755").step(|| "make a private root".into())?;
         let step = || "find the place of a private root".to_owned();
-        let place = mount::open_exactly(&stage::at("root")).step(step)?;
+        let place = mount::open_exactly(&root_sources::at("root")).step(step)?;
         mount::attach(root, place).step(|| "mount a private root".into())?;
-        let root = mount::open_exactly(&stage::at("root")).step(step)?;
+        let root = mount::open_exactly(&root_sources::at("root")).step(step)?;
         let own = fstat(&root).step(step)?.st_dev;
         let view = Self { root, identity, own, scratch: None, made: RefCell::default(), shown: Vec::new() };
         view.system()?;
@@ -111,7 +111,7 @@ impl<'a> RootBuilder<'a> {
     }
 
     fn system(&self) -> Result<(), StepFailure> {
-        for path in stage::SYSTEM_FOLDERS {
+        for path in root_sources::SYSTEM_FOLDERS {
             let step = || format!("mount `{path}`");
             match fs::symlink_metadata(path) {
                 Ok(entry) if entry.is_symlink() => {
@@ -147,7 +147,7 @@ impl<'a> RootBuilder<'a> {
     /// copy of the run's own.
     fn take(&self, name: &str, bars: MountRestrictions) -> Result<(), StepFailure> {
         let step = || format!("mount `/{name}`");
-        let tree = mount::open_exactly(&stage::at(name)).step(step)?;
+        let tree = mount::open_exactly(&root_sources::at(name)).step(step)?;
         mount::bar(&tree, bars).step(step)?;
         mount::attach(tree, self.place(&Path::new("/").join(name), true)?).step(step)
     }
@@ -162,7 +162,7 @@ impl<'a> RootBuilder<'a> {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let Ok(copy) = openat(&folder, name, flags, Mode::from_raw_mode(0o600)) else { continue };
             let copied = fs::File::from(copy).write_all(&file.text);
-            if copied.and_then(|()| stage::give(self.identity, &folder, name)).is_err() {
+            if copied.and_then(|()| root_sources::give(self.identity, &folder, name)).is_err() {
                 let _ = unlinkat(&folder, name, AtFlags::empty());
             }
         }
@@ -263,7 +263,7 @@ impl<'a> RootBuilder<'a> {
         let step = || format!("hide `{}`", path.display());
         let place = self.found(path).step(step)?;
         let is_folder = FileType::from_raw_mode(fstat(&place).step(step)?.st_mode) == FileType::Directory;
-        let cover = stage::at(if is_folder { "nothing" } else { "no-file" });
+        let cover = root_sources::at(if is_folder { "nothing" } else { "no-file" });
         let tree = mount::open_exactly(&cover).and_then(mount::copy).step(step)?;
         mount::bar(&tree, MountRestrictions::READ_ONLY).step(step)?;
         mount::attach(&tree, place).step(step)?;
@@ -373,7 +373,7 @@ impl<'a> RootBuilder<'a> {
             openat(folder, name, flags, Mode::from_raw_mode(0o644))?;
         }
         if Some(device) == self.scratch {
-            stage::give(self.identity, folder, name)?;
+            root_sources::give(self.identity, folder, name)?;
         }
         mount::open_beneath(folder, name, OFlags::PATH)
     }

@@ -6,11 +6,11 @@ use super::{
     assigned_variables::sets_variables,
     builtins,
     classified_command::{ClassificationContext, ClassifiedCommand},
-    found,
     git::{git_subcommand, is_plain_git},
     interpreters::runs_a_module,
     run_texts::judge_text,
     shells::{mark_implicit_shells, shell_behind},
+    started_commands,
     texts::{ShortOptionValuePositions, read_every_suffix, read_quoted, read_texts, read_values},
     wrapper_effects::moves_what_it_starts,
     xargs,
@@ -95,7 +95,7 @@ pub(super) fn forwarded(
     if matches!(name, "sudo" | "doas") && words.get(1).is_some_and(installs) {
         return;
     }
-    if forwards && found::runs_a_name(words) {
+    if forwards && started_commands::runs_a_name(words) {
         result.mark_opaque("names of files become programs");
     }
     if forwards && name != "xargs" {
@@ -105,19 +105,19 @@ pub(super) fn forwarded(
                 shell_behind(&words[at..], scope, true, result);
             }
             result.limit_confidence(judge_text(&words[at..], scope.folders));
-            found::judge_started(&words[at..], scope, result);
+            started_commands::judge_started(&words[at..], scope, result);
             if inner == "xargs" {
                 xargs::judge(&words[at..], scope, result);
             }
         }
         moves_what_it_starts(words, scope, result);
-    } else if found::started_by(words).is_empty() {
+    } else if started_commands::started_by(words).is_empty() {
         // The commands that `find`, `fd` and `xargs` start are classified separately.
         for at in (1..words.len()).filter(|at| program(&words[*at].text).is_shell()) {
             shell_behind(&words[at..], scope, false, result);
         }
     }
-    found::judge_started(words, scope, result);
+    started_commands::judge_started(words, scope, result);
     match name {
         "parallel" | "sem" => result.mark_opaque(format!("{name} may run its input")),
         "xargs" | "zargs" => xargs::judge(words, scope, result),

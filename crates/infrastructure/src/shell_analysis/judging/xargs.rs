@@ -2,7 +2,7 @@
 
 use super::{
     classified_command::{ClassificationContext, ClassifiedCommand},
-    found,
+    started_commands,
 };
 use crate::shell_analysis::{
     catalogue::{known_as, named},
@@ -81,12 +81,12 @@ pub(super) fn judge(words: &[Word], scope: &ClassificationContext<'_>, result: &
     }
     let mut started: Vec<Word> = command.to_vec();
     if let Some(place) = &place {
-        started = started.iter().map(|word| found::with_names(word, |text| text.contains(place))).collect();
+        started = started.iter().map(|word| started_commands::with_names(word, |text| text.contains(place))).collect();
     }
     if place.is_none() || appends {
         // Without input, the command runs unchanged.
-        found::judge(&started, scope, result);
+        started_commands::judge(&started, scope, result);
         started.push(Word { text: "{}".into(), dynamic: Some(DynamicReason::Found), ..Word::default() });
     }
-    found::judge(&started, scope, result);
+    started_commands::judge(&started, scope, result);
 }

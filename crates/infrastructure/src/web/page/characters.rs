@@ -1,6 +1,6 @@
 //! Texts of a page on one line, without invisible characters.
 
-use crate::seen_text::VisibleText;
+use crate::visible_text::VisibleText;
 
 /// Returns the text on one line, without invisible characters.
 pub(super) fn on_one_line(text: &str) -> String {

@@ -6,7 +6,7 @@ mod limited_parser;
 mod sink;
 pub(super) mod visible;
 
-use crate::seen_text::VisibleText;
+use crate::visible_text::VisibleText;
 use crate::web::charset;
 use html5ever::{Attribute, QualName, tendril::StrTendril};
 use std::{fmt, iter};

@@ -20,7 +20,7 @@ use crate::{
         },
         files::read_state::SessionKey,
     },
-    sandbox::detached::{DetachedTaskSocket, DetachedTaskStore},
+    sandbox::detached_task_store::{DetachedTaskSocket, DetachedTaskStore},
 };
 use futures::future::join_all;
 use std::{

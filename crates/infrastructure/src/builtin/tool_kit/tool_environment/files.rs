@@ -1,7 +1,9 @@
 //! The part of the environment that file tools use.
 
 use crate::builtin::{
-    files::{file_limits::FileLimits, read_state::InMemoryReadState, reverting::planned_reverts::RevertEntriesByCall},
+    files::{
+        file_limits::FileLimits, read_state::InMemoryReadState, reverting::revert_entries_by_call::RevertEntriesByCall,
+    },
     text::line_index::LineIndexes,
 };
 use std::{fmt, sync::Arc};

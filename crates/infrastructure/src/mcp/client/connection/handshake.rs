@@ -2,11 +2,11 @@
 
 use crate::mcp::client::{
     connection::{
-        request::ConnectionRequestSerializer,
-        request_error::RequestError,
-        server_card::{
+        handshake_result::{
             HandshakeResult, initialize_params, lists_version, read_discover_result, read_initialize_result,
         },
+        request::ConnectionRequestSerializer,
+        request_error::RequestError,
     },
     transport::Transport,
 };

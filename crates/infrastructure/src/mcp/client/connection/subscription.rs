@@ -2,7 +2,7 @@
 
 use super::Connection;
 use crate::mcp::client::{
-    connection::{relay::or_never, request_error::RequestError, server_card::HandshakeResult},
+    connection::{handshake_result::HandshakeResult, relay::or_never, request_error::RequestError},
     context::state::ResourceSubscriptions,
 };
 use serde_json::{Map, Value, json};

@@ -1,8 +1,8 @@
 //! Resources, prompts, and notifications outside of requests.
 
 use super::{
-    calling::{Listener, SOON, call, config, start},
     line_server::{LineEnd, line_server, modern_answer, plain_answer},
+    provider_calls::{Listener, SOON, call, config, start},
 };
 use crate::mcp::client::Upstream;
 use serde_json::{Map, Value, json};

@@ -1,9 +1,9 @@
 //! Servers behind streamable HTTP.
 
 use super::{
-    calling::{Listener, SOON, call, call_with, config, start, tool_names, until, until_ready},
     http_server::{HttpEnd, Piece, Reply, Request, event, http_server, http_server_at, json_reply},
     line_server::plain_answer,
+    provider_calls::{Listener, SOON, call, call_with, config, start, tool_names, until, until_ready},
 };
 use crate::mcp::client::{
     Upstream,

@@ -1,8 +1,8 @@
 //! Servers on byte streams.
 
 use super::{
-    calling::{Listener, SOON, call, call_with, config, start, tool_names, until, until_ready},
     line_server::{LineEnd, line_server, modern_answer},
+    provider_calls::{Listener, SOON, call, call_with, config, start, tool_names, until, until_ready},
 };
 use crate::mcp::client::{
     Upstream,

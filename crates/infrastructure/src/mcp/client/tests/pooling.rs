@@ -1,9 +1,9 @@
 //! Selection and lifetime of connections.
 
 use super::{
-    calling::{Client, Listener, SOON, call, call_as, call_with, config, deps, start, until_ready},
     http_server::{Reply, http_server},
     line_server::line_server,
+    provider_calls::{Client, Listener, SOON, call, call_as, call_with, config, deps, start, until_ready},
 };
 use crate::mcp::client::{
     Upstream,

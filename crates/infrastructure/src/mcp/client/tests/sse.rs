@@ -1,9 +1,9 @@
 //! Servers behind the old HTTP+SSE transport.
 
 use super::{
-    calling::{Listener, SOON, call, call_with, config, start, tool_names, until, until_ready},
     http_server::{HttpEnd, Piece, Reply, Request, http_server},
     line_server::plain_answer,
+    provider_calls::{Listener, SOON, call, call_with, config, start, tool_names, until, until_ready},
 };
 use crate::mcp::client::{
     Upstream, UpstreamStatus,

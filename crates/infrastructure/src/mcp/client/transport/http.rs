@@ -17,12 +17,12 @@ use crate::{
             config::HttpUpstream,
             connection::{
                 foreign_text::shown,
+                handshake_result::{initialize_params, read_initialize_result},
                 in_flight::{PendingRequest, RequestPurpose},
                 peer::{ConnectionLoss, Peer},
                 relay::relay,
                 request::{self, ConnectionRequestSerializer, ForwardedRequest, RequestParams, check_size},
                 request_error::RequestError,
-                server_card::{initialize_params, read_initialize_result},
             },
             transport::Transport,
         },

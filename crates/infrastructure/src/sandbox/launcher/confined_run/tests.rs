@@ -1,7 +1,7 @@
 mod groups;
-mod offered;
-mod protected;
-mod ready;
+mod offered_tools;
+mod protected_names;
+mod ready_init;
 mod sessions;
 mod without_namespaces;
 

@@ -9,7 +9,7 @@ use crate::sandbox::zygote::{
     payload::AccessiblePath,
     protected::{MARKS, SETTINGS, START_FILES, is_home},
     request::{FolderMapping, Network, RunRequest, StepFailure, StepResultExt},
-    stage::{DEVICES, OWN_SETTINGS, SYSTEM_FOLDERS, is_setting},
+    root_sources::{DEVICES, OWN_SETTINGS, SYSTEM_FOLDERS, is_setting},
 };
 use landlock::{ABI, Access, AccessFs, BitFlags};
 use rustix::fs::{FileType, OFlags, fstat};

@@ -4,7 +4,7 @@
 //! Therefore each run records on the stage, which the inits of all runs share, which entries existed for it. For a run
 //! that begins meanwhile only those count. The record is locked while its run lives.
 
-use super::{super::stage, folder::FolderHandle};
+use super::{super::root_sources, folder::FolderHandle};
 use rustix::{
     fs::{AtFlags, CWD, Dir, FlockOperation, Mode, OFlags, flock, fstat, mkdirat, openat, unlinkat},
     io::{Errno, retry_on_intr},
@@ -41,7 +41,7 @@ impl KnownEntries {
     /// Waits until no other run is being prepared in this root, because an entry that another run creates during the
     /// scan could be missed. Returns the entries that existed for all runs that live in the root.
     pub(super) fn begin(root: &FolderHandle) -> io::Result<Self> {
-        Self::begin_at(&open_folder(CWD, stage::at("known"))?, root)
+        Self::begin_at(&open_folder(CWD, root_sources::at("known"))?, root)
     }
 
     fn begin_at(shelves: &OwnedFd, root: &FolderHandle) -> io::Result<Self> {

@@ -4,9 +4,9 @@ use super::{
     super::view::RootBuilder,
     RootUndoContext, WritablePaths,
     folder::{FolderHandle, WorkBudget, shown},
-    inner::{self, NestedGitDirEntry, RepositoryListFolder},
+    git_control_files::{GitControlSnapshot, GitRepositoryRole},
     known_entries::KnownEntries,
-    texts::{GitControlSnapshot, GitRepositoryRole},
+    nested_repositories::{self, NestedGitDirEntry, RepositoryListFolder},
 };
 use rustix::fs::FileType;
 use std::{collections::BTreeMap, ffi::OsStr, io, path::PathBuf};
@@ -56,7 +56,7 @@ impl RepositorySnapshot {
         known: &mut KnownEntries,
     ) -> io::Result<()> {
         let mut held = 0;
-        let looked = inner::each(&self.folder, part, work, &mut |found, work| {
+        let looked = nested_repositories::each(&self.folder, part, work, &mut |found, work| {
             let (folder, kind) = match found {
                 NestedGitDirEntry::Repository(folder) => (folder, GitRepositoryRole::Module),
                 NestedGitDirEntry::Worktree(folder) => (folder, GitRepositoryRole::Worktree),
@@ -113,7 +113,7 @@ fn restore_all(
     let mut work = WorkBudget::new();
     let none = GitControlSnapshot::default();
     for part in RepositoryListFolder::ALL {
-        let looked = inner::each(folder, part, &mut work, &mut |found, work| {
+        let looked = nested_repositories::each(folder, part, &mut work, &mut |found, work| {
             let (folder, kind) = match found {
                 NestedGitDirEntry::Repository(folder) => (folder, GitRepositoryRole::Module),
                 NestedGitDirEntry::Worktree(folder) => (folder, GitRepositoryRole::Worktree),

@@ -6,7 +6,7 @@ use crate::sandbox::{
     zygote::{
         mount::{self, MountRestrictions},
         request::{StepFailure, StepResultExt},
-        stage,
+        root_sources,
     },
 };
 use rustix::{
@@ -24,7 +24,7 @@ impl RootBuilder<'_> {
     /// root of the run, which exists nowhere else: no path of the machine or of another run leads to it.
     pub(in crate::sandbox::zygote) fn offer_tools(&self) -> Result<OwnedFd, StepFailure> {
         let step = || "offer tools".to_owned();
-        let program = stage::at(stage::PROGRAM);
+        let program = root_sources::at(root_sources::PROGRAM);
         if mount::open_exactly(&program).is_err() {
             let reason = "the program that runs Toolstead was moved or replaced before its first command; restart it";
             return Err(StepFailure::new(step(), reason));
@@ -44,7 +44,7 @@ impl RootBuilder<'_> {
         chdir("/")?;
         bound?;
         chmodat(&folder, name, Mode::from_raw_mode(0o600), AtFlags::empty())?;
-        stage::give(self.identity, &folder, name)?;
+        root_sources::give(self.identity, &folder, name)?;
         listen(&socket, WAITING)?;
         Ok(socket)
     }

@@ -4,7 +4,7 @@
 use super::frame::{Frame, Frames, TaskDescription, send};
 use crate::{
     builtin::commands::{capture::Capture, command, command::CommandEnd, tasks::Task},
-    sandbox::detached::{DetachedTaskSocket, DetachedTaskStore},
+    sandbox::detached_task_store::{DetachedTaskSocket, DetachedTaskStore},
 };
 use futures::FutureExt;
 use rustix::process::geteuid;

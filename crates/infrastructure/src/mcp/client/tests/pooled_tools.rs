@@ -1,9 +1,9 @@
 //! Tools and notifications of pooled connections.
 
 use super::{
-    calling::{SOON, call, config, tool_names, until_ready},
     line_server::line_server,
     pooling::serving,
+    provider_calls::{SOON, call, config, tool_names, until_ready},
 };
 use crate::mcp::client::config::{McpTransport, ToolNaming, UpstreamConfig};
 use serde_json::{Value, json};

@@ -1,9 +1,9 @@
 //! The client as used by an application without the rest of Toolstead.
 
 use super::{
-    calling::{SOON, config, deps},
     http_server::{Reply, Request, http_server},
     line_server::line_server,
+    provider_calls::{SOON, config, deps},
 };
 use crate::mcp::{
     client::config::{McpTransport, StdioUpstream},

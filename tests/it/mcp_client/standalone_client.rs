@@ -1,6 +1,6 @@
 //! The client as a program takes it that uses nothing else, against a server of the official SDK.
 
-use super::calling::{config, deps};
+use super::provider_calls::{config, deps};
 use crate::binaries::{node_path, node_program};
 use serde_json::json;
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! Borders for hostile pages and callers: frames of other hosts, calls that hang, too many tabs and calls.
 
 use super::{
+    egress_attempts::{notes, notes_until},
     reference, tools_on,
-    ways_out::{notes, notes_until},
 };
 use crate::{
     browser::{browsers::BrowserOwner, tests::server},

@@ -4,7 +4,7 @@ use super::tools_under;
 use crate::{
     browser::browsers::{BrowserSettings, Browsers},
     builtin::tool_kit::testing::ToolTestHarness,
-    sandbox::writable::WritableRoots,
+    sandbox::writable_roots::WritableRoots,
 };
 use serde_json::json;
 use std::{fs, os::unix::fs::PermissionsExt, sync::Arc, time::Duration};

@@ -13,7 +13,7 @@ use toolstead_domain::{Approval, ApprovalRequest, ApprovalRuleDecision, Approval
 /// ```
 /// use async_trait::async_trait;
 /// use std::sync::Arc;
-/// use toolstead_application::ruled_approver::ApprovalRuleApprover;
+/// use toolstead_application::approval_rule_approver::ApprovalRuleApprover;
 /// use toolstead_domain::{
 ///     ports::{
 ///         approval_rule::{AutoApprovalRule, ApprovalRuleDecision},

@@ -4,8 +4,8 @@ use super::{
     super::git_config::{self, GitConfigCheckResult, GitSetting},
     RootUndoContext, WritablePaths,
     folder::{FileDraft, FileSnapshot, FileStamp, FolderHandle, WorkBudget, shown},
-    ground::line,
     known_entries::KnownEntries,
+    writable_paths::line,
 };
 use std::{collections::BTreeMap, io, path::PathBuf};
 

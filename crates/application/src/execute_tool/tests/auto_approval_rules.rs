@@ -1,7 +1,7 @@
 //! Approval rules and labels of an embedding application.
 
 use super::{hooks::Guard, *};
-use crate::{bounded_approver::DeadlineApprover, ruled_approver::ApprovalRuleApprover};
+use crate::{approval_rule_approver::ApprovalRuleApprover, deadline_approver::DeadlineApprover};
 use toolstead_domain::{ApprovalRuleDecision, AutoApprovalRule, CallLabels};
 
 /// Approval rule with a constant answer, which counts its calls.

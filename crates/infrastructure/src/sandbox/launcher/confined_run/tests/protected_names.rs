@@ -47,7 +47,7 @@ fn reopened(path: &Path) -> u32 {
 
 #[test]
 fn planted_files_are_undone_even_if_the_command_obstructs_the_removal() {
-    as_both("protected::planted_files_are_undone_even_if_the_command_obstructs_the_removal", async || {
+    as_both("protected_names::planted_files_are_undone_even_if_the_command_obstructs_the_removal", async || {
         // Command, expected message, path that must not exist, and mode of the folder afterwards.
         for (script, said, gone, rights) in [
             (
@@ -153,7 +153,7 @@ fn planted_files_are_undone_even_if_the_command_obstructs_the_removal() {
 
 #[test]
 fn planted_changes_in_submodules_and_worktrees_are_undone() {
-    as_both("protected::planted_changes_in_submodules_and_worktrees_are_undone", async || {
+    as_both("protected_names::planted_changes_in_submodules_and_worktrees_are_undone", async || {
         const EVIL: &str = "printf '[core]\\n\\tfsmonitor = ./x\\n'";
         // Command, expected message, and path that must not exist.
         for (script, said, gone) in [
@@ -227,7 +227,7 @@ fn planted_changes_in_submodules_and_worktrees_are_undone() {
 
 #[test]
 fn ordinary_work_with_submodules_and_worktrees_is_not_undone() {
-    as_both("protected::ordinary_work_with_submodules_and_worktrees_is_not_undone", async || {
+    as_both("protected_names::ordinary_work_with_submodules_and_worktrees_is_not_undone", async || {
         let world = World::new();
         let id = "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b";
         for script in [
@@ -257,7 +257,7 @@ fn ordinary_work_with_submodules_and_worktrees_is_not_undone() {
 /// Git succeeds for many of these even if it cannot write its settings, so the settings are checked as well.
 #[test]
 fn repository_settings_from_ordinary_git_commands_are_kept() {
-    as_both("protected::repository_settings_from_ordinary_git_commands_are_kept", async || {
+    as_both("protected_names::repository_settings_from_ordinary_git_commands_are_kept", async || {
         let world = World::new();
         world.git(
             "id='-c user.name=a -c user.email=a@b'; git init -q -b main && git init -q --bare up.git && mkdir d && \
@@ -296,7 +296,7 @@ fn repository_settings_from_ordinary_git_commands_are_kept() {
 
 #[test]
 fn entries_planted_by_one_run_do_not_count_as_existing_for_a_concurrent_run() {
-    as_both("protected::entries_planted_by_one_run_do_not_count_as_existing_for_a_concurrent_run", async || {
+    as_both("protected_names::entries_planted_by_one_run_do_not_count_as_existing_for_a_concurrent_run", async || {
         // Planted setting, and a check that it was removed.
         for (plant, gone) in [
             ("git config core.fsmonitor ./x", "! grep -q fsmonitor .git/config"),
@@ -339,7 +339,7 @@ fn entries_planted_by_one_run_do_not_count_as_existing_for_a_concurrent_run() {
 
 #[test]
 fn existing_settings_are_kept_when_a_concurrent_run_plants_many_settings() {
-    as_both("protected::existing_settings_are_kept_when_a_concurrent_run_plants_many_settings", async || {
+    as_both("protected_names::existing_settings_are_kept_when_a_concurrent_run_plants_many_settings", async || {
         let world = World::new();
         world.git("git init -q && git config alias.own '!x'");
         let first = world.spec("echo up; until [ -e go ]; do sleep 0.01; done; git config user.name a");
@@ -357,7 +357,7 @@ fn existing_settings_are_kept_when_a_concurrent_run_plants_many_settings() {
 
 #[test]
 fn a_run_keeps_concurrent_user_changes_to_files_that_the_run_does_not_touch() {
-    as_both("protected::a_run_keeps_concurrent_user_changes_to_files_that_the_run_does_not_touch", async || {
+    as_both("protected_names::a_run_keeps_concurrent_user_changes_to_files_that_the_run_does_not_touch", async || {
         let world = World::new();
         world.git("git init -q");
         let mut server = world.launcher.launch(world.spec("echo up; exec sleep 999")).await.unwrap();
@@ -383,7 +383,7 @@ fn a_run_keeps_concurrent_user_changes_to_files_that_the_run_does_not_touch() {
 
 #[test]
 fn hooks_of_a_submodule_cannot_be_changed() {
-    as_both("protected::hooks_of_a_submodule_cannot_be_changed", async || {
+    as_both("protected_names::hooks_of_a_submodule_cannot_be_changed", async || {
         let world = World::new();
         world.repository();
         let hook = ".git/modules/sub/hooks/pre-push";
@@ -410,7 +410,7 @@ fn hooks_of_a_submodule_cannot_be_changed() {
 
 #[test]
 fn later_runs_keep_concurrent_user_changes_in_a_submodule() {
-    as_both("protected::later_runs_keep_concurrent_user_changes_in_a_submodule", async || {
+    as_both("protected_names::later_runs_keep_concurrent_user_changes_in_a_submodule", async || {
         let world = World::new();
         world.repository();
         let mut server = world.launcher.launch(world.spec("echo up; exec sleep 999")).await.unwrap();
@@ -429,7 +429,7 @@ fn later_runs_keep_concurrent_user_changes_in_a_submodule() {
 
 #[test]
 fn a_submodule_setting_is_undone_when_its_working_tree_becomes_a_link() {
-    as_both("protected::a_submodule_setting_is_undone_when_its_working_tree_becomes_a_link", async || {
+    as_both("protected_names::a_submodule_setting_is_undone_when_its_working_tree_becomes_a_link", async || {
         let world = World::new();
         world.repository();
         let config = "git --git-dir=.git/modules/sub config core.worktree";
@@ -446,7 +446,7 @@ fn a_submodule_setting_is_undone_when_its_working_tree_becomes_a_link() {
 
 #[test]
 fn a_submodule_may_be_in_a_hidden_folder_but_not_behind_a_sealed_link() {
-    as_both("protected::a_submodule_may_be_in_a_hidden_folder_but_not_behind_a_sealed_link", async || {
+    as_both("protected_names::a_submodule_may_be_in_a_hidden_folder_but_not_behind_a_sealed_link", async || {
         let world = World::new();
         world.repository();
         world.git("git -c protocol.file.allow=always submodule --quiet add \"$PWD/lib\" hidden/deep/sub");
@@ -476,7 +476,7 @@ fn a_mounted_folder_is_reported_and_not_emptied() {
         mount::{MountFlags, MountPropagationFlags, mount, mount_change},
         thread::{UnshareFlags, unshare_unsafe},
     };
-    const TEST: &str = "protected::a_mounted_folder_is_reported_and_not_emptied";
+    const TEST: &str = "protected_names::a_mounted_folder_is_reported_and_not_emptied";
     if !rustix::process::geteuid().is_root() {
         return;
     }
@@ -511,7 +511,7 @@ fn a_mounted_folder_is_reported_and_not_emptied() {
 
 #[test]
 fn removing_permissions_from_a_folder_of_protected_names_is_not_reported() {
-    as_both("protected::removing_permissions_from_a_folder_of_protected_names_is_not_reported", async || {
+    as_both("protected_names::removing_permissions_from_a_folder_of_protected_names_is_not_reported", async || {
         let world = World::new();
         world.write(".vscode/tasks.json", "old");
         let done = world.bash("chmod 0 .vscode").await;
@@ -530,7 +530,7 @@ fn removing_permissions_from_a_folder_of_protected_names_is_not_reported() {
 
 #[test]
 fn a_write_root_within_a_protected_name_is_writable() {
-    as_both("protected::a_write_root_within_a_protected_name_is_writable", async || {
+    as_both("protected_names::a_write_root_within_a_protected_name_is_writable", async || {
         for inner in [".claude/a/b", ".git/a", ".git/hooks/a", ".vscode/a"] {
             let world = World::new();
             world.git("git init -q");
@@ -550,7 +550,7 @@ fn a_write_root_within_a_protected_name_is_writable() {
 
 #[test]
 fn a_worktree_that_the_user_adds_outside_during_a_run_is_reported_and_kept() {
-    as_both("protected::a_worktree_that_the_user_adds_outside_during_a_run_is_reported_and_kept", async || {
+    as_both("protected_names::a_worktree_that_the_user_adds_outside_during_a_run_is_reported_and_kept", async || {
         let world = World::new();
         world.repository();
         let child = world.launcher.launch(world.spec("until [ -e go ]; do sleep 0.01; done")).await.unwrap();
@@ -569,7 +569,7 @@ fn a_worktree_that_the_user_adds_outside_during_a_run_is_reported_and_kept() {
 
 #[test]
 fn a_planted_link_among_submodules_or_worktrees_does_not_block_the_next_run() {
-    as_both("protected::a_planted_link_among_submodules_or_worktrees_does_not_block_the_next_run", async || {
+    as_both("protected_names::a_planted_link_among_submodules_or_worktrees_does_not_block_the_next_run", async || {
         for link in [".git/modules/x", ".git/modules/a/b", ".git/worktrees/x", ".git/worktrees/tree/modules/x"] {
             let world = World::new();
             world.repository();
@@ -583,7 +583,7 @@ fn a_planted_link_among_submodules_or_worktrees_does_not_block_the_next_run() {
 
 #[test]
 fn a_repository_within_the_roots_that_a_git_file_points_to_is_protected() {
-    as_both("protected::a_repository_within_the_roots_that_a_git_file_points_to_is_protected", async || {
+    as_both("protected_names::a_repository_within_the_roots_that_a_git_file_points_to_is_protected", async || {
         const PLANT: &str = "git --git-dir=$repo config core.fsmonitor ./x; echo x > $repo/hooks/pre-commit || \
                              mv ${repo%%/*} x || echo held";
         // Preparation, roots, and path of the repository.
@@ -618,7 +618,7 @@ fn a_repository_within_the_roots_that_a_git_file_points_to_is_protected() {
 
 #[test]
 fn editor_settings_are_protected_individually_within_their_folder() {
-    as_both("protected::editor_settings_are_protected_individually_within_their_folder", async || {
+    as_both("protected_names::editor_settings_are_protected_individually_within_their_folder", async || {
         let world = World::new();
         world.write(".vscode/settings.json", "old");
         let script = "mv .vscode x; echo x > .vscode/settings.json; echo x > .vscode/mcp.json; echo x > .vscode/other";
@@ -631,7 +631,7 @@ fn editor_settings_are_protected_individually_within_their_folder() {
 
 #[test]
 fn killing_a_run_waits_until_its_protected_changes_are_undone() {
-    as_both("protected::killing_a_run_waits_until_its_protected_changes_are_undone", async || {
+    as_both("protected_names::killing_a_run_waits_until_its_protected_changes_are_undone", async || {
         let world = World::new();
         let mut child = world.launcher.launch(world.spec("echo x > .mcp.json; echo up; exec sleep 999")).await.unwrap();
         let mut up = [0; 2];
@@ -667,7 +667,7 @@ async fn submodules_nested_deeper_than_the_limit_are_set_aside() {
 
 #[test]
 fn a_run_whose_init_is_killed_is_reported_as_not_undone() {
-    as_both("protected::a_run_whose_init_is_killed_is_reported_as_not_undone", async || {
+    as_both("protected_names::a_run_whose_init_is_killed_is_reported_as_not_undone", async || {
         let world = World::new();
         let mut child = world.launcher.launch(world.spec("echo x > .mcp.json; echo up; exec sleep 999")).await.unwrap();
         let mut up = [0; 2];
@@ -682,7 +682,7 @@ fn a_run_whose_init_is_killed_is_reported_as_not_undone() {
 
 #[test]
 fn termination_signals_to_init_and_its_parent_do_not_prevent_undoing_a_run() {
-    as_both("protected::termination_signals_to_init_and_its_parent_do_not_prevent_undoing_a_run", async || {
+    as_both("protected_names::termination_signals_to_init_and_its_parent_do_not_prevent_undoing_a_run", async || {
         let world = World::new();
         let mut child = world.launcher.launch(world.spec("echo x > .mcp.json; echo up; exec sleep 999")).await.unwrap();
         let mut up = [0; 2];
@@ -701,7 +701,7 @@ fn termination_signals_to_init_and_its_parent_do_not_prevent_undoing_a_run() {
 
 #[test]
 fn protected_changes_of_a_dropped_run_are_undone() {
-    as_both("protected::protected_changes_of_a_dropped_run_are_undone", async || {
+    as_both("protected_names::protected_changes_of_a_dropped_run_are_undone", async || {
         let world = World::new();
         let script =
             "git init -q; echo x > .git/hooks/pre-commit; git config core.fsmonitor x; echo up; exec sleep 999";
@@ -720,7 +720,7 @@ fn protected_changes_of_a_dropped_run_are_undone() {
 
 #[test]
 fn a_protected_file_replaced_during_a_run_is_reported_as_untrusted() {
-    as_both("protected::a_protected_file_replaced_during_a_run_is_reported_as_untrusted", async || {
+    as_both("protected_names::a_protected_file_replaced_during_a_run_is_reported_as_untrusted", async || {
         let world = World::new();
         world.write(".mcp.json", "old");
         world.write(".claude/settings.json", "old");
@@ -739,7 +739,7 @@ fn a_protected_file_replaced_during_a_run_is_reported_as_untrusted() {
 
 #[test]
 fn hidden_git_settings_are_not_reported_as_changed() {
-    as_both("protected::hidden_git_settings_are_not_reported_as_changed", async || {
+    as_both("protected_names::hidden_git_settings_are_not_reported_as_changed", async || {
         let world = World::new();
         world.repository();
         for hidden in [

@@ -1,8 +1,8 @@
 //! Servers that require credentials of the caller.
 
 use super::{
-    calling::{Client, Listener, SOON, call, call_as, config, start, until, until_ready},
     http_server::{Reply, Request, http_server},
+    provider_calls::{Client, Listener, SOON, call, call_as, config, start, until, until_ready},
 };
 use crate::mcp::client::config::{CredentialsOwner, HttpUpstream, McpTransport, UpstreamConfig, UpstreamCredentials};
 use serde_json::json;
