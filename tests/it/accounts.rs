@@ -20,7 +20,7 @@ use tokio::task::block_in_place;
 use toolstead_domain::{Credentials, Principal, Secret, ports::credentials::ProtectedResource};
 use toolstead_infrastructure::{
     accounts::{
-        credentials::{Accounts, AccountsParts},
+        credentials::{AccountsParts, OAuthAccounts},
         grant::GMAIL,
         oauth_client::OAuthClient,
         vault::Vault,
@@ -442,7 +442,7 @@ async fn sign_in_renewal_and_revocation_work_with_a_real_issuer() {
     let issuer = block_in_place(Issuer::start);
     let folder = tempfile::tempdir().unwrap();
     let service = Url::parse("https://gmail.googleapis.com").unwrap();
-    let accounts = Accounts::new(AccountsParts {
+    let accounts = OAuthAccounts::new(AccountsParts {
         client: Ok(OAuthClient {
             issuer: issuer.address.clone(),
             client_id: CLIENT_ID.into(),

@@ -22,9 +22,9 @@ use std::{
 use toolstead_application::EventBus;
 use toolstead_application::{CallSettings, ExecuteToolPorts};
 use toolstead_domain::{
-    Access, AccessPath, ApprovalScope, CancelReason, CommandAccess, DefaultSuggestions, ExecutionOutcome, InputRequest,
-    NoConversations, NoJournal, NoOutputs, OutcomeKind, PermissionPolicy, Progress, RequestKind, Timestamp,
-    ToolProvider, ToolResult, UnavailableSchemaValidator, WorkspaceRoots,
+    Access, AccessPath, ApprovalScope, AuditedRequestKind, CancelReason, CommandAccess, DefaultSuggestions,
+    ExecutionOutcome, InputRequest, NoConversations, NoJournal, NoOutputs, OutcomeKind, PermissionPolicy, Progress,
+    Timestamp, ToolProvider, ToolResult, UnavailableSchemaValidator, WorkspaceRoots,
     testing::{
         fixed_clock::FixedClock,
         in_memory_execution_log::InMemoryExecutionLog,
@@ -37,7 +37,7 @@ use toolstead_domain::{
     },
 };
 use toolstead_presentation::{
-    agent_parts::AgentParts,
+    agent_parts::SharedAgentDependencies,
     app::{App, AppParts},
     mcp_server::{elicitation_approver::ElicitationApprover, http::settings::BearerToken, stdio::StdioSettings},
 };
@@ -105,7 +105,7 @@ impl House {
             max_open_calls: 10_000,
             dialect: None,
             deferral: toolstead_application::ToolDeferral::never(),
-            agents: AgentParts::default(),
+            agents: SharedAgentDependencies::default(),
         };
         let app = App::assemble(parts, Arc::new(InMemoryToolRepository::new())).await.unwrap();
         app.registry.register(provider.clone() as Arc<dyn ToolProvider>).await.unwrap();
@@ -510,7 +510,7 @@ async fn a_tool_asks_a_modern_client_in_several_rounds_and_runs_once() {
         assert_eq!(ask(retried(5, request(), &second, named("last", "eve"))).await["error"]["code"], -32602);
     }
     assert_eq!(house.ran(), 2);
-    let calls = house.app.log.rows().into_iter().filter(|row| row.kind != RequestKind::Question);
+    let calls = house.app.log.rows().into_iter().filter(|row| row.kind != AuditedRequestKind::Question);
     let outcomes: Vec<_> = calls.map(|row| row.outcome.kind()).collect();
     use OutcomeKind::{Refused, Succeeded};
     assert_eq!(outcomes, [Succeeded, Refused, Refused, Succeeded, Refused, Refused]);

@@ -6,7 +6,7 @@ use crate::{
 };
 use serde_json::{Value, json};
 use std::{os::unix::fs::symlink, sync::Arc};
-use toolstead_domain::{RequestKind, testing::scripted_context::ScriptedContext};
+use toolstead_domain::{AuditedRequestKind, testing::scripted_context::ScriptedContext};
 use toolstead_presentation::mcp_server::stdio::StdioSettings;
 
 async fn app() -> TestApp {
@@ -118,7 +118,10 @@ async fn every_client_can_use_resources_prompts_and_completions() {
         }
     }
     let kinds = |kind| app.log.rows().iter().filter(|row| row.kind == kind).count();
-    assert_eq!([RequestKind::Resource, RequestKind::Prompt, RequestKind::Completion].map(kinds), [4; 3]);
+    assert_eq!(
+        [AuditedRequestKind::Resource, AuditedRequestKind::Prompt, AuditedRequestKind::Completion].map(kinds),
+        [4; 3]
+    );
 }
 
 #[tokio::test]

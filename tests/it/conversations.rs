@@ -9,7 +9,7 @@ use toolstead_application::{
 };
 use toolstead_domain::{
     Block, CallId, ClientProfile, Conversation, ConversationEvent, ConversationEventKind, ConversationId, Principal,
-    Scope, SilentCaller, StopReason, Timestamp, ToolArguments, ToolResultBlock, ToolUse, Usage,
+    RequestScope, SilentCaller, StopReason, Timestamp, TokenUsage, ToolArguments, ToolResultBlock, ToolUse,
     conversation::{record, transcript},
 };
 use toolstead_presentation::prelude::*;
@@ -78,7 +78,7 @@ impl Talk {
     }
 
     async fn execute(&self, tool: &str, arguments: Value) -> ToolResult {
-        let scope = Scope::of(self.principal.clone(), self.id.session());
+        let scope = RequestScope::of(self.principal.clone(), self.id.session());
         let command = ExecuteToolCommand::new(tool, arguments).within(scope);
         match self.composition.app.execute_tool.handle(command).await {
             Ok(CallOutcome::Done(result)) => result,
@@ -97,7 +97,7 @@ impl Talk {
         let command = UndoConversationCommand {
             conversation: self.id,
             to,
-            scope: Scope::of(self.principal.clone(), "another session"),
+            scope: RequestScope::of(self.principal.clone(), "another session"),
             undo: "undo".into(),
             redo: "redo".into(),
             leaving_what_cannot_be: leaving,
@@ -161,7 +161,7 @@ fn collect(folder: &Path, prefix: &str, files: &mut BTreeMap<String, String>) {
 }
 
 fn answered(blocks: Vec<Block>, stop: StopReason) -> ConversationEventKind {
-    ConversationEventKind::ModelAnswered { blocks, model: "m-1".into(), stop: Some(stop), usage: Usage::default() }
+    ConversationEventKind::ModelAnswered { blocks, model: "m-1".into(), stop: Some(stop), usage: TokenUsage::default() }
 }
 
 fn edit(path: &str, old: &str, new: &str) -> Value {
@@ -277,7 +277,7 @@ async fn only_its_principal_can_find_and_change_a_conversation() {
     let undo = UndoConversationCommand {
         conversation: talk.id,
         to: 0,
-        scope: Scope::of(Principal::local(), talk.id.session()),
+        scope: RequestScope::of(Principal::local(), talk.id.session()),
         undo: "undo".into(),
         redo: "redo".into(),
         leaving_what_cannot_be: true,

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::{collections::BTreeMap, sync::Arc};
 use toolstead_domain::{
     Block, Message, ModelError, ModelEvent, ModelProvider, ModelRequest, OfferedTool, Role, Secret, StopReason,
-    ToolArguments, ToolResultBlock, ToolUse, Usage,
+    TokenUsage, ToolArguments, ToolResultBlock, ToolUse,
 };
 use toolstead_infrastructure::{
     egress::connector::{Connector, SystemNetwork},
@@ -95,7 +95,7 @@ async fn check(
         })
         .collect();
     assert_eq!(thought, "Hm.", "{kind:?}");
-    let usage = Usage { input_tokens: 20, cache_read_tokens: 1000, cache_write_tokens: 0, output_tokens: 70 };
+    let usage = TokenUsage { input_tokens: 20, cache_read_tokens: 1000, cache_write_tokens: 0, output_tokens: 70 };
     assert_eq!(pieces.last(), Some(&Ok(ModelEvent::Finished { stop: StopReason::ToolUse, usage })), "{kind:?}");
     let blocks_said = blocks(&pieces);
     let Some(Block::ToolUse(ToolUse { id, name, arguments, .. })) = blocks_said.last().cloned() else {

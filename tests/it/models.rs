@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use toolstead_domain::{
     Block, Message, ModelError, ModelEvent, ModelProvider, ModelRequest, OfferedTool, Role, Secret, StopReason,
-    ToolArguments, ToolResultBlock, Usage, error_kind::ErrorKind,
+    TokenUsage, ToolArguments, ToolResultBlock, error_kind::ErrorKind,
 };
 use toolstead_infrastructure::{
     egress::connector::{Connector, SystemNetwork},
@@ -87,7 +87,7 @@ async fn an_anthropic_turn_with_a_tool_call_is_sent_back_unchanged() {
     let pieces = answer(&model, request(messages.clone(), vec![tool("files.read")])).await;
     assert!(pieces.contains(&Ok(ModelEvent::TextDelta("Look".into()))), "{pieces:?}");
     assert!(pieces.contains(&Ok(ModelEvent::CallBegun { name: "files.read".into() })), "{pieces:?}");
-    let usage = Usage { input_tokens: 20, cache_read_tokens: 1000, cache_write_tokens: 0, output_tokens: 70 };
+    let usage = TokenUsage { input_tokens: 20, cache_read_tokens: 1000, cache_write_tokens: 0, output_tokens: 70 };
     assert_eq!(pieces.last(), Some(&Ok(ModelEvent::Finished { stop: StopReason::ToolUse, usage })));
     let said = blocks(&pieces);
     let [Block::Sealed(sealed), Block::Text { text }, Block::ToolUse(call)] = said.as_slice() else {
@@ -175,7 +175,7 @@ async fn a_response_that_is_not_streamed_is_parsed() {
     let server = ModelServer::with([Reply::refusal(200, document.to_string())]).await;
     let pieces = answer(&model(&server), request(vec![Message::user("a")], vec![tool("read")])).await;
     assert!(matches!(blocks(&pieces).as_slice(), [Block::Text { .. }, Block::ToolUse(_)]), "{pieces:?}");
-    let usage = Usage { input_tokens: 3, output_tokens: 4, ..Usage::default() };
+    let usage = TokenUsage { input_tokens: 3, output_tokens: 4, ..TokenUsage::default() };
     assert_eq!(pieces.last(), Some(&Ok(ModelEvent::Finished { stop: StopReason::ToolUse, usage })));
 }
 

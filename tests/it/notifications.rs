@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Duration};
 use tokio::{sync::Barrier, time::timeout};
 use toolstead_domain::{
-    Access, CallContext, ContextCatalogue, ContextNotice, ContextProvider, ContextRequest, LogLevel, LogMessage,
-    Principal, ProviderListError, RequestKind, ToolFailure, testing::scripted_context::ScriptedContext,
+    Access, AuditedRequestKind, CallContext, ContextCatalogue, ContextNotice, ContextProvider, ContextRequest,
+    LogLevel, LogMessage, Principal, ProviderListError, ToolFailure, testing::scripted_context::ScriptedContext,
 };
 use toolstead_presentation::mcp_server::{
     http::settings::BearerToken, server_identity::ServerIdentity, stdio::StdioSettings,
@@ -213,7 +213,7 @@ async fn legacy_clients_receive_resource_updates_until_unsubscribing_or_disconne
         }
         until_watched(&provider, &[]).await;
     }
-    let reads = app.log.rows().iter().filter(|row| row.kind == RequestKind::Resource).count();
+    let reads = app.log.rows().iter().filter(|row| row.kind == AuditedRequestKind::Resource).count();
     assert_eq!(reads, 6, "watching is on record as reading is");
     assert!(app.log.rows().iter().all(|row| row.client == "test 1"), "{:?}", app.log.rows());
 }

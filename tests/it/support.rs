@@ -27,7 +27,7 @@ use toolstead_infrastructure::{
     mcp::wire::lines::{BoundedLines, Line},
 };
 use toolstead_presentation::{
-    agent_parts::AgentParts,
+    agent_parts::SharedAgentDependencies,
     app::{App, AppParts},
     mcp_server::{
         http::{
@@ -105,7 +105,7 @@ impl TestApp {
             max_open_calls: 10_000,
             dialect: None,
             deferral: toolstead_application::ToolDeferral::never(),
-            agents: AgentParts::default(),
+            agents: SharedAgentDependencies::default(),
         };
         let app = App::assemble(parts, Arc::new(InMemoryToolRepository::new())).await.unwrap();
         app.registry.register(provider.clone() as Arc<dyn ToolProvider>).await.unwrap();

@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
 use toolstead_application::{CallSettings, ExecuteToolCommand, ForwardTaskCommand, SetToolEnabledCommand};
 use toolstead_domain::{
-    ClientProfile, Effect, ExecutionOutcome, PatternContext, PermissionPolicy, PermissionRule, Principal, RequestKind,
-    Scope, TaskMethod, View,
+    AuditedRequestKind, ClientProfile, Effect, ExecutionOutcome, PatternContext, PermissionPolicy, PermissionRule,
+    Principal, RequestScope, TaskMethod, View,
     error_kind::ErrorKind,
     permission::rule::RuleOrigin,
     task_request::tasks_declared,
@@ -177,7 +177,7 @@ async fn only_its_owner_can_follow_a_call_that_continues_as_a_task() {
         (&created["resultType"], &created["status"], &created["x-kept"], &created["_meta"]),
         (&json!("task"), &json!("working"), &json!({"a": 1}), &json!({})),
     );
-    let row = house.test.log.rows().into_iter().find(|row| row.kind == RequestKind::Tool).unwrap();
+    let row = house.test.log.rows().into_iter().find(|row| row.kind == AuditedRequestKind::Tool).unwrap();
     assert_eq!((row.outcome, row.metadata), (ExecutionOutcome::Succeeded, json!({"task": task, "status": "working"})));
 
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
@@ -203,7 +203,7 @@ async fn only_its_owner_can_follow_a_call_that_continues_as_a_task() {
         assert_eq!(heard.len(), count, "{method}");
         assert!(heard.iter().all(|message| message["params"]["taskId"] == "theirs"));
     }
-    let rows: Vec<_> = house.test.log.rows().into_iter().filter(|row| row.kind == RequestKind::Task).collect();
+    let rows: Vec<_> = house.test.log.rows().into_iter().filter(|row| row.kind == AuditedRequestKind::Task).collect();
     let refused =
         rows.iter().filter(|row| matches!(row.outcome, ExecutionOutcome::Refused(ErrorKind::NotFound, _))).count();
     let done: Vec<&str> =
@@ -273,7 +273,7 @@ async fn resource_links_in_a_task_result_have_the_same_uris_as_listed_resources(
 async fn tasks_of_a_denied_or_disabled_tool_are_inaccessible() {
     let house = House::open().await;
     let task = house.task().await;
-    let ask = async |scope: Scope| {
+    let ask = async |scope: RequestScope| {
         let client = ClientProfile { capabilities: capabilities(), ..ClientProfile::without_protocol("test") };
         let call = ExecuteToolCommand::new("", Value::Null).within(scope);
         let call = ExecuteToolCommand { client: Arc::new(client), ..call };
@@ -281,9 +281,9 @@ async fn tasks_of_a_denied_or_disabled_tool_are_inaccessible() {
         let command = ForwardTaskCommand { method, task: task.clone(), params, call };
         house.test.app.forward_task.handle(command).await.map_err(|error| error.kind())
     };
-    let owner = house.test.log.rows().into_iter().find(|row| row.kind == RequestKind::Tool).unwrap().principal;
+    let owner = house.test.log.rows().into_iter().find(|row| row.kind == AuditedRequestKind::Tool).unwrap().principal;
     let (kind, name) = owner.split_once(':').unwrap();
-    let scope = || Scope::of(Principal::new(kind, name), "session");
+    let scope = || RequestScope::of(Principal::new(kind, name), "session");
     let denying = PermissionPolicy { rules: vec![rule(Effect::Deny)], ..PermissionPolicy::default() };
     let before = house.heard("tasks/get").len();
     let denied = ask(scope().through(View::new("narrow", Arc::new(denying)))).await.unwrap_err();

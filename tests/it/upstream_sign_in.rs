@@ -17,7 +17,7 @@ use toolstead_infrastructure::{
     system_clock::SystemClock,
     upstream_auth::{
         settings::{SignInSettings, UpstreamAuth},
-        upstream_accounts::{UpstreamAccountParts, UpstreamServerCredentials},
+        upstream_accounts::{UpstreamServerCredentials, UpstreamServerCredentialsParts},
     },
     web::web_client::WebClient,
 };
@@ -88,7 +88,7 @@ async fn two_principals_sign_in_renew_and_revoke_at_a_real_authorization_server(
     let server = block_in_place(Protected::start);
     let folder = tempfile::tempdir().unwrap();
     let vault = Vault::open(folder.path().join("accounts"), folder.path().join("key")).unwrap();
-    let accounts = UpstreamServerCredentials::new(UpstreamAccountParts {
+    let accounts = UpstreamServerCredentials::new(UpstreamServerCredentialsParts {
         server: server.url().parse().unwrap(),
         auth: UpstreamAuth::OAuth(SignInSettings::default()),
         vault: Ok(vault),

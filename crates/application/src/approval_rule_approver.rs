@@ -5,7 +5,9 @@ use async_trait::async_trait;
 use futures::FutureExt;
 use std::{fmt, panic::AssertUnwindSafe, sync::Arc};
 use tokio::time::timeout_at;
-use toolstead_domain::{Approval, ApprovalRequest, ApprovalRuleDecision, ApprovalScope, Approver, AutoApprovalRule};
+use toolstead_domain::{
+    ApprovalOutcome, ApprovalRequest, ApprovalRuleDecision, ApprovalScope, Approver, AutoApprovalRule,
+};
 
 /// Approver that applies each rule of the embedding application, and asks the user if none decides. The answer names
 /// the rule that decided. A rule can refuse any call, but can grant only a call that needs approval by default.
@@ -61,7 +63,7 @@ impl fmt::Debug for ApprovalRuleApprover {
 
 #[async_trait]
 impl Approver for ApprovalRuleApprover {
-    async fn ask(&self, request: ApprovalRequest<'_>) -> Approval {
+    async fn ask(&self, request: ApprovalRequest<'_>) -> ApprovalOutcome {
         for rule in &self.rules {
             let by = || format!("the program's rule `{}`", rule.name());
             let judging = AssertUnwindSafe(rule.judge(&request)).catch_unwind();
@@ -69,17 +71,17 @@ impl Approver for ApprovalRuleApprover {
                 Ok(Ok(answer)) => answer,
                 Ok(Err(panic)) => {
                     report_panic(&by(), panic.as_ref());
-                    return Approval::denied(format!("{}, which panicked", by()));
+                    return ApprovalOutcome::denied(format!("{}, which panicked", by()));
                 }
-                Err(_) => return Approval::TimedOut,
+                Err(_) => return ApprovalOutcome::TimedOut,
             };
             match answer {
-                ApprovalRuleDecision::Refuse => return Approval::denied(by()),
-                ApprovalRuleDecision::Once if request.is_by_default() => return Approval::once(by()),
+                ApprovalRuleDecision::Refuse => return ApprovalOutcome::denied(by()),
+                ApprovalRuleDecision::Once if request.is_by_default() => return ApprovalOutcome::once(by()),
                 ApprovalRuleDecision::Session if request.is_by_default() => {
                     // An approval for the session counts once where that scope was not offered.
                     let scopes = vec![ApprovalScope::Session; request.parts.len()];
-                    return Approval::Granted { by: by(), scopes };
+                    return ApprovalOutcome::Granted { by: by(), scopes };
                 }
                 _ => {}
             }

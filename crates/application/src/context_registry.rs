@@ -21,8 +21,8 @@ use tokio::{
     task::JoinHandle,
 };
 use toolstead_domain::{
-    ContextCatalogue, ContextNotice, ContextProvider, ContextRequest, LogLevel, PermissionPolicy, ProviderListError,
-    RequestKind, Tool, context::server_uri,
+    AuditedRequestKind, ContextCatalogue, ContextNotice, ContextProvider, ContextRequest, LogLevel, PermissionPolicy,
+    ProviderListError, Tool, context::server_uri,
 };
 
 /// Maximum number of provider notifications that wait for a slow listener.
@@ -293,7 +293,8 @@ impl ContextRegistry {
         };
         let is_open = |kind| policy.advertises(&answerers.of_kind(kind).tool);
         let has_resources = !catalogue.resources.is_empty() || !catalogue.templates.is_empty();
-        has_resources && is_open(RequestKind::Resource) || !catalogue.prompts.is_empty() && is_open(RequestKind::Prompt)
+        has_resources && is_open(AuditedRequestKind::Resource)
+            || !catalogue.prompts.is_empty() && is_open(AuditedRequestKind::Prompt)
     }
 
     /// Returns what is served of the provider's offer: all of it, unless its definitions are pinned. Then the offer is

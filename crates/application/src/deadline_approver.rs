@@ -3,10 +3,10 @@
 use async_trait::async_trait;
 use std::{fmt, sync::Arc};
 use tokio::time::timeout_at;
-use toolstead_domain::{Approval, ApprovalRequest, Approver};
+use toolstead_domain::{ApprovalOutcome, ApprovalRequest, Approver};
 
 /// Approver of the embedding application that has until [`ApprovalRequest::deadline`] to answer; afterwards the answer
-/// is [`Approval::TimedOut`].
+/// is [`ApprovalOutcome::TimedOut`].
 pub struct DeadlineApprover(Arc<dyn Approver>);
 
 impl DeadlineApprover {
@@ -24,8 +24,8 @@ impl fmt::Debug for DeadlineApprover {
 
 #[async_trait]
 impl Approver for DeadlineApprover {
-    async fn ask(&self, request: ApprovalRequest<'_>) -> Approval {
+    async fn ask(&self, request: ApprovalRequest<'_>) -> ApprovalOutcome {
         let deadline = request.deadline;
-        timeout_at(deadline.into(), self.0.ask(request)).await.unwrap_or(Approval::TimedOut)
+        timeout_at(deadline.into(), self.0.ask(request)).await.unwrap_or(ApprovalOutcome::TimedOut)
     }
 }

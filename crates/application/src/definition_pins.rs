@@ -15,7 +15,7 @@ use std::{
     sync::Arc,
 };
 use toolstead_domain::{
-    Clock, ContextCatalogue, DefinitionStore, DefinitionVersion, ItemKey, ItemKind, OfferedItem, PinnedServerKey,
+    Clock, ContextCatalogue, DefinitionVersion, ItemKey, ItemKind, OfferedItem, PinnedDefinitionStore, PinnedServerKey,
     Prompt, ResourceTemplate, ServerPinningSettings, StoreError, Tool, ToolSource, VersionApproval,
     context::Resource,
     pinning::review::{OfferedDefinitions, OfferedDefinitionsReview, approved_version, listed_marker, review},
@@ -50,7 +50,7 @@ const CONTEXT_KINDS: &[ItemKind] = &[ItemKind::Instructions, ItemKind::Prompt, I
 /// # }
 /// ```
 pub struct DefinitionPins {
-    store: Arc<dyn DefinitionStore>,
+    store: Arc<dyn PinnedDefinitionStore>,
     clock: Arc<dyn Clock>,
 }
 
@@ -62,7 +62,7 @@ impl std::fmt::Debug for DefinitionPins {
 
 impl DefinitionPins {
     /// Creates pins on this store.
-    pub fn new(store: Arc<dyn DefinitionStore>, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(store: Arc<dyn PinnedDefinitionStore>, clock: Arc<dyn Clock>) -> Self {
         Self { store, clock }
     }
 

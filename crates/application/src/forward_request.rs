@@ -9,7 +9,7 @@ use crate::{
 };
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use toolstead_domain::{CallOutcome, ContextRequest, InputRequired, RequestKind, ToolResult};
+use toolstead_domain::{AuditedRequestKind, CallOutcome, ContextRequest, InputRequired, ToolResult};
 
 /// Requests a resource, a prompt or a completion.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl ForwardContextRequestCommand {
 
 /// The outcome of a request.
 #[derive(Debug, Clone, PartialEq)]
-pub enum ForwardOutcome {
+pub enum ContextRequestOutcome {
     /// The members of the MCP result.
     Answer(Map<String, Value>),
     /// The client must answer questions first.
@@ -40,12 +40,12 @@ pub enum ForwardOutcome {
 
 /// Handles a [`ForwardContextRequestCommand`].
 #[derive(Debug)]
-pub struct ForwardRequestHandler {
+pub struct ForwardContextRequestHandler {
     registry: Arc<ContextRegistry>,
     calls: Arc<ExecuteToolHandler>,
 }
 
-impl ForwardRequestHandler {
+impl ForwardContextRequestHandler {
     /// Creates a handler of requests to the registry's providers, on the call path of `calls`.
     pub fn new(registry: Arc<ContextRegistry>, calls: Arc<ExecuteToolHandler>) -> Self {
         Self { registry, calls }
@@ -55,11 +55,14 @@ impl ForwardRequestHandler {
     ///
     /// # Errors
     /// Those of [`ExecuteToolHandler::handle`]; `not_found` if no provider offers the subject.
-    pub async fn handle(&self, command: ForwardContextRequestCommand) -> Result<ForwardOutcome, ExecuteToolError> {
+    pub async fn handle(
+        &self,
+        command: ForwardContextRequestCommand,
+    ) -> Result<ContextRequestOutcome, ExecuteToolError> {
         let (kind, subject) = (command.request.kind(), command.request.subject().to_owned());
         Ok(match self.calls.handle(self.resolved(command).await).await? {
-            CallOutcome::Done(result) => ForwardOutcome::Answer(members(kind, &subject, result)),
-            CallOutcome::InputRequired(questions) => ForwardOutcome::InputRequired(questions),
+            CallOutcome::Done(result) => ContextRequestOutcome::Answer(members(kind, &subject, result)),
+            CallOutcome::InputRequired(questions) => ContextRequestOutcome::InputRequired(questions),
         })
     }
 
@@ -81,17 +84,22 @@ impl ForwardRequestHandler {
 
 /// Returns the members of the result. If a hook replaced the output, the result is that of a tool, and is converted to
 /// the shape of the request.
-fn members(kind: RequestKind, subject: &str, result: ToolResult) -> Map<String, Value> {
+fn members(kind: AuditedRequestKind, subject: &str, result: ToolResult) -> Map<String, Value> {
     if !result.as_object().contains_key("content") {
         return result.into_object();
     }
     let text = result.joined_text();
     let (name, value) = match kind {
-        RequestKind::Resource | RequestKind::Tool | RequestKind::Task | RequestKind::Question => {
+        AuditedRequestKind::Resource
+        | AuditedRequestKind::Tool
+        | AuditedRequestKind::Task
+        | AuditedRequestKind::Question => {
             ("contents", json!([{"uri": subject, "mimeType": "text/plain", "text": text}]))
         }
-        RequestKind::Prompt => ("messages", json!([{"role": "user", "content": {"type": "text", "text": text}}])),
-        RequestKind::Completion => ("completion", json!({"values": [], "hasMore": false})),
+        AuditedRequestKind::Prompt => {
+            ("messages", json!([{"role": "user", "content": {"type": "text", "text": text}}]))
+        }
+        AuditedRequestKind::Completion => ("completion", json!({"values": [], "hasMore": false})),
     };
     Map::from_iter([(name.to_owned(), value)])
 }

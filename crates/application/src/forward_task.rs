@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use toolstead_domain::{
-    Access, CallContext, CallOutcome, InputRequest, NotAnswered, ProviderListError, RequestKind, TaskMethod,
+    Access, AuditedRequestKind, CallContext, CallOutcome, InputRequest, NotAnswered, ProviderListError, TaskMethod,
     TaskMethodRequest, Tool, ToolCall, ToolFailure, ToolProvider, ToolResult, error_kind::ErrorKind,
 };
 
@@ -54,7 +54,7 @@ impl ForwardTaskHandler {
         let call = ExecuteToolCommand {
             tool: method.as_str().to_owned(),
             arguments: params.into(),
-            answered_by: Some(ContextRequestTarget { kind: RequestKind::Task, registered }),
+            answered_by: Some(ContextRequestTarget { kind: AuditedRequestKind::Task, registered }),
             ..call
         };
         match self.calls.handle(call).await? {

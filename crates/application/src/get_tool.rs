@@ -2,17 +2,17 @@
 
 use crate::{
     permission_book::PermissionBook,
-    tool_registry::{SharedTool, ToolRegistry, snapshot::ResolveError},
+    tool_registry::{SharedRegisteredTool, ToolRegistry, snapshot::ResolveError},
     view_forms,
 };
 use std::sync::Arc;
-use toolstead_domain::{Availability, Cause, Scope};
+use toolstead_domain::{Availability, Cause, RequestScope};
 
 /// Requests one tool, by canonical name or alias.
 #[derive(Debug, Clone)]
 pub struct GetToolQuery {
     /// Principal and view of the query.
-    pub scope: Scope,
+    pub scope: RequestScope,
     /// Canonical name or alias of the tool.
     pub name: String,
 }
@@ -21,7 +21,7 @@ pub struct GetToolQuery {
 #[derive(Debug, Clone)]
 pub struct ToolView {
     /// The tool with its provider.
-    pub registered: SharedTool,
+    pub registered: SharedRegisteredTool,
     /// `true` if the tool is advertised to callers.
     pub advertised: bool,
     /// The reason why it is not advertised, as a text for people.
@@ -38,7 +38,7 @@ pub struct ToolView {
 ///     tool_registry::ToolRegistry,
 /// };
 /// use toolstead_domain::{
-///     NoRuleStore, PermissionPolicy, Scope,
+///     NoRuleStore, PermissionPolicy, RequestScope,
 ///     testing::{
 ///         fixed_clock::FixedClock,
 ///         in_memory_tool_repository::InMemoryToolRepository,
@@ -55,7 +55,7 @@ pub struct ToolView {
 ///
 /// let permissions = Arc::new(PermissionBook::new(Arc::new(PermissionPolicy::default()), Arc::new(NoRuleStore)));
 /// let handler = GetToolHandler::new(registry, permissions);
-/// let found = handler.handle(&GetToolQuery { scope: Scope::default(), name: "greet".into() });
+/// let found = handler.handle(&GetToolQuery { scope: RequestScope::default(), name: "greet".into() });
 /// assert!(found.is_ok_and(|greet| greet.advertised));
 /// # Ok(())
 /// # }
@@ -83,14 +83,14 @@ impl GetToolHandler {
             return Ok(self.view(&registered, &query.scope));
         }
         let snapshot = self.registry.snapshot();
-        let shown: Vec<&SharedTool> = snapshot.shown_in(dialect, &registered).collect();
+        let shown: Vec<&SharedRegisteredTool> = snapshot.shown_in(dialect, &registered).collect();
         let named = shown.iter().find(|one| one.tool.name().as_str() == name).or(shown.first());
         Ok(self.view(named.copied().unwrap_or(&registered), &query.scope))
     }
 
     /// Returns a tool in the form in which the views of the scope show it, with the reason if the lists of the scope do
     /// not contain it.
-    pub fn view(&self, registered: &SharedTool, scope: &Scope) -> ToolView {
+    pub fn view(&self, registered: &SharedRegisteredTool, scope: &RequestScope) -> ToolView {
         let form = view_forms::form(scope, registered);
         let is_replaced = || Some("its name leads to another tool of the view".to_owned());
         let (registered, unfit) = match &form {

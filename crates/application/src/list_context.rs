@@ -10,7 +10,7 @@ use crate::{
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use toolstead_domain::{PermissionPolicy, RequestKind, Scope, Verdict, ViewContent};
+use toolstead_domain::{AuditedRequestKind, PermissionPolicy, RequestScope, Verdict, ViewContent};
 
 /// Requests one page of a list.
 #[derive(Debug, Clone)]
@@ -18,7 +18,7 @@ pub struct ListContextQuery {
     /// The list.
     pub of: ContextListKind,
     /// Scope of the caller.
-    pub scope: Scope,
+    pub scope: RequestScope,
     /// Cursor from the page before; `None` for the first page.
     pub cursor: Option<String>,
     /// Maximum size of the definitions of a page, in bytes. A page has at least one definition.
@@ -105,7 +105,9 @@ impl ListContextHandler {
                     .resources()
                     .iter()
                     .filter(|one| in_views(&|view| view.offers_resource(one.definition.uri())))
-                    .filter(|one| is_open(&policy, one, RequestKind::Resource, &request("uri", one.definition.uri())));
+                    .filter(|one| {
+                        is_open(&policy, one, AuditedRequestKind::Resource, &request("uri", one.definition.uri()))
+                    });
                 open.map(|one| (one.provider(), one.definition.definition())).collect()
             }
             ContextListKind::Templates => {
@@ -113,7 +115,7 @@ impl ListContextHandler {
                     let template = one.definition.template().as_str();
                     let request = request("uri", template);
                     in_views(&|view| view.offers_template(template))
-                        && is_open(&policy, one, RequestKind::Resource, &request)
+                        && is_open(&policy, one, AuditedRequestKind::Resource, &request)
                 });
                 open.map(|one| (one.provider(), one.definition.definition())).collect()
             }
@@ -122,7 +124,9 @@ impl ListContextHandler {
                     .prompts()
                     .iter()
                     .filter(|one| in_views(&|view| view.offers_prompt(one.definition.name())))
-                    .filter(|one| is_open(&policy, one, RequestKind::Prompt, &request("name", one.definition.name())));
+                    .filter(|one| {
+                        is_open(&policy, one, AuditedRequestKind::Prompt, &request("name", one.definition.name()))
+                    });
                 open.map(|one| (one.provider(), one.definition.definition())).collect()
             }
         }
@@ -137,7 +141,7 @@ fn request(member: &str, value: &str) -> Map<String, Value> {
 fn is_open<T: NamedDefinition>(
     policy: &PermissionPolicy,
     offered: &PublishedContextDefinition<T>,
-    kind: RequestKind,
+    kind: AuditedRequestKind,
     request: &Map<String, Value>,
 ) -> bool {
     let tool = offered.judged_as(kind);

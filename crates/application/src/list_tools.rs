@@ -3,19 +3,19 @@
 use crate::{
     permission_book::PermissionBook,
     tool_deferral::{ToolDeferral, ToolListForm, is_search_tool},
-    tool_registry::{SharedTool, ToolRegistry, snapshot::ToolSnapshot},
+    tool_registry::{SharedRegisteredTool, ToolRegistry, snapshot::ToolSnapshot},
     view_forms,
 };
 use arc_swap::ArcSwap;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use std::{hash::BuildHasher, sync::Arc};
-use toolstead_domain::{Category, ClientProfile, Dialect, PermissionPolicy, Scope, Tool, ViewContent};
+use toolstead_domain::{Category, ClientProfile, Dialect, PermissionPolicy, RequestScope, Tool, ViewContent};
 
 /// Requests one page of tools.
 #[derive(Debug, Clone, Default)]
 pub struct ListToolsQuery {
     /// Principal and view of the query.
-    pub scope: Scope,
+    pub scope: RequestScope,
     /// Filter of the tools.
     pub filter: ToolFilter,
     /// Cursor from the page before; `None` for the first page.
@@ -58,7 +58,7 @@ impl Default for PageLimit {
 #[derive(Debug, Clone)]
 pub struct ToolPage {
     /// The tools, sorted by name.
-    pub tools: Vec<SharedTool>,
+    pub tools: Vec<SharedRegisteredTool>,
     /// Cursor of the next page; `None` on the last one.
     pub next_cursor: Option<String>,
 }
@@ -125,7 +125,7 @@ struct CachedList {
     /// Contents of the nested views, innermost first.
     contents: Vec<Arc<ViewContent>>,
     form: ToolListForm,
-    tools: Arc<[SharedTool]>,
+    tools: Arc<[SharedRegisteredTool]>,
 }
 
 /// Maximum number of cached lists, for the views in use at the same time.
@@ -160,7 +160,7 @@ impl ListToolsHandler {
     /// Reduces the tools of the scope, in the form [`ToolListForm::WithSearchTools`], to a list in the form
     /// [`ToolListForm::Deferred`]: above the threshold the search tools and the tools that are never deferred, below it all
     /// tools except the search tools.
-    pub(crate) fn apply_deferral(&self, scope: &Scope, tools: Vec<Arc<Tool>>) -> Vec<Arc<Tool>> {
+    pub(crate) fn apply_deferral(&self, scope: &RequestScope, tools: Vec<Arc<Tool>>) -> Vec<Arc<Tool>> {
         let policy = self.permissions.advertising(scope);
         let bytes = |tool: &Arc<Tool>| serde_json::to_string(tool.advertised()).map_or(0, |text| text.len());
         self.deferral.apply(ToolListForm::Deferred, tools, &policy, |tool| tool, bytes)
@@ -168,7 +168,7 @@ impl ListToolsHandler {
 
     /// Returns `true` if the list of this client in this scope is deferred, so that it contains the tools that search
     /// and call the others. Returns `false` for a client that defers tools itself.
-    pub(crate) fn is_deferred(&self, scope: &Scope, client: &ClientProfile) -> bool {
+    pub(crate) fn is_deferred(&self, scope: &RequestScope, client: &ClientProfile) -> bool {
         let policy = self.permissions.advertising(scope);
         let list = || self.advertised(&self.registry.snapshot(), policy, scope, ToolListForm::Deferred);
         !client.is_self_deferring() && list().iter().any(|one| is_search_tool(&one.tool))
@@ -187,7 +187,7 @@ impl ListToolsHandler {
             }
         };
         let policy = self.permissions.advertising(&query.scope);
-        let fitting: Arc<[SharedTool]> = if query.filter == ToolFilter::default() {
+        let fitting: Arc<[SharedRegisteredTool]> = if query.filter == ToolFilter::default() {
             self.advertised(&snapshot, policy, &query.scope, query.form)
         } else {
             self.listed(&snapshot, &query.scope, &query.filter, &policy, ToolListForm::Whole)
@@ -213,9 +213,9 @@ impl ListToolsHandler {
         &self,
         snapshot: &ToolSnapshot,
         policy: Arc<PermissionPolicy>,
-        scope: &Scope,
+        scope: &RequestScope,
         form: ToolListForm,
-    ) -> Arc<[SharedTool]> {
+    ) -> Arc<[SharedRegisteredTool]> {
         let (version, dialect) = (snapshot.version(), scope.dialect);
         let has_contents = |one: &CachedList| {
             let pairs = one.contents.iter().zip(scope.contents());
@@ -273,13 +273,14 @@ impl ListToolsHandler {
     fn listed(
         &self,
         snapshot: &ToolSnapshot,
-        scope: &Scope,
+        scope: &RequestScope,
         filter: &ToolFilter,
         policy: &PermissionPolicy,
         form: ToolListForm,
-    ) -> Arc<[SharedTool]> {
-        let may_be_listed =
-            |one: &&SharedTool| filter.with_uncallable || (one.tool.is_callable() && policy.advertises(&one.tool));
+    ) -> Arc<[SharedRegisteredTool]> {
+        let may_be_listed = |one: &&SharedRegisteredTool| {
+            filter.with_uncallable || (one.tool.is_callable() && policy.advertises(&one.tool))
+        };
         let fitting = snapshot.tools().iter().filter(may_be_listed);
         let shown =
             fitting.filter_map(|one| Some((view_forms::is_changed(scope, one), view_forms::shown(scope, one)?)));
@@ -287,7 +288,7 @@ impl ListToolsHandler {
             true => vec![one],
             false => snapshot.shown_in(scope.dialect, &one).cloned().collect(),
         });
-        let mut listed: Vec<SharedTool> = shown.filter(|one| fits(filter, &one.tool)).collect();
+        let mut listed: Vec<SharedRegisteredTool> = shown.filter(|one| fits(filter, &one.tool)).collect();
         listed.sort_by(|a, b| a.tool.name().cmp(b.tool.name()));
         self.deferral.apply(form, listed, policy, |one| &one.tool, |one| one.wire().get().len()).into()
     }

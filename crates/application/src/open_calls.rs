@@ -9,7 +9,7 @@ use std::{
     },
 };
 use tokio::sync::Notify;
-use toolstead_domain::{CallId, CancelReason, Principal, Scope, ViewContent};
+use toolstead_domain::{CallId, CancelReason, Principal, RequestScope, ViewContent};
 
 /// All open calls of this process, with their owners. Limits their number, and cancels them at shutdown.
 ///
@@ -112,7 +112,7 @@ impl OpenCalls {
     pub fn admit_in(
         self: &Arc<Self>,
         id: CallId,
-        scope: &Scope,
+        scope: &RequestScope,
         cancel: CancelSignal,
     ) -> Result<OpenCallGuard, NotAdmitted> {
         let limiting = scope.contents().map(|(_, content)| content);
@@ -320,15 +320,16 @@ mod tests {
             View::with_content(name, Arc::new(PermissionPolicy::default()), content)
         };
         let (review, other) = (view("review"), view("other"));
-        let admit =
-            |id, view: &Arc<View>| calls.admit_in(id, &Scope::default().through(view.clone()), CancelSignal::new());
+        let admit = |id, view: &Arc<View>| {
+            calls.admit_in(id, &RequestScope::default().through(view.clone()), CancelSignal::new())
+        };
         let [one, two, three] = [(); 3].map(|()| CallId(Uuid::now_v7()));
         let first = admit(one, &review).unwrap();
         assert_eq!(admit(two, &review).unwrap_err(), NotAdmitted::TooManyInView(1));
-        let narrower = Scope::default().through(review.clone()).narrowed_to(other.clone());
+        let narrower = RequestScope::default().through(review.clone()).narrowed_to(other.clone());
         assert!(calls.admit_in(two, &narrower, CancelSignal::new()).is_err(), "an outer view limits, too");
         let elsewhere = admit(two, &other).unwrap();
-        assert!(calls.admit_in(three, &Scope::default(), CancelSignal::new()).is_ok());
+        assert!(calls.admit_in(three, &RequestScope::default(), CancelSignal::new()).is_ok());
         // A call that waits for its client does not count, and needs a place again to continue.
         calls.wait(one);
         calls.rests(one);

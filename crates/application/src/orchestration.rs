@@ -27,7 +27,7 @@ pub const NAMES: &[&str] = &[batch::NAME, subagent::NAME, tool_search::NAME, cal
 /// Arguments of typical calls, as JSON text, for the documentation and for models. They name other tools, which are
 /// unknown in this crate.
 #[derive(Debug, Clone, Copy)]
-pub struct ExampleArguments {
+pub struct OrchestrationToolExamples {
     /// Arguments of `batch`.
     pub batch: &'static str,
     /// Arguments of `subagent`.
@@ -62,7 +62,7 @@ trait OrchestratingTool: Send + Sync {
 
 /// Creates the tools that find and call other tools, in the order of [`NAMES`].
 fn all(
-    examples: ExampleArguments,
+    examples: OrchestrationToolExamples,
     agents: Option<SubagentPorts>,
     search: ToolSearch,
 ) -> Vec<Box<dyn OrchestratingTool>> {
@@ -90,7 +90,7 @@ impl OrchestrationTools {
     /// Creates the provider, with these examples in its definitions. `aliases` returns the aliases of a tool. Without
     /// agents, no work can be delegated.
     pub fn new(
-        examples: ExampleArguments,
+        examples: OrchestrationToolExamples,
         aliases: impl Fn(&str) -> Vec<Alias>,
         agents: Option<SubagentPorts>,
     ) -> Self {
@@ -99,7 +99,7 @@ impl OrchestrationTools {
 
     /// Creates the provider like [`new`](Self::new); `tool_search` finds tools with `search`.
     pub fn with_search(
-        examples: ExampleArguments,
+        examples: OrchestrationToolExamples,
         aliases: impl Fn(&str) -> Vec<Alias>,
         agents: Option<SubagentPorts>,
         search: ToolSearch,

@@ -8,7 +8,8 @@ use std::{
 };
 use toolstead_domain::{
     Access, AccessKind, ApprovalPart, ApprovalScope, Effect, ParseConfidence, PatternContext, PermissionPolicy,
-    PermissionRule, Principal, ReadOnlyCommands, RuleStore, Scope, Tool, ToolName, Verdict, View, WorkspaceRoots,
+    PermissionRule, Principal, ReadOnlyCommands, RequestScope, RuleStore, Tool, ToolName, Verdict, View,
+    WorkspaceRoots,
     permission::{offered_rule::offered_rule, rule::RuleOrigin},
 };
 
@@ -28,10 +29,10 @@ const MAX_JOINED: usize = 8;
 /// ```
 /// use std::sync::Arc;
 /// use toolstead_application::permission_book::PermissionBook;
-/// use toolstead_domain::{NoRuleStore, PermissionPolicy, Scope};
+/// use toolstead_domain::{NoRuleStore, PermissionPolicy, RequestScope};
 ///
 /// let permissions = PermissionBook::new(Arc::new(PermissionPolicy::default()), Arc::new(NoRuleStore));
-/// let policy = permissions.policy_of(&Scope::default());
+/// let policy = permissions.policy_of(&RequestScope::default());
 /// assert!(policy.rules.is_empty());
 /// ```
 pub struct PermissionBook {
@@ -110,17 +111,17 @@ impl ViewIdentity {
 }
 
 impl ApprovalOwner {
-    fn through(scope: &Scope, view: Option<&Arc<View>>) -> Self {
+    fn through(scope: &RequestScope, view: Option<&Arc<View>>) -> Self {
         let window = view.map(ViewIdentity::of);
         Self { principal: scope.principal.clone(), session: scope.session.clone(), window }
     }
 
-    fn of(scope: &Scope) -> Self {
+    fn of(scope: &RequestScope) -> Self {
         Self::through(scope, scope.view.as_ref())
     }
 
     /// Returns the key of the session, followed by those of the restricted views, from the outermost to the innermost.
-    fn all(scope: &Scope) -> Vec<Self> {
+    fn all(scope: &RequestScope) -> Vec<Self> {
         let mut keys: Vec<Self> = scope.windows().map(|view| Self::through(scope, Some(view))).collect();
         keys.push(Self::through(scope, None));
         keys.reverse();
@@ -129,7 +130,7 @@ impl ApprovalOwner {
 
     /// Returns the keys under which an approval for the session is stored: that of the innermost view which is not of a
     /// run, or else of the session, and, within a run, also that of the run, whose own policy it answers as well.
-    fn for_session(scope: &Scope) -> Vec<Self> {
+    fn for_session(scope: &RequestScope) -> Vec<Self> {
         let beside = scope.windows().find(|view| !view.is_run);
         let is_run = scope.view.as_ref().is_some_and(|view| view.is_run);
         let mut keys = vec![Self::through(scope, beside)];
@@ -186,7 +187,7 @@ impl PermissionBook {
 
     /// Returns the policy for calls in a scope, narrowed by each restricted view. An approval applies to the policies
     /// that required it: the active one, and those of the views from the outermost to the one in which it was given.
-    pub fn policy_of(&self, scope: &Scope) -> Arc<PermissionPolicy> {
+    pub fn policy_of(&self, scope: &RequestScope) -> Arc<PermissionPolicy> {
         let policy = self.policy.load_full();
         let mut sessions = self.lock();
         if sessions.by_key.is_empty() && scope.view.is_none() {
@@ -201,7 +202,7 @@ impl PermissionBook {
     }
 
     /// Returns the policy for lists. Approvals of users do not make any further tool visible.
-    pub fn advertising(&self, scope: &Scope) -> Arc<PermissionPolicy> {
+    pub fn advertising(&self, scope: &RequestScope) -> Arc<PermissionPolicy> {
         let policy = self.policy.load_full();
         if scope.view.is_none() {
             return policy;
@@ -212,7 +213,13 @@ impl PermissionBook {
 
     /// Returns `true` if this access of this very call was approved in the session without a rule. An approval from
     /// outside of a restricted view does not answer what the policy of that view asks.
-    pub fn is_approved(&self, scope: &Scope, tool: &Tool, call: &CallFingerprint, access: Option<&Access>) -> bool {
+    pub fn is_approved(
+        &self,
+        scope: &RequestScope,
+        tool: &Tool,
+        call: &CallFingerprint,
+        access: Option<&Access>,
+    ) -> bool {
         let Some(access) = access else { return false };
         let keys = ApprovalOwner::all(scope);
         let mut sessions = self.lock();
@@ -232,7 +239,7 @@ impl PermissionBook {
     ///
     /// Approvals that outlast a session apply to everyone, so they are offered only to the local user. They are not
     /// offered in a restricted view either, since they would not apply within it.
-    pub fn scopes(&self, scope: &Scope, access: &Access, has_rule: bool) -> Vec<ApprovalScope> {
+    pub fn scopes(&self, scope: &RequestScope, access: &Access, has_rule: bool) -> Vec<ApprovalScope> {
         if access.kind() == AccessKind::Send {
             return vec![ApprovalScope::Once];
         }
@@ -251,7 +258,7 @@ impl PermissionBook {
     /// counts once; a rule that cannot be stored permanently counts for the session.
     pub async fn remember(
         &self,
-        scope: &Scope,
+        scope: &RequestScope,
         call: &CallFingerprint,
         part: &ApprovalPart,
         holds: ApprovalScope,
@@ -301,7 +308,7 @@ impl PermissionBook {
 
     /// Adds allow rules of an embedding application to one session, or to the restricted view of the scope in that
     /// session.
-    pub fn allow_in_session(&self, scope: &Scope, rules: impl IntoIterator<Item = PermissionRule>) {
+    pub fn allow_in_session(&self, scope: &RequestScope, rules: impl IntoIterator<Item = PermissionRule>) {
         let mut sessions = self.lock();
         let approvals = sessions.of(ApprovalOwner::of(scope));
         for rule in rules {
@@ -348,7 +355,7 @@ impl PermissionBook {
 }
 
 /// Returns the restricted views of a scope.
-fn outermost_first(scope: &Scope) -> impl Iterator<Item = &Arc<View>> {
+fn outermost_first(scope: &RequestScope) -> impl Iterator<Item = &Arc<View>> {
     let mut windows: Vec<&Arc<View>> = scope.windows().collect();
     windows.reverse();
     windows.into_iter()

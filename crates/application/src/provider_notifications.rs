@@ -11,7 +11,7 @@ use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
-use toolstead_domain::{ContextNotice, LogLevel, LogMessage, Scope, ViewContent};
+use toolstead_domain::{ContextNotice, LogLevel, LogMessage, RequestScope, ViewContent};
 
 /// Instructions and log messages of all providers. A caller receives those of a provider only if the policy permits
 /// anything that the provider offers.
@@ -34,7 +34,7 @@ struct ListenerLogLevels {
 pub struct LogListenerRegistration {
     notifications: Arc<ProviderInstructionsAndLogs>,
     number: u64,
-    scope: Scope,
+    scope: RequestScope,
     level: Option<LogLevel>,
 }
 
@@ -52,7 +52,7 @@ impl ProviderInstructionsAndLogs {
 
     /// Returns the instructions of all providers that the scope may use, each below the name of its provider, with a
     /// bounded length; `None` if there are none.
-    pub fn instructions(&self, scope: &Scope) -> Option<String> {
+    pub fn instructions(&self, scope: &RequestScope) -> Option<String> {
         let mut given = self.context.instructions();
         given.retain(|(provider, _)| self.may_use(scope, provider));
         given.sort();
@@ -60,13 +60,13 @@ impl ProviderInstructionsAndLogs {
     }
 
     /// Adds a listener, which requests no logs yet.
-    pub fn listen(self: &Arc<Self>, scope: Scope) -> LogListenerRegistration {
+    pub fn listen(self: &Arc<Self>, scope: RequestScope) -> LogListenerRegistration {
         let mut listeners = self.lock();
         listeners.come += 1;
         LogListenerRegistration { notifications: self.clone(), number: listeners.come, scope, level: None }
     }
 
-    fn may_use(&self, scope: &Scope, provider: &str) -> bool {
+    fn may_use(&self, scope: &RequestScope, provider: &str) -> bool {
         let policy = self.permissions.advertising(scope);
         let tools = self.tools.snapshot();
         let mut of_provider =
@@ -76,7 +76,7 @@ impl ProviderInstructionsAndLogs {
     }
 
     /// Returns `true` if the provider has a resource, template or prompt that every view of the scope offers.
-    fn is_in_views(&self, scope: &Scope, provider: &str) -> bool {
+    fn is_in_views(&self, scope: &RequestScope, provider: &str) -> bool {
         if scope.contents().next().is_none() {
             return true;
         }

@@ -37,7 +37,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use toolstead_domain::{
     AgentEvent, AgentHook, AgentSurroundings, Block, Budgets, Caller, Calls, CancelReason, ClientProfile, Clock,
-    ConversationId, ConversationStore, Delegation, ModelProvider, Principal, Scope, SilentCaller, TodoStore,
+    ConversationId, ConversationStore, Delegation, ModelProvider, Principal, RequestScope, SilentCaller, TodoStore,
     ToolSelection,
 };
 
@@ -78,7 +78,7 @@ pub struct RunAgentCommand {
     /// Threshold at which the conversation is shortened.
     pub compaction: CompactionThreshold,
     /// Principal and view of the calls. The session is always that of the conversation.
-    pub scope: Scope,
+    pub scope: RequestScope,
     /// Tools that are offered to the model and that it may call.
     pub offered: OfferedTools,
     /// Name of the profile with which a new conversation is created.
@@ -104,7 +104,7 @@ impl RunAgentCommand {
             has_surroundings: false,
             budgets: Budgets::default(),
             compaction: CompactionThreshold::default(),
-            scope: Scope::of(Principal::local(), conversation.session()),
+            scope: RequestScope::of(Principal::local(), conversation.session()),
             offered: OfferedTools::default(),
             profile: None,
             client: Arc::new(ClientProfile::without_protocol("agent")),

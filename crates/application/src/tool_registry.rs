@@ -257,7 +257,7 @@ impl ToolRegistry {
     ///
     /// # Errors
     /// [`ResolveError`].
-    pub fn resolve(&self, name: &str) -> Result<SharedTool, ResolveError> {
+    pub fn resolve(&self, name: &str) -> Result<SharedRegisteredTool, ResolveError> {
         self.resolve_in(None, name)
     }
 
@@ -266,7 +266,7 @@ impl ToolRegistry {
     ///
     /// # Errors
     /// [`ResolveError`].
-    pub fn resolve_in(&self, dialect: Option<Dialect>, name: &str) -> Result<SharedTool, ResolveError> {
+    pub fn resolve_in(&self, dialect: Option<Dialect>, name: &str) -> Result<SharedRegisteredTool, ResolveError> {
         let snapshot = self.snapshot();
         let resolved = snapshot.resolve_in(dialect, name);
         if let Ok(found) = resolved
@@ -716,4 +716,4 @@ fn check_names(entries: &[RegisteredProvider], provider: &str, tools: &[Tool]) -
 }
 
 /// A tool with its provider, shared by handlers.
-pub type SharedTool = Arc<RegisteredTool>;
+pub type SharedRegisteredTool = Arc<RegisteredTool>;

@@ -23,8 +23,8 @@ use std::{
 };
 use toolstead_domain::{
     AppendError, CallId, CallOutcome, Caller, ChangeJournal, ClientProfile, Clock, ConversationEvent,
-    ConversationEventKind, ConversationId, ConversationStore, ExecutionLog, JournalEntry, Principal, Scope, StoreError,
-    Verdict,
+    ConversationEventKind, ConversationId, ConversationStore, ExecutionLog, JournalEntry, Principal, RequestScope,
+    StoreError, Verdict,
 };
 
 /// Maximum number of changes that are examined of each conversation: the one to undo, and those of its subagents.
@@ -41,7 +41,7 @@ pub struct UndoConversationCommand {
     /// Number of the last event to retain.
     pub to: u64,
     /// Owner of the conversation, and the dialect of the calls. The session is always that of the conversation.
-    pub scope: Scope,
+    pub scope: RequestScope,
     /// Name of the tool that undoes the file changes of a call, whose id is its parameter `call`.
     pub undo: String,
     /// Name of the tool that redoes the undone file changes of a call, with the same parameter.
@@ -275,7 +275,7 @@ impl UndoConversationHandler {
     async fn predict_refusal(
         &self,
         command: &UndoConversationCommand,
-        scope: &Scope,
+        scope: &RequestScope,
         entry: &JournalEntry,
     ) -> Option<String> {
         let query = ExplainCallQuery {
@@ -293,7 +293,7 @@ impl UndoConversationHandler {
         &self,
         tool: &str,
         command: &UndoConversationCommand,
-        scope: &Scope,
+        scope: &RequestScope,
         call: CallId,
         cancel: CancelSignal,
     ) -> Result<(), String> {
@@ -316,7 +316,7 @@ impl UndoConversationHandler {
     async fn done_again(
         &self,
         command: &UndoConversationCommand,
-        scope: &Scope,
+        scope: &RequestScope,
         undone: Vec<ChangingCall>,
     ) -> Vec<ChangingCall> {
         let mut stuck = Vec::new();

@@ -1,12 +1,12 @@
 //! The forms in which views show tools.
 
-use crate::tool_registry::SharedTool;
+use crate::tool_registry::SharedRegisteredTool;
 use std::sync::Arc;
-use toolstead_domain::{InvalidOverlay, Scope};
+use toolstead_domain::{InvalidOverlay, RequestScope};
 
 /// Returns the tool as the views of the scope show it: the tool itself if no view changes it, and `None` if a view
 /// cannot show it.
-pub(crate) fn shown(scope: &Scope, registered: &SharedTool) -> Option<SharedTool> {
+pub(crate) fn shown(scope: &RequestScope, registered: &SharedRegisteredTool) -> Option<SharedRegisteredTool> {
     match form(scope, registered) {
         Ok(form) => form,
         Err(error) => {
@@ -20,7 +20,10 @@ pub(crate) fn shown(scope: &Scope, registered: &SharedTool) -> Option<SharedTool
 ///
 /// # Errors
 /// [`InvalidOverlay`] if an overlay does not fit the definition of the tool.
-pub(crate) fn form(scope: &Scope, registered: &SharedTool) -> Result<Option<SharedTool>, InvalidOverlay> {
+pub(crate) fn form(
+    scope: &RequestScope,
+    registered: &SharedRegisteredTool,
+) -> Result<Option<SharedRegisteredTool>, InvalidOverlay> {
     let own = &registered.own;
     if scope.contents().any(|(_, content)| content.replaces(own)) {
         return Ok(None);
@@ -34,6 +37,6 @@ pub(crate) fn form(scope: &Scope, registered: &SharedTool) -> Result<Option<Shar
 }
 
 /// Returns `true` if a view of the scope changes the tool.
-pub(crate) fn is_changed(scope: &Scope, registered: &SharedTool) -> bool {
+pub(crate) fn is_changed(scope: &RequestScope, registered: &SharedRegisteredTool) -> bool {
     scope.overlays_of(&registered.own).next().is_some()
 }

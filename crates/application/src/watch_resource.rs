@@ -17,8 +17,8 @@ use std::{
 };
 use tokio::runtime::Handle;
 use toolstead_domain::{
-    Access, CallContext, CallOutcome, ClientProfile, ContextProvider, ContextRequest, Principal, ProviderListError,
-    RequestKind, Scope, Tool, ToolCall, ToolFailure, ToolProvider, ToolResult, error_kind::ErrorKind,
+    Access, AuditedRequestKind, CallContext, CallOutcome, ClientProfile, ContextProvider, ContextRequest, Principal,
+    ProviderListError, RequestScope, Tool, ToolCall, ToolFailure, ToolProvider, ToolResult, error_kind::ErrorKind,
 };
 
 /// Maximum number of resources that one principal watches at once, over all of its sessions.
@@ -30,7 +30,7 @@ pub struct WatchResourceCommand {
     /// URI of the resource, as listed or as built from a template.
     pub uri: String,
     /// Scope of the caller.
-    pub scope: Scope,
+    pub scope: RequestScope,
     /// Name of the client, for the audit record.
     pub client: String,
 }
@@ -238,7 +238,7 @@ impl ToolProvider for WatchPseudoToolProvider {
     }
 
     async fn accesses(&self, call: &ToolCall) -> Result<Vec<Access>, ToolFailure> {
-        let asked = ContextRequest::parse(RequestKind::Resource, &call.arguments)?;
+        let asked = ContextRequest::parse(AuditedRequestKind::Resource, &call.arguments)?;
         if asked.subject() != call.called_as {
             let message = "A hook replaced the resource to be watched with another one.";
             return Err(ToolFailure::new(ErrorKind::PermissionDenied, message));

@@ -101,7 +101,7 @@ pub struct CommandAccess {
     /// Numbers of leading words that a rule with wildcards must share with this command; `None` where only a rule with
     /// the exact command is offered.
     #[cfg_attr(feature = "serde", serde(default))]
-    pub widening: Option<OfferedRulePrefixLengths>,
+    pub widening: Option<RuleWideningLimits>,
 }
 
 /// Built-in rule, which allows commands without an access that a rule could apply to.
@@ -133,7 +133,7 @@ impl BuiltInAllowRule {
 /// Numbers of leading words of a command in a rule with wildcards: the required minimum, and that of the offered rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct OfferedRulePrefixLengths {
+pub struct RuleWideningLimits {
     /// Minimum number of words with which a rule of the user must begin. At least 1.
     pub least: u8,
     /// Number of leading words before the wildcard of the rule that is offered to the user; `None` if only a rule with

@@ -1,7 +1,7 @@
 //! Events for subscribers: consoles, logs, programs.
 
 use crate::{
-    conversation::ConversationId, error_kind::ErrorKind, model::usage::Usage, ports::clock::Timestamp,
+    conversation::ConversationId, error_kind::ErrorKind, model::usage::TokenUsage, ports::clock::Timestamp,
     principal::Principal, todo::TodoList, tool_call::CallId,
 };
 use serde_json::{Map, Value, json};
@@ -138,7 +138,7 @@ pub enum EventKind {
         /// Model, by its name in the configuration.
         model: String,
         /// Tokens of the request and of the answer to it.
-        usage: Usage,
+        usage: TokenUsage,
         /// Cost in US dollars, if prices are known.
         cost: Option<f64>,
     },

@@ -57,9 +57,7 @@ pub mod tool_selection;
 pub mod workspace_roots;
 
 pub use self::{
-    access::{
-        Access, AccessKind, AccessPath, BuiltInAllowRule, CommandAccess, OfferedRulePrefixLengths, ParseConfidence,
-    },
+    access::{Access, AccessKind, AccessPath, BuiltInAllowRule, CommandAccess, ParseConfidence, RuleWideningLimits},
     agent::{
         budget::{BudgetKind, Budgets},
         command_text::ArgumentInsertionError,
@@ -94,13 +92,13 @@ pub use self::{
         message::{Block, Image, Message, Role, SealedBlock, ToolArguments, ToolResultBlock, ToolUse},
         reply::{ModelEvent, StopReason},
         request::{ModelRequest, OfferedTool},
-        usage::{TokenPrices, Usage},
+        usage::{TokenPrices, TokenUsage},
     },
     permission::{
-        command_pattern::PatternWords,
+        command_pattern::CommandPatternOutline,
         decision::{Cause, Decision, Finding, NearMiss, Verdict},
-        grant::{CallPermissions, FolderReadRules},
-        offered_rule::UnusableRule,
+        grant::{CallPermissions, FolderReadPermissions},
+        offered_rule::UnusableWrittenRule,
         path_pattern::PatternContext,
         policy::{OuterPolicies, PermissionMode, PermissionPolicy},
         read_only_commands::ReadOnlyCommands,
@@ -115,7 +113,7 @@ pub use self::{
         agent_hook::{AgentHook, AgentHookEvent, AgentHookResponse},
         agent_surroundings::{AgentSurroundings, FolderInstructions, SurroundingsDescription},
         approval_rule::{ApprovalRuleDecision, AutoApprovalRule},
-        approver::{Approval, ApprovalPart, ApprovalRequest, ApprovalScope, Approver, NoApprover},
+        approver::{ApprovalOutcome, ApprovalPart, ApprovalRequest, ApprovalScope, Approver, NoApprover},
         caller::{
             Caller, InputRequest, InputResponse, InputResponses, LogMessage, NotAnswered, Progress, SilentCaller,
         },
@@ -125,7 +123,7 @@ pub use self::{
         context_provider::ContextProvider,
         conversation_store::{AppendError, ConversationStore, NoConversations},
         credentials::{CredentialHeaders, Credentials, CredentialsError, NoAccounts},
-        definition_store::DefinitionStore,
+        definition_store::PinnedDefinitionStore,
         embeddings::{Embeddings, EmbeddingsError},
         event_sink::{EventSink, NoEvents},
         execution_log::{ExecutionFilter, ExecutionLog},
@@ -154,7 +152,7 @@ pub use self::{
     question::{Choice, DeferredQuestions, Question, QuestionGroupId},
     sandbox_policy::{Confinement, NetworkPolicy, SandboxLimits, SandboxPolicy},
     scope::{
-        Scope, View,
+        RequestScope, View,
         view_content::{DuplicateToolName, ViewCallLimits, ViewContent},
     },
     secret::Secret,
@@ -169,8 +167,8 @@ pub use self::{
     },
     tool_call::{CallId, ToolCall},
     tool_execution::{
-        BorrowedToolExecution, CancelReason, ExecutionOutcome, JsonValueRef, OutcomeKind, RecordedDecision,
-        RecordedDecisionRef, RequestKind, ToolExecution,
+        AuditedRequestKind, BorrowedToolExecution, CancelReason, ExecutionOutcome, OutcomeKind, ParsedOrRawJsonRef,
+        RecordedDecision, RecordedDecisionRef, ToolExecution,
     },
     tool_failure::{ToolFailure, UpstreamError},
     tool_input_schema::{FormatValidation, InvalidArguments, InvalidSchema, UnlistedViolations, Violation},

@@ -11,16 +11,16 @@ use crate::{
 use std::{fmt, sync::Arc};
 use view_content::{ViewCallLimits, ViewContent};
 
-/// Scope of lists, searches and calls. The tools listed in a scope are those that may be called in it.
+/// RequestScope of lists, searches and calls. The tools listed in a scope are those that may be called in it.
 ///
 /// ```
-/// use toolstead_domain::{principal::Principal, scope::Scope};
-/// let scope = Scope::of(Principal::new("service", "nightly"), "run-7");
+/// use toolstead_domain::{principal::Principal, scope::RequestScope};
+/// let scope = RequestScope::of(Principal::new("service", "nightly"), "run-7");
 /// assert_eq!((scope.principal.id(), &*scope.session), ("service:nightly", "run-7"));
 /// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Scope {
+pub struct RequestScope {
     /// Principal that makes the request.
     pub principal: Principal,
     /// Id of the session of the request.
@@ -51,7 +51,7 @@ pub struct View {
     pub content: Option<Arc<ViewContent>>,
 }
 
-impl Scope {
+impl RequestScope {
     /// Creates the scope of all tools with canonical names, for this principal in this session.
     pub fn of(principal: Principal, session: impl Into<Arc<str>>) -> Self {
         Self { principal, session: session.into(), view: None, dialect: None, agent: None }
@@ -112,7 +112,7 @@ impl Scope {
     }
 }
 
-impl Default for Scope {
+impl Default for RequestScope {
     /// Returns the scope of the local user, in the session `program`.
     fn default() -> Self {
         Self::of(Principal::local(), "program")

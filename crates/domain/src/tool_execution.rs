@@ -13,7 +13,7 @@ pub struct ToolExecution {
     /// Call that made this call while it ran; `None` for a call from outside.
     pub parent: Option<CallId>,
     /// Kind of request.
-    pub kind: RequestKind,
+    pub kind: AuditedRequestKind,
     /// Canonical name of the tool, or the name as it was called if there is no such tool; for requests other than tool
     /// calls, the name by which rules match them.
     pub tool: String,
@@ -60,7 +60,7 @@ pub struct BorrowedToolExecution<'a> {
     /// [`ToolExecution::parent`].
     pub parent: Option<CallId>,
     /// [`ToolExecution::kind`].
-    pub kind: RequestKind,
+    pub kind: AuditedRequestKind,
     /// [`ToolExecution::tool`].
     pub tool: &'a str,
     /// [`ToolExecution::called_as`].
@@ -74,7 +74,7 @@ pub struct BorrowedToolExecution<'a> {
     /// [`ToolExecution::client`].
     pub client: &'a str,
     /// [`ToolExecution::arguments`].
-    pub arguments: JsonValueRef<'a>,
+    pub arguments: ParsedOrRawJsonRef<'a>,
     /// [`ToolExecution::arguments_digest`].
     pub arguments_digest: &'a str,
     /// [`ToolExecution::accesses`].
@@ -92,21 +92,21 @@ pub struct BorrowedToolExecution<'a> {
     /// [`ToolExecution::result_digest`].
     pub result_digest: Option<&'a str>,
     /// [`ToolExecution::metadata`].
-    pub metadata: JsonValueRef<'a>,
+    pub metadata: ParsedOrRawJsonRef<'a>,
     /// [`ToolExecution::labels`].
     pub labels: &'a CallLabels,
 }
 
 /// JSON value, parsed or as compact text.
 #[derive(Debug, Clone, Copy)]
-pub enum JsonValueRef<'a> {
+pub enum ParsedOrRawJsonRef<'a> {
     /// Parsed value.
     Value(&'a Value),
     /// Compact text.
     Text(&'a str),
 }
 
-impl JsonValueRef<'_> {
+impl ParsedOrRawJsonRef<'_> {
     /// Returns the value; the text itself if the parser rejects it, for example because it is nested too deeply.
     pub fn to_value(self) -> Value {
         match self {
@@ -126,7 +126,7 @@ pub struct RecordedDecisionRef<'a> {
     /// [`RecordedDecision::approved_by`].
     pub approved_by: Option<&'a str>,
     /// [`RecordedDecision::trace`].
-    pub trace: JsonValueRef<'a>,
+    pub trace: ParsedOrRawJsonRef<'a>,
 }
 
 impl BorrowedToolExecution<'_> {
@@ -174,21 +174,21 @@ impl<'a> From<&'a ToolExecution> for BorrowedToolExecution<'a> {
             principal: &execution.principal,
             session: &execution.session,
             client: &execution.client,
-            arguments: JsonValueRef::Value(&execution.arguments),
+            arguments: ParsedOrRawJsonRef::Value(&execution.arguments),
             arguments_digest: &execution.arguments_digest,
             accesses: &execution.accesses,
             decision: execution.decision.as_ref().map(|decision| RecordedDecisionRef {
                 verdict: &decision.verdict,
                 reason: &decision.reason,
                 approved_by: decision.approved_by.as_deref(),
-                trace: JsonValueRef::Value(&decision.trace),
+                trace: ParsedOrRawJsonRef::Value(&decision.trace),
             }),
             started: execution.started,
             ended: execution.ended,
             outcome: &execution.outcome,
             result_bytes: execution.result_bytes,
             result_digest: execution.result_digest.as_deref(),
-            metadata: JsonValueRef::Value(&execution.metadata),
+            metadata: ParsedOrRawJsonRef::Value(&execution.metadata),
             labels: &execution.labels,
         }
     }
@@ -197,7 +197,7 @@ impl<'a> From<&'a ToolExecution> for BorrowedToolExecution<'a> {
 /// Kind of request in an audit record. Requests other than tool calls take the same call path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
-pub enum RequestKind {
+pub enum AuditedRequestKind {
     /// Tool call.
     #[default]
     Tool,
@@ -213,7 +213,7 @@ pub enum RequestKind {
     Question,
 }
 
-impl RequestKind {
+impl AuditedRequestKind {
     /// All kinds.
     pub const ALL: &[Self] = &[Self::Tool, Self::Resource, Self::Prompt, Self::Completion, Self::Task, Self::Question];
 

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use toolstead_domain::{Credentials, Principal, Secret, ports::credentials::ProtectedResource};
 use toolstead_infrastructure::{
     accounts::{
-        credentials::{Accounts, AccountsParts},
+        credentials::{AccountsParts, OAuthAccounts},
         grant::GMAIL,
         oauth_client::OAuthClient,
         vault::Vault,
@@ -29,7 +29,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     std::io::stdin().read_line(&mut client_secret)?;
     let folder = PathBuf::from(folder);
     let service = Url::parse("https://gmail.googleapis.com")?;
-    let accounts = Accounts::new(AccountsParts {
+    let accounts = OAuthAccounts::new(AccountsParts {
         client: Ok(OAuthClient {
             issuer: "https://accounts.google.com".into(),
             client_id: client_id.clone(),

@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 use std::{error::Error, sync::Arc};
 use toolstead_domain::{
-    CallId, CallLabels, Clock, ExecutionFilter, ExecutionLog, ExecutionOutcome, RequestKind, ToolExecution,
+    AuditedRequestKind, CallId, CallLabels, Clock, ExecutionFilter, ExecutionLog, ExecutionOutcome, ToolExecution,
 };
 use toolstead_infrastructure::{
     sqlite::{Database, DatabaseOptions},
@@ -24,7 +24,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let call = ToolExecution {
         id: CallId(Uuid::now_v7()),
         parent: None,
-        kind: RequestKind::Tool,
+        kind: AuditedRequestKind::Tool,
         tool: "echo".into(),
         called_as: "echo".into(),
         source: "built-in".into(),

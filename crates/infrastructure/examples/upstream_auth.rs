@@ -12,7 +12,7 @@ use toolstead_infrastructure::{
     system_clock::SystemClock,
     upstream_auth::{
         settings::{SignInSettings, UpstreamAuth},
-        upstream_accounts::{UpstreamAccountParts, UpstreamServerCredentials},
+        upstream_accounts::{UpstreamServerCredentials, UpstreamServerCredentialsParts},
     },
     web::web_client::WebClient,
 };
@@ -22,7 +22,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let [url, folder] = words.as_slice() else { return Err("usage: upstream_auth URL FOLDER".into()) };
     let folder = PathBuf::from(folder);
-    let accounts = UpstreamServerCredentials::new(UpstreamAccountParts {
+    let accounts = UpstreamServerCredentials::new(UpstreamServerCredentialsParts {
         server: url.parse()?,
         auth: UpstreamAuth::OAuth(SignInSettings::default()),
         vault: Ok(Vault::open(folder.join("accounts"), folder.join("secrets.key"))?),

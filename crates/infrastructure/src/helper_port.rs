@@ -33,14 +33,14 @@ const BACKSTOP_FACTOR: u32 = 20;
 /// A helper that blocks without using the processor is ended by a wall-clock backstop of 20 times
 /// [`seconds`](Self::seconds), and at least one minute. A busy machine does not reach it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HelperBounds {
+pub struct HelperLimits {
     /// Maximum processor time, in seconds.
     pub seconds: u64,
     /// Maximum address space, in bytes.
     pub memory_bytes: u64,
 }
 
-impl HelperBounds {
+impl HelperLimits {
     /// Returns the wall-clock time after which the helper is ended.
     pub fn backstop(self) -> Duration {
         Duration::from_secs(self.seconds).saturating_mul(BACKSTOP_FACTOR).max(MIN_BACKSTOP)
@@ -60,7 +60,7 @@ pub struct HelperCall {
     /// Maximum size of the answer, in bytes.
     pub answer_bytes: u64,
     /// Limits of the process.
-    pub bounds: HelperBounds,
+    pub bounds: HelperLimits,
     /// Deadline of the call that needs the helper. `None` if the caller drops the future at that time.
     pub deadline: Option<Instant>,
 }
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn the_backstop_is_twenty_times_the_processor_time_and_at_least_a_minute() {
         for (seconds, backstop) in [(1, 60), (3, 60), (10, 200), (60, 1_200)] {
-            let bounds = HelperBounds { seconds, memory_bytes: 0 };
+            let bounds = HelperLimits { seconds, memory_bytes: 0 };
             assert_eq!(bounds.backstop(), Duration::from_secs(backstop), "{seconds}");
         }
     }

@@ -2,13 +2,13 @@
 //! (`docs/guide/upstream-servers.md`).
 //!
 //! [`UpstreamServerCredentials`](upstream_accounts::UpstreamServerCredentials) returns the headers of requests to one server. The protocol
-//! is that of the `rmcp` crate, whose requests all pass through `oauth_traffic`. Grants are in the vault of
+//! is that of the `rmcp` crate, whose requests all pass through `authorization_server_client`. Grants are in the vault of
 //! [`accounts`](crate::accounts) under the principal, the issuer and the resource URI.
 
 mod authorization_server;
+mod authorization_server_client;
 mod client_credentials;
 mod id_jag;
-mod oauth_traffic;
 mod registration;
 pub mod settings;
 pub mod sign_in;

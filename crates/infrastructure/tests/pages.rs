@@ -16,7 +16,7 @@ use std::{
 use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 use toolstead_infrastructure::{
     helper::{end_helpers, enter_if_helper},
-    helper_port::{HelperBounds, HelperCall, HelperError, HelperPort},
+    helper_port::{HelperCall, HelperError, HelperLimits, HelperPort},
     sandbox::helper::HelperLauncher,
     web::page::{HtmlPageInput, Page, PageFormat, PageLimits, read},
 };
@@ -86,7 +86,7 @@ impl Reader {
             input: Box::new(Late(waits, wait, Cursor::new(question))),
             input_bytes: 1 << 20,
             answer_bytes: 1 << 20,
-            bounds: HelperBounds { seconds: 1, memory_bytes: 1 << 30 },
+            bounds: HelperLimits { seconds: 1, memory_bytes: 1 << 30 },
             deadline,
         };
         self.runtime.block_on(self.helpers.call(call))

@@ -31,7 +31,7 @@ pub struct AgentModels {
 
 /// Parts that an application needs for its agents.
 #[derive(Clone)]
-pub struct AgentParts {
+pub struct SharedAgentDependencies {
     /// The models.
     pub models: AgentModels,
     /// Hooks that run at the events of each run, in this order.
@@ -46,7 +46,7 @@ pub struct AgentParts {
     pub surroundings: Option<Arc<dyn AgentSurroundings>>,
 }
 
-impl Default for AgentParts {
+impl Default for SharedAgentDependencies {
     fn default() -> Self {
         let (models, hooks, defaults, todos) = Default::default();
         Self { models, hooks, defaults, todos, agent_files: Arc::new(NoAgents), surroundings: None }
@@ -143,9 +143,9 @@ impl fmt::Debug for AgentModels {
     }
 }
 
-impl fmt::Debug for AgentParts {
+impl fmt::Debug for SharedAgentDependencies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AgentParts").field("models", &self.models).finish_non_exhaustive()
+        f.debug_struct("SharedAgentDependencies").field("models", &self.models).finish_non_exhaustive()
     }
 }
 

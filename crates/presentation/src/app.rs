@@ -1,21 +1,21 @@
 //! The assembled application: every use case, and the shutdown.
 
 use crate::{
-    agent_parts::{AgentDefaults, AgentModels, AgentParts},
+    agent_parts::{AgentDefaults, AgentModels, SharedAgentDependencies},
     config::views::NoSuchView,
 };
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tokio::time::timeout;
 use toolstead_application::{
     CallSettings, ContextRegistry, DefinitionPins, EventBus, EventSubscription, ExecuteToolHandler, ExecuteToolPorts,
-    ForkConversationHandler, ForwardRequestHandler, ForwardTaskHandler, GetToolHandler, ListContextHandler,
+    ForkConversationHandler, ForwardContextRequestHandler, ForwardTaskHandler, GetToolHandler, ListContextHandler,
     ListExecutionsHandler, ListToolsHandler, OpenCalls, PermissionBook, ProviderInstructionsAndLogs,
     RefreshToolsHandler, RegistryError, RunAgentHandler, RunAgentPorts, SetToolEnabledHandler, ToolDeferral,
     ToolRegistry, UndoConversationHandler, UndoConversationPorts, WatchResourceHandler, registry_events,
 };
 use toolstead_domain::{
-    AgentCatalogue, ChangeJournal, ConversationStore, DefinitionStore, Dialect, PermissionPolicy, Principal,
-    ReadOnlyCommands, RuleStore, Scope, StoreError, ToolRepository, View,
+    AgentCatalogue, ChangeJournal, ConversationStore, Dialect, PermissionPolicy, PinnedDefinitionStore, Principal,
+    ReadOnlyCommands, RequestScope, RuleStore, StoreError, ToolRepository, View,
 };
 use toolstead_infrastructure::shell_analysis::catalogue::READ_ONLY_COMMANDS;
 
@@ -38,7 +38,7 @@ pub struct App {
     /// Reads the audit log.
     pub list_executions: Arc<ListExecutionsHandler>,
     /// Answers requests for resources, prompts and completions.
-    pub forward_request: Arc<ForwardRequestHandler>,
+    pub forward_request: Arc<ForwardContextRequestHandler>,
     /// Watches resources.
     pub watch_resource: Arc<WatchResourceHandler>,
     /// Answers requests about calls that run as tasks.
@@ -106,10 +106,10 @@ pub struct AppParts {
     /// Threshold above which lists of tools are deferred.
     pub deferral: ToolDeferral,
     /// Parts for agents.
-    pub agents: AgentParts,
+    pub agents: SharedAgentDependencies,
     /// Store of the definitions that MCP servers offer, with their versions; `None`: everything is served as it is
     /// offered.
-    pub definitions: Option<Arc<dyn DefinitionStore>>,
+    pub definitions: Option<Arc<dyn PinnedDefinitionStore>>,
 }
 
 impl std::fmt::Debug for AppParts {
@@ -144,7 +144,8 @@ impl App {
         let list_tools = ListToolsHandler::new(registry.clone(), permissions.clone()).with_deferral(deferral);
         let list_tools = Arc::new(list_tools);
         execute_tool.list_by(&list_tools);
-        let AgentParts { models, hooks, defaults: agent, todos, agent_files: catalogue, surroundings } = agents;
+        let SharedAgentDependencies { models, hooks, defaults: agent, todos, agent_files: catalogue, surroundings } =
+            agents;
         let run_agent = RunAgentHandler::new(RunAgentPorts {
             execute_tool: execute_tool.clone(),
             list_tools: list_tools.clone(),
@@ -170,7 +171,7 @@ impl App {
             set_tool_enabled: Arc::new(SetToolEnabledHandler::new(registry.clone())),
             refresh_tools: Arc::new(RefreshToolsHandler::new(registry.clone())),
             list_executions: Arc::new(ListExecutionsHandler::new(ports.log)),
-            forward_request: Arc::new(ForwardRequestHandler::new(context.clone(), execute_tool.clone())),
+            forward_request: Arc::new(ForwardContextRequestHandler::new(context.clone(), execute_tool.clone())),
             watch_resource: Arc::new(WatchResourceHandler::new(context.clone(), execute_tool.clone())),
             forward_task: Arc::new(ForwardTaskHandler::new(registry.clone(), execute_tool.clone())),
             list_context: Arc::new(ListContextHandler::new(context.clone(), permissions.clone())),
@@ -205,8 +206,8 @@ impl App {
     }
 
     /// Returns the scope of the principal's session, in the configured dialect.
-    pub fn scope(&self, principal: Principal, session: impl Into<Arc<str>>) -> Scope {
-        Scope::of(principal, session).in_dialect(self.dialect)
+    pub fn scope(&self, principal: Principal, session: impl Into<Arc<str>>) -> RequestScope {
+        RequestScope::of(principal, session).in_dialect(self.dialect)
     }
 
     /// Returns the view with this name.

@@ -33,7 +33,7 @@ pub(crate) struct ApprovalQuestion {
     /// The request in one line.
     pub(crate) heading: String,
     /// One row for each part, in the order of the request.
-    pub(crate) rows: Vec<ApprovalQuestionPart>,
+    pub(crate) rows: Vec<ApprovalPartRow>,
     /// Further facts, one per line.
     pub(crate) facts: Vec<String>,
     /// Summary and first rows of the change that the call would make. Text from outside follows a mark.
@@ -44,7 +44,7 @@ pub(crate) struct ApprovalQuestion {
 
 /// A part that is answered separately.
 #[derive(Debug, PartialEq)]
-pub(crate) struct ApprovalQuestionPart {
+pub(crate) struct ApprovalPartRow {
     /// Effect of the part.
     pub(crate) what: String,
     /// Reason why approval is needed.
@@ -91,7 +91,7 @@ impl ApprovalQuestion {
         let is_once_only = is_incomplete || (is_change_cut && !has_been_read);
         // An approval of a changed definition is permanent, even if the call is approved once.
         let must_be_read = pending.is_some() && is_change_cut && !has_been_read;
-        let mut rows: Vec<ApprovalQuestionPart> =
+        let mut rows: Vec<ApprovalPartRow> =
             parts.iter().map(|part| row(part, characters, is_once_only, request.preview.is_some())).collect();
         if must_be_read {
             rows.iter_mut().for_each(|row| row.scopes.clear());
@@ -145,14 +145,14 @@ fn heading(request: &ApprovalRequest<'_>) -> String {
 }
 
 /// Returns the scopes that are offered for every row, the narrowest first.
-pub(crate) fn common_scopes(rows: &[ApprovalQuestionPart]) -> Vec<ApprovalScope> {
+pub(crate) fn common_scopes(rows: &[ApprovalPartRow]) -> Vec<ApprovalScope> {
     let is_common = |scope: &ApprovalScope| rows.iter().all(|row| row.scopes.contains(scope));
     ApprovalScope::ALL.iter().copied().filter(is_common).collect()
 }
 
 /// Returns a line with the commands that the scope "commands that only read" allows. If a part does not offer the
 /// scope, it removes the scope from all parts and returns `None`.
-fn read_only_commands(rows: &mut [ApprovalQuestionPart]) -> Option<String> {
+fn read_only_commands(rows: &mut [ApprovalPartRow]) -> Option<String> {
     if !common_scopes(rows).contains(&ApprovalScope::ReadOnlyCommands) {
         rows.iter_mut().for_each(|row| row.scopes.retain(|scope| *scope != ApprovalScope::ReadOnlyCommands));
         return None;
@@ -171,7 +171,7 @@ fn read_only_commands(rows: &mut [ApprovalQuestionPart]) -> Option<String> {
     ))
 }
 
-fn row(part: &ApprovalPart, characters: usize, is_once_only: bool, is_change_of_file: bool) -> ApprovalQuestionPart {
+fn row(part: &ApprovalPart, characters: usize, is_once_only: bool, is_change_of_file: bool) -> ApprovalPartRow {
     let what = part.access.as_ref().map_or_else(
         || QuotedText { text: "call the tool at all".into(), is_complete: true },
         |access| describe_access(access, characters),
@@ -197,7 +197,7 @@ fn row(part: &ApprovalPart, characters: usize, is_once_only: bool, is_change_of_
         (Some(rule), _) => format!("the rule {}", rule.text),
         (None, _) => "this tool with exactly these arguments".into(),
     });
-    ApprovalQuestionPart { what: what.text, why: reason(&part.cause), covers, scopes }
+    ApprovalPartRow { what: what.text, why: reason(&part.cause), covers, scopes }
 }
 
 /// Returns the beginning of the commands that a rule allows with any further arguments.

@@ -31,7 +31,7 @@ struct PerCoreRuntime {
 
 /// The runtime of one connection. Dropping it decrements the runtime's number of connections.
 #[derive(Debug)]
-pub(crate) struct ConnectionRuntimeGuard {
+pub(crate) struct RuntimeAssignment {
     cores: RuntimePool,
     index: usize,
 }
@@ -54,13 +54,13 @@ impl RuntimePool {
 
     /// Assigns a connection to the runtime that has the fewest, chosen at random among equals. In a fixed order, the
     /// second connection of each client, which often waits for notifications, would always be on the same runtimes.
-    pub(crate) fn for_connection(&self) -> ConnectionRuntimeGuard {
+    pub(crate) fn for_connection(&self) -> RuntimeAssignment {
         let cores = &self.0.cores;
         let first = RandomState::new().hash_one(()) as usize % cores.len();
         let connections = |index: &usize| cores[*index].connections.load(Ordering::Relaxed);
         let index = (first..cores.len()).chain(0..first).min_by_key(connections).unwrap_or_default();
         cores[index].connections.fetch_add(1, Ordering::Relaxed);
-        ConnectionRuntimeGuard { cores: self.clone(), index }
+        RuntimeAssignment { cores: self.clone(), index }
     }
 
     /// Returns the next runtime in turn, for the tasks of an upstream server.
@@ -70,7 +70,7 @@ impl RuntimePool {
     }
 }
 
-impl ConnectionRuntimeGuard {
+impl RuntimeAssignment {
     /// Spawns the task of the connection, which holds this value.
     pub(crate) fn spawn<F: Future<Output = ()> + Send + 'static>(self, connection: F) {
         let runtime = self.cores.0.cores[self.index].runtime.clone();
@@ -81,7 +81,7 @@ impl ConnectionRuntimeGuard {
     }
 }
 
-impl Drop for ConnectionRuntimeGuard {
+impl Drop for RuntimeAssignment {
     fn drop(&mut self) {
         self.cores.0.cores[self.index].connections.fetch_sub(1, Ordering::Relaxed);
     }

@@ -33,7 +33,7 @@ use crate::app::App;
 use server_identity::ServerIdentity;
 use std::{sync::Arc, time::Duration};
 use tokio::sync::OnceCell;
-use toolstead_domain::{Scope, ToolSelection, View, ViewContent};
+use toolstead_domain::{RequestScope, ToolSelection, View, ViewContent};
 
 /// Core of the MCP server. Answers single requests of either protocol generation by means of the use cases.
 #[derive(Debug)]
@@ -69,7 +69,7 @@ impl McpServer {
     }
 
     /// Returns the scope narrowed to the view that the server serves; unchanged if it serves none.
-    fn in_view(&self, scope: Scope) -> Scope {
+    fn in_view(&self, scope: RequestScope) -> RequestScope {
         match &self.view {
             Some(view) => scope.narrowed_to(view.clone()),
             None => scope,
@@ -77,7 +77,7 @@ impl McpServer {
     }
 
     /// Returns the scope in the configured dialect.
-    fn in_dialect(&self, scope: Scope) -> Scope {
+    fn in_dialect(&self, scope: RequestScope) -> RequestScope {
         scope.in_dialect(self.app.dialect)
     }
 

@@ -30,6 +30,6 @@ pub use std::process::ExitCode;
 pub use toolstead_application::{ExecuteToolCommand, ExecuteToolError};
 pub use toolstead_domain::{
     AgentEvent, AgentOutcome, Block, Budgets, CallOutcome, Message, ModelAnswer, ModelError, ModelEvent, ModelFacts,
-    ModelProvider, ModelRequest, OfferedTool, StopReason, ToolArguments, ToolResultBlock, ToolUse, Usage,
+    ModelProvider, ModelRequest, OfferedTool, StopReason, TokenUsage, ToolArguments, ToolResultBlock, ToolUse,
 };
 pub use toolstead_infrastructure::{builtin::prelude::*, helper::enter_if_helper};

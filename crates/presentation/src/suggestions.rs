@@ -9,7 +9,7 @@ mod mcp;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::{command_line::CliSuggestions, http::HttpSuggestions, mcp::McpSuggestions};
+pub(crate) use self::{command_line::CliSuggestionFormatter, http::HttpSuggestions, mcp::McpSuggestions};
 
 use std::path::Path;
 use toolstead_domain::permission::decision::in_shell;

@@ -12,7 +12,7 @@ mod shown_name;
 
 use async_trait::async_trait;
 use environment::{MachineFacts, environment_text};
-pub use instruction_files::{InstructionFileDelivery, InstructionFileLoader, ListedInstructionFile};
+pub use instruction_files::{InstructionFileLoader, InstructionFileStatus, ListedInstructionFile};
 use std::{
     collections::{BTreeSet, VecDeque},
     fmt,

@@ -35,7 +35,7 @@ impl ModelProvider for OfflineModel {
             }
             _ => (Block::text("There is nothing to call."), StopReason::EndTurn),
         };
-        let end = ModelEvent::Finished { stop, usage: Usage::default() };
+        let end = ModelEvent::Finished { stop, usage: TokenUsage::default() };
         Ok(Box::new(Answer(VecDeque::from([ModelEvent::Block(block), end]))))
     }
 }

@@ -1,13 +1,13 @@
 //! Adapter from providers of resources and prompts to the call path: each kind of request is a tool with one provider.
 
 use super::ContextRegistry;
-use crate::tool_registry::{SharedTool, snapshot::RegisteredTool};
+use crate::tool_registry::{SharedRegisteredTool, snapshot::RegisteredTool};
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Weak};
 use toolstead_domain::{
-    Access, AccessKind, CallContext, CallOutcome, Category, CompletionReference, CompletionRequest, ContextProvider,
-    ContextRequest, ProviderListError, RequestKind, ServerName, Suggestion, Tool, ToolCall, ToolFailure, ToolName,
+    Access, AccessKind, AuditedRequestKind, CallContext, CallOutcome, Category, CompletionReference, CompletionRequest,
+    ContextProvider, ContextRequest, ProviderListError, ServerName, Suggestion, Tool, ToolCall, ToolFailure, ToolName,
     ToolProvider, ToolResult, ToolSource,
     context::{GET_PROMPT, READ_RESOURCE, server_uri},
     error_kind::ErrorKind,
@@ -18,9 +18,9 @@ use toolstead_domain::{
 /// [`forward_task`](crate::forward_task).
 #[derive(Debug, Clone)]
 pub struct ContextRequestTarget {
-    pub(crate) kind: RequestKind,
+    pub(crate) kind: AuditedRequestKind,
     /// `None`: no provider offers the subject of the request.
-    pub(crate) registered: Option<SharedTool>,
+    pub(crate) registered: Option<SharedRegisteredTool>,
 }
 
 impl ContextRequestTarget {
@@ -29,11 +29,13 @@ impl ContextRequestTarget {
         let shown: String = subject.chars().take(128).collect();
         let failed = |message: String| ToolFailure::new(ErrorKind::NotFound, message);
         match self.kind {
-            RequestKind::Resource => failed(format!("Resource not found: {shown}")).suggest(Suggestion::ListResources),
-            RequestKind::Prompt => failed(format!("Unknown prompt: {shown}")).suggest(Suggestion::ListPrompts),
-            RequestKind::Task => failed("Failed to retrieve task: Task not found".into())
+            AuditedRequestKind::Resource => {
+                failed(format!("Resource not found: {shown}")).suggest(Suggestion::ListResources)
+            }
+            AuditedRequestKind::Prompt => failed(format!("Unknown prompt: {shown}")).suggest(Suggestion::ListPrompts),
+            AuditedRequestKind::Task => failed("Failed to retrieve task: Task not found".into())
                 .next("A task is known only to its caller, and only while this server runs."),
-            RequestKind::Completion | RequestKind::Tool | RequestKind::Question => {
+            AuditedRequestKind::Completion | AuditedRequestKind::Tool | AuditedRequestKind::Question => {
                 failed(format!("Nothing is completed for `{shown}`: there is no such prompt or resource template"))
                     .suggest(Suggestion::ListPrompts)
             }
@@ -55,10 +57,10 @@ impl std::fmt::Debug for SharedContextProvider {
 #[derive(Debug)]
 pub(super) struct ContextRequestTools {
     pub(super) provider: SharedContextProvider,
-    read: SharedTool,
-    get: SharedTool,
-    complete_template: SharedTool,
-    complete_prompt: SharedTool,
+    read: SharedRegisteredTool,
+    get: SharedRegisteredTool,
+    complete_template: SharedRegisteredTool,
+    complete_prompt: SharedRegisteredTool,
 }
 
 impl ContextRequestTools {
@@ -79,24 +81,27 @@ impl ContextRequestTools {
         let prompt = json!({"name": {"type": "string"}, "arguments": texts});
         Self {
             provider: SharedContextProvider(provider.clone()),
-            read: registered(RequestKind::Resource, READ_RESOURCE, uri, &["uri"]),
-            get: registered(RequestKind::Prompt, GET_PROMPT, prompt, &["name"]),
+            read: registered(AuditedRequestKind::Resource, READ_RESOURCE, uri, &["uri"]),
+            get: registered(AuditedRequestKind::Prompt, GET_PROMPT, prompt, &["name"]),
             // Completion reveals what it completes, so a rule that denies the one also denies the other.
-            complete_template: registered(RequestKind::Completion, READ_RESOURCE, completion(), needed),
-            complete_prompt: registered(RequestKind::Completion, GET_PROMPT, completion(), needed),
+            complete_template: registered(AuditedRequestKind::Completion, READ_RESOURCE, completion(), needed),
+            complete_prompt: registered(AuditedRequestKind::Completion, GET_PROMPT, completion(), needed),
         }
     }
 
     /// Returns the tool for a kind of request. For a completion it is that of templates.
-    pub(super) fn of_kind(&self, kind: RequestKind) -> &SharedTool {
+    pub(super) fn of_kind(&self, kind: AuditedRequestKind) -> &SharedRegisteredTool {
         match kind {
-            RequestKind::Resource | RequestKind::Tool | RequestKind::Task | RequestKind::Question => &self.read,
-            RequestKind::Prompt => &self.get,
-            RequestKind::Completion => &self.complete_template,
+            AuditedRequestKind::Resource
+            | AuditedRequestKind::Tool
+            | AuditedRequestKind::Task
+            | AuditedRequestKind::Question => &self.read,
+            AuditedRequestKind::Prompt => &self.get,
+            AuditedRequestKind::Completion => &self.complete_template,
         }
     }
 
-    pub(super) fn completing_prompts(&self) -> &SharedTool {
+    pub(super) fn completing_prompts(&self) -> &SharedRegisteredTool {
         &self.complete_prompt
     }
 }
@@ -163,7 +168,7 @@ pub(super) fn resource(provider: &dyn ContextProvider, uri: &str) -> Access {
 /// Tool provider for one kind of request to a provider.
 struct ContextRequestToolProvider {
     provider: Arc<dyn ContextProvider>,
-    kind: RequestKind,
+    kind: AuditedRequestKind,
     registry: Weak<ContextRegistry>,
 }
 

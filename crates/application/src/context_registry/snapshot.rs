@@ -8,8 +8,8 @@ use std::{
     sync::Arc,
 };
 use toolstead_domain::{
-    Access, CompletionReference, CompletionRequest, ContextCatalogue, ContextProvider, ContextRequest, Prompt,
-    RequestKind, ResourceTemplate, Tool, ToolResult,
+    Access, AuditedRequestKind, CompletionReference, CompletionRequest, ContextCatalogue, ContextProvider,
+    ContextRequest, Prompt, ResourceTemplate, Tool, ToolResult,
     context::{Resource, server_uri},
 };
 
@@ -52,7 +52,7 @@ impl ProviderCatalogue<'_> {
 
 impl<T> PublishedContextDefinition<T> {
     /// Returns the tool that represents requests of this kind in rules, hooks and tool selections.
-    pub fn judged_as(&self, kind: RequestKind) -> &Tool {
+    pub fn judged_as(&self, kind: AuditedRequestKind) -> &Tool {
         &self.answerers.of_kind(kind).tool
     }
 
@@ -205,16 +205,16 @@ impl ContextSnapshot {
     /// Returns the answerer of the request. It may have no provider.
     pub(crate) fn answerer(&self, request: &ContextRequest) -> ContextRequestTarget {
         let (answerers, kind) = match request {
-            ContextRequest::Read { uri } => (self.of_resource(uri), RequestKind::Resource),
-            ContextRequest::Get { name, .. } => (self.of_prompt(name), RequestKind::Prompt),
+            ContextRequest::Read { uri } => (self.of_resource(uri), AuditedRequestKind::Resource),
+            ContextRequest::Get { name, .. } => (self.of_prompt(name), AuditedRequestKind::Prompt),
             ContextRequest::Complete(CompletionRequest { of: CompletionReference::Prompt(name), .. }) => {
                 let registered = self.of_prompt(name).map(|answerers| answerers.completing_prompts().clone());
-                return ContextRequestTarget { kind: RequestKind::Completion, registered };
+                return ContextRequestTarget { kind: AuditedRequestKind::Completion, registered };
             }
             ContextRequest::Complete(CompletionRequest { of: CompletionReference::Template(text), .. }) => {
                 let template = self.templates.binary_search_by(|one| one.definition.template().as_str().cmp(text));
                 let template = template.ok().map(|at| &self.templates[at].answerers);
-                (template.or_else(|| self.listed(text)), RequestKind::Completion)
+                (template.or_else(|| self.listed(text)), AuditedRequestKind::Completion)
             }
         };
         ContextRequestTarget { kind, registered: answerers.map(|answerers| answerers.of_kind(kind).clone()) }

@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use tokio::time::Instant;
 use toolstead_domain::{
-    Access, Approval, ApprovalPart, ApprovalRequest, ApprovalScope, Approver, CancelReason, Cause, Decision, Finding,
-    PermissionPolicy, Scope, Tool, ToolCall, ToolFailure, Verdict, error_kind::ErrorKind,
+    Access, ApprovalOutcome, ApprovalPart, ApprovalRequest, ApprovalScope, Approver, CancelReason, Cause, Decision,
+    Finding, PermissionPolicy, RequestScope, Tool, ToolCall, ToolFailure, Verdict, error_kind::ErrorKind,
     invisible_characters::displaces_text, permission::offered_rule::check_written_rule,
 };
 
@@ -133,12 +133,12 @@ impl ApprovalContext<'_> {
                 reason = command.cancel.cancelled() => return Err(ExecuteToolError::Cancelled(reason)),
                 said = answer => said.unwrap_or_else(|panic| {
                     permitted_call::report_panic("the approver", panic.as_ref());
-                    Approval::denied("the approver, which panicked")
+                    ApprovalOutcome::denied("the approver, which panicked")
                 }),
             }
         };
         match said {
-            Approval::Denied { by, message } => {
+            ApprovalOutcome::Denied { by, message } => {
                 let name = call.tool.name();
                 let text = match message.as_deref().and_then(denial_message) {
                     Some(message) => format!("The call of `{name}` was refused by {by}, with this message: {message}"),
@@ -148,11 +148,11 @@ impl ApprovalContext<'_> {
                 record.approved_by(by);
                 Err(ExecuteToolError::Refused(failure))
             }
-            Approval::Granted { by, scopes } => {
+            ApprovalOutcome::Granted { by, scopes } => {
                 record.approved_by(self.remember_approvals(command, call, &parts, &scopes, by).await);
                 Ok(CallApproval { by_person, was_asked: true, preview })
             }
-            Approval::GrantedWithRules { by, mut scopes, rules } => {
+            ApprovalOutcome::GrantedWithRules { by, mut scopes, rules } => {
                 scopes.resize(parts.len(), ApprovalScope::Once);
                 for ((part, scope), rule) in parts.iter_mut().zip(&mut scopes).zip(rules) {
                     if let Some(written) = rule {
@@ -162,11 +162,11 @@ impl ApprovalContext<'_> {
                 record.approved_by(self.remember_approvals(command, call, &parts, &scopes, by).await);
                 Ok(CallApproval { by_person, was_asked: true, preview })
             }
-            Approval::Cancelled => Err(ExecuteToolError::Cancelled(CancelReason::Client)),
-            Approval::Unattended => {
+            ApprovalOutcome::Cancelled => Err(ExecuteToolError::Cancelled(CancelReason::Client)),
+            ApprovalOutcome::Unattended => {
                 Err(refusal(ErrorKind::PermissionDenied, &call.tool, decision, " No approver is available."))
             }
-            Approval::TimedOut => {
+            ApprovalOutcome::TimedOut => {
                 Err(refusal(ErrorKind::ApprovalTimeout, &call.tool, decision, " No approver answered in time."))
             }
         }
@@ -194,7 +194,7 @@ impl ApprovalContext<'_> {
     }
 
     /// Returns the parts that require approval: the findings about the whole call first, then one per access.
-    fn parts(self, scope: &Scope, call: &ToolCall, decision: &Decision) -> Vec<ApprovalPart> {
+    fn parts(self, scope: &RequestScope, call: &ToolCall, decision: &Decision) -> Vec<ApprovalPart> {
         let asks = |finding: &&Finding| finding.verdict == Verdict::Ask;
         let (on_whole, on_accesses): (Vec<&Finding>, Vec<&Finding>) =
             decision.trace.iter().filter(asks).partition(|finding| finding.part.is_none());
@@ -207,7 +207,7 @@ impl ApprovalContext<'_> {
         parts
     }
 
-    fn part(self, scope: &Scope, call: &ToolCall, access: Option<&Access>, cause: Cause) -> ApprovalPart {
+    fn part(self, scope: &RequestScope, call: &ToolCall, access: Option<&Access>, cause: Cause) -> ApprovalPart {
         // A rule that requires approval applies to every call: an allow rule cannot override it.
         let access_by_default = access.filter(|_| matches!(cause, Cause::Default(_)));
         let Some(asked) = access_by_default else {

@@ -9,7 +9,7 @@ use super::{
     references::{self, SubstitutedArguments},
     validation::{ArgumentValidator, ValidationError},
 };
-use crate::tool_registry::SharedTool;
+use crate::tool_registry::SharedRegisteredTool;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use toolstead_domain::{
@@ -36,7 +36,7 @@ pub(super) struct PreparedArguments {
 /// References are substituted first, so that every later step, including the rules of aliases, receives values only.
 /// Reading the stored outputs ends when the call is cancelled, or after the validation timeout.
 pub(super) async fn prepare(
-    registered: &SharedTool,
+    registered: &SharedRegisteredTool,
     command: &ExecuteToolCommand,
     arguments: Value,
     outputs: &dyn OutputStore,
@@ -66,7 +66,7 @@ pub(super) async fn prepare(
 
 /// Prepares arguments that contain references. Returns them with descriptions of the references.
 async fn substitute(
-    registered: &SharedTool,
+    registered: &SharedRegisteredTool,
     command: &ExecuteToolCommand,
     arguments: Map<String, Value>,
     outputs: &dyn OutputStore,
@@ -100,7 +100,7 @@ async fn substitute(
 /// Renames parameters of aliases to the tool's own, adds the values that views fix, and fills in the defaults of the
 /// dialect.
 fn rewrite(
-    registered: &SharedTool,
+    registered: &SharedRegisteredTool,
     command: &ExecuteToolCommand,
     arguments: &mut Map<String, Value>,
     record: &mut CallRecord,
@@ -124,7 +124,7 @@ fn rewrite(
 /// Adds the values that the views of the call fix; an outer view takes precedence. Rejects a call that sets such a
 /// parameter, or whose view does not fit the tool. Requests other than tool calls remain unchanged.
 fn fix(
-    registered: &SharedTool,
+    registered: &SharedRegisteredTool,
     command: &ExecuteToolCommand,
     arguments: &mut Map<String, Value>,
     record: &mut CallRecord,
@@ -154,7 +154,7 @@ fn fix(
 }
 
 fn take_max_output(
-    registered: &SharedTool,
+    registered: &SharedRegisteredTool,
     arguments: &mut Map<String, Value>,
 ) -> Result<Option<usize>, ExecuteToolError> {
     if !arguments.contains_key(MAX_OUTPUT) {
@@ -176,7 +176,7 @@ fn take_max_output(
 
 /// Fills in the schema's defaults if the provider owns its schemas. Returns `true` if that changed the arguments. Hooks
 /// receive the arguments without them.
-pub(super) fn with_defaults(registered: &SharedTool, call: &mut ToolCall) -> bool {
+pub(super) fn with_defaults(registered: &SharedRegisteredTool, call: &mut ToolCall) -> bool {
     registered.provider.owns_schemas()
         && registered.input_schema().is_ok_and(ToolInputSchema::has_defaults)
         && fill_defaults(registered.tool.input_schema(), &mut call.arguments)
@@ -184,7 +184,7 @@ pub(super) fn with_defaults(registered: &SharedTool, call: &mut ToolCall) -> boo
 
 /// Fills in the schema's defaults, and validates again if that changed the arguments.
 pub(super) async fn complete(
-    registered: &SharedTool,
+    registered: &SharedRegisteredTool,
     call: &mut ToolCall,
     validation: ArgumentValidator<'_>,
 ) -> Result<(), ExecuteToolError> {
@@ -196,7 +196,7 @@ pub(super) async fn complete(
 
 /// Returns valid arguments. Coerces them only if they are not valid as given.
 pub(super) async fn validate_arguments(
-    registered: &SharedTool,
+    registered: &SharedRegisteredTool,
     arguments: Map<String, Value>,
     validation: ArgumentValidator<'_>,
 ) -> Result<Map<String, Value>, ExecuteToolError> {
@@ -210,7 +210,7 @@ pub(super) async fn validate_arguments(
 
 /// Returns the arguments as an error if they are not valid as they are, or cannot be validated in this process.
 fn already_valid(
-    registered: &SharedTool,
+    registered: &SharedRegisteredTool,
     arguments: Map<String, Value>,
 ) -> Result<Map<String, Value>, Map<String, Value>> {
     let arguments = Value::Object(arguments);
@@ -236,7 +236,7 @@ impl From<ExecuteToolError> for Box<RejectedArguments> {
 /// Validates the arguments, and coerces them if necessary. With `keeps`, the error contains a copy of the arguments as
 /// given.
 async fn validate_or_coerce(
-    registered: &SharedTool,
+    registered: &SharedRegisteredTool,
     arguments: Map<String, Value>,
     validation: ArgumentValidator<'_>,
     keeps: bool,

@@ -17,7 +17,7 @@ use super::{
     restricted_view_label::labels_in,
     validation::ArgumentValidator,
 };
-use crate::{open_calls::OpenCallGuard, tool_registry::SharedTool};
+use crate::{open_calls::OpenCallGuard, tool_registry::SharedRegisteredTool};
 use futures::FutureExt;
 use serde_json::Value;
 use std::{panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Duration};
@@ -40,7 +40,7 @@ pub(super) struct CallInProgress<'a> {
     pub(super) place: Option<OpenCallGuard>,
 }
 
-struct CallPolicyAndAccesses {
+struct CallPermit {
     policy: Arc<PermissionPolicy>,
     accesses: Vec<Access>,
     /// Accesses that the user approved.
@@ -87,7 +87,7 @@ impl<'a> CallInProgress<'a> {
         self.admit()?;
         self.refuse_closed_tool(&registered.tool)?;
         let (call, references, max_output) = self.prepare(&registered).await?;
-        let CallPolicyAndAccesses { policy, accesses, approved } = self.permit(&registered, &call, &references).await?;
+        let CallPermit { policy, accesses, approved } = self.permit(&registered, &call, &references).await?;
         let is_on_record = self.record_start(&call, &accesses).await?;
         let grant = CallPermissions::new(policy, call.tool.clone(), approved);
         let (handler, provider) = (self.handler, registered.provider.as_ref());
@@ -123,7 +123,7 @@ impl<'a> CallInProgress<'a> {
     /// of characters that the caller requests.
     async fn prepare(
         &mut self,
-        registered: &SharedTool,
+        registered: &SharedRegisteredTool,
     ) -> Result<(ToolCall, Vec<String>, Option<usize>), ExecuteToolError> {
         let time = self.time(&registered.tool);
         let Self { handler, command, record, hooks, arguments, .. } = self;
@@ -153,15 +153,15 @@ impl<'a> CallInProgress<'a> {
     /// approves a pending definition of the tool.
     async fn permit(
         &mut self,
-        registered: &SharedTool,
+        registered: &SharedRegisteredTool,
         call: &ToolCall,
         references: &[String],
-    ) -> Result<CallPolicyAndAccesses, ExecuteToolError> {
+    ) -> Result<CallPermit, ExecuteToolError> {
         let accesses = self.accesses(registered, call).await?;
         let policy = self.policy();
         let decision = self.decide(&policy, call, &accesses);
         match decision.verdict {
-            Verdict::Allow => Ok(CallPolicyAndAccesses { policy, accesses, approved: Vec::new() }),
+            Verdict::Allow => Ok(CallPermit { policy, accesses, approved: Vec::new() }),
             Verdict::Deny => Err(approval::refused(&call.tool, &decision)),
             // Boxed: rare, and larger than the rest of the path.
             Verdict::Ask => {
@@ -179,13 +179,13 @@ impl<'a> CallInProgress<'a> {
     /// meanwhile the accesses of the call and the rules may change.
     async fn obtain_approval(
         &mut self,
-        registered: &SharedTool,
+        registered: &SharedRegisteredTool,
         call: &ToolCall,
         references: &[String],
         mut accesses: Vec<Access>,
         mut policy: Arc<PermissionPolicy>,
         mut decision: Decision,
-    ) -> Result<CallPolicyAndAccesses, ExecuteToolError> {
+    ) -> Result<CallPermit, ExecuteToolError> {
         let handler = self.handler;
         let (events, provider) = (&handler.ports.events, registered.provider.as_ref());
         loop {
@@ -196,14 +196,14 @@ impl<'a> CallInProgress<'a> {
             events::permission_resolved(events, call, &decision, &obtained);
             let approved = obtained?;
             if !approved.was_asked {
-                return Ok(CallPolicyAndAccesses { policy, accesses, approved: approved.by_person });
+                return Ok(CallPermit { policy, accesses, approved: approved.by_person });
             }
             let now = self.accesses(registered, call).await?;
             let current = self.policy();
             let changed = self.complete(&current, call, current.decide(&call.tool, &call.arguments, &now));
             let preview = handler.approvals(&current, provider).previews.of(&self.command, call, &now).await?;
             if approved.covers(&accesses, &now, preview.as_deref(), &changed) {
-                return Ok(CallPolicyAndAccesses { policy: current, accesses, approved: approved.by_person });
+                return Ok(CallPermit { policy: current, accesses, approved: approved.by_person });
             }
             accesses = now;
             policy = self.policy();
@@ -258,7 +258,7 @@ impl<'a> CallInProgress<'a> {
     /// request, or a task, is an error if it is too large. A task is also registered.
     async fn bound(
         &self,
-        registered: &SharedTool,
+        registered: &SharedRegisteredTool,
         call: &ToolCall,
         max_output: Option<usize>,
         outcome: Result<CallOutcome, ExecuteToolError>,
@@ -290,7 +290,11 @@ impl<'a> CallInProgress<'a> {
     }
 
     /// Returns the accesses of the call.
-    async fn accesses(&self, registered: &SharedTool, call: &ToolCall) -> Result<Vec<Access>, ExecuteToolError> {
+    async fn accesses(
+        &self,
+        registered: &SharedRegisteredTool,
+        call: &ToolCall,
+    ) -> Result<Vec<Access>, ExecuteToolError> {
         let time = self.time(&registered.tool);
         permitted_call::accesses(registered.provider.as_ref(), call, &self.command.cancel, time).await
     }

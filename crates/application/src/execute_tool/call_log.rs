@@ -1,7 +1,9 @@
 //! Log lines about finished calls.
 
 use std::time::Duration;
-use toolstead_domain::{BorrowedToolExecution, CallId, OutcomeKind, RequestKind, Timestamp, error_kind::ErrorKind};
+use toolstead_domain::{
+    AuditedRequestKind, BorrowedToolExecution, CallId, OutcomeKind, Timestamp, error_kind::ErrorKind,
+};
 use tracing::Level;
 
 /// Log target of the lines about finished calls.
@@ -11,7 +13,7 @@ pub const CALLS: &str = "toolstead::calls";
 pub(super) struct CallLine {
     call: CallId,
     parent: Option<CallId>,
-    kind: RequestKind,
+    kind: AuditedRequestKind,
     tool: String,
     principal: String,
     session: String,

@@ -4,7 +4,7 @@ use super::nesting::NestedCallPosition;
 use crate::{cancel_signal::CancelSignal, context_registry::context_request_target::ContextRequestTarget};
 use serde_json::{Map, Value};
 use std::{sync::Arc, time::Duration};
-use toolstead_domain::{CallId, CallLabels, Caller, ClientProfile, InputResponses, Scope, SilentCaller};
+use toolstead_domain::{CallId, CallLabels, Caller, ClientProfile, InputResponses, RequestScope, SilentCaller};
 
 /// Command that calls a tool.
 pub struct ExecuteToolCommand {
@@ -17,7 +17,7 @@ pub struct ExecuteToolCommand {
     /// Unknown members of the request's parameters in their order, for the upstream server of the tool.
     pub params: Vec<(String, Value)>,
     /// Principal, session and view of the call.
-    pub scope: Scope,
+    pub scope: RequestScope,
     /// Labels of the audit record.
     pub labels: CallLabels,
     /// Capabilities of the client.
@@ -50,7 +50,7 @@ impl ExecuteToolCommand {
             arguments,
             meta: Map::new(),
             params: Vec::new(),
-            scope: Scope::default(),
+            scope: RequestScope::default(),
             labels: CallLabels::default(),
             client: Arc::new(ClientProfile::without_protocol("program")),
             caller: Arc::new(SilentCaller),
@@ -66,7 +66,7 @@ impl ExecuteToolCommand {
 
     /// Sets the scope.
     #[must_use]
-    pub fn within(self, scope: Scope) -> Self {
+    pub fn within(self, scope: RequestScope) -> Self {
         Self { scope, ..self }
     }
 

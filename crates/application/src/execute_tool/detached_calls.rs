@@ -11,23 +11,23 @@ use crate::{cancel_signal::CancelSignal, list_tools::mentions, view_forms};
 use async_trait::async_trait;
 use std::sync::Arc;
 use toolstead_domain::{
-    CallId, CallLabels, CallPreview, Caller, Calls, ClientProfile, NestedCall, Scope, Tool, ToolFailure, ToolResult,
-    ToolSelection, View,
+    CallId, CallLabels, CallPreview, Caller, Calls, ClientProfile, NestedCall, RequestScope, Tool, ToolFailure,
+    ToolResult, ToolSelection, View,
 };
 use uuid::Uuid;
 
 /// Port for the calls of detached work.
 #[derive(Clone)]
-pub(super) struct DetachedCallPort {
+pub(super) struct DetachedWorkCalls {
     pub(super) handler: Arc<ExecuteToolHandler>,
     pub(super) began_by: CallId,
-    pub(super) scope: Scope,
+    pub(super) scope: RequestScope,
     pub(super) caller: Arc<dyn Caller>,
     pub(super) client: Arc<ClientProfile>,
     pub(super) labels: CallLabels,
 }
 
-impl DetachedCallPort {
+impl DetachedWorkCalls {
     fn command(&self, call: NestedCall) -> ExecuteToolCommand {
         ExecuteToolCommand {
             labels: labels_in(&self.scope, &self.labels),
@@ -41,7 +41,7 @@ impl DetachedCallPort {
 }
 
 #[async_trait]
-impl Calls for DetachedCallPort {
+impl Calls for DetachedWorkCalls {
     fn list(&self) -> Vec<Arc<Tool>> {
         self.handler.tools_in(&self.scope, |_| true)
     }
@@ -93,17 +93,17 @@ impl ExecuteToolHandler {
     /// Returns the scope of an agent with these tools, narrowed from `scope`.
     pub(super) fn scope_of_agent(
         &self,
-        scope: &Scope,
+        scope: &RequestScope,
         agent: Arc<str>,
         session: Arc<str>,
         tools: ToolSelection,
-    ) -> Scope {
+    ) -> RequestScope {
         let policy = self.permissions.advertising(scope).window(tools);
         scope.clone().narrowed_to(View::of_run(agent.clone(), Arc::new(policy))).for_agent(agent, session)
     }
 
     /// Returns the tools that may be called in the scope and match `which`, sorted by name.
-    pub(super) fn tools_in(&self, scope: &Scope, which: impl Fn(&Tool) -> bool) -> Vec<Arc<Tool>> {
+    pub(super) fn tools_in(&self, scope: &RequestScope, which: impl Fn(&Tool) -> bool) -> Vec<Arc<Tool>> {
         let policy = self.permissions.advertising(scope);
         let snapshot = self.registry.snapshot();
         let callable = snapshot.tools().iter().filter(|one| one.tool.is_callable() && policy.advertises(&one.tool));

@@ -8,7 +8,7 @@ use crate::{permission_book::PermissionBook, tool_registry::ToolRegistry};
 use serde_json::{Map, Value};
 use std::{sync::Arc, time::Duration};
 use toolstead_domain::{
-    Access, CallId, CallPreview, ClientProfile, Decision, Scope, Tool, ToolCall, error_kind::ErrorKind,
+    Access, CallId, CallPreview, ClientProfile, Decision, RequestScope, Tool, ToolCall, error_kind::ErrorKind,
 };
 use uuid::Uuid;
 
@@ -23,7 +23,7 @@ pub struct ExplainCallQuery {
     /// Arguments of the call; `Null` is an empty object.
     pub arguments: Value,
     /// Principal, session and view of the call.
-    pub scope: Scope,
+    pub scope: RequestScope,
 }
 
 /// Decision on a call that was not run.

@@ -11,7 +11,7 @@ use super::{
     record::CallRecord,
     validation::ArgumentValidator,
 };
-use crate::tool_registry::SharedTool;
+use crate::tool_registry::SharedRegisteredTool;
 use futures::FutureExt;
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use tokio::time::timeout;
@@ -41,7 +41,7 @@ impl CallHookState {
     pub(super) async fn before(
         &mut self,
         hooks: &[Arc<dyn ToolHook>],
-        registered: &SharedTool,
+        registered: &SharedRegisteredTool,
         call: &mut ToolCall,
         record: &mut CallRecord,
         command: &ExecuteToolCommand,
@@ -172,7 +172,7 @@ impl KnownAccesses {
     /// Determines the accesses that hooks filter by. Errors other than a cancellation are ignored: a hook may still
     /// correct the arguments, and they are validated later.
     async fn by(
-        registered: &SharedTool,
+        registered: &SharedRegisteredTool,
         call: &ToolCall,
         command: &ExecuteToolCommand,
         time: Duration,

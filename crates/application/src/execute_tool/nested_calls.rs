@@ -4,7 +4,7 @@
 use super::{
     ExecuteToolHandler,
     command::ExecuteToolCommand,
-    detached_calls::DetachedCallPort,
+    detached_calls::DetachedWorkCalls,
     error::AuditFailure,
     nested_answer::{answer, failure},
     nesting::{NestedCallPosition, ParentCall},
@@ -26,7 +26,7 @@ use std::{
 use tokio::sync::{OnceCell, watch};
 use toolstead_domain::{
     CallId, CallPreview, Caller, Calls, CancelReason, InputRequest, InputResponse, LogMessage, NestedCall, NotAnswered,
-    Progress, Scope, Tool, ToolCall, ToolFailure, ToolResult, ToolSelection, View, error_kind::ErrorKind,
+    Progress, RequestScope, Tool, ToolCall, ToolFailure, ToolResult, ToolSelection, View, error_kind::ErrorKind,
     task_request::without_tasks,
 };
 use uuid::Uuid;
@@ -96,7 +96,7 @@ impl<'a> NestedCalls<'a> {
     fn command(
         &self,
         call: NestedCall,
-        scope: &Scope,
+        scope: &RequestScope,
         cancel: CancelSignal,
         parent: Option<NestedCallPosition>,
     ) -> ExecuteToolCommand {
@@ -111,15 +111,19 @@ impl<'a> NestedCalls<'a> {
         }
     }
 
-    fn tools(&self, scope: &Scope, which: impl Fn(&Tool) -> bool) -> Vec<Arc<Tool>> {
+    fn tools(&self, scope: &RequestScope, which: impl Fn(&Tool) -> bool) -> Vec<Arc<Tool>> {
         self.handler.tools_in(scope, which)
     }
 
     /// Stores the record of the running call, and returns the port for detached calls, which may outlive it, in this
     /// scope.
-    async fn detached_calls(&self, scope: Scope, caller: Arc<dyn Caller>) -> Result<Box<dyn Calls>, ToolFailure> {
+    async fn detached_calls(
+        &self,
+        scope: RequestScope,
+        caller: Arc<dyn Caller>,
+    ) -> Result<Box<dyn Calls>, ToolFailure> {
         self.recorded().await?;
-        Ok(Box::new(DetachedCallPort {
+        Ok(Box::new(DetachedWorkCalls {
             handler: self.handler.clone(),
             began_by: self.call.id,
             scope,
@@ -145,11 +149,11 @@ impl<'a> NestedCalls<'a> {
 pub(super) struct ScopedCalls<'a> {
     nested: &'a NestedCalls<'a>,
     /// Narrower scope; `None`: that of the running call.
-    narrower: Option<Scope>,
+    narrower: Option<RequestScope>,
 }
 
 impl ScopedCalls<'_> {
-    fn scope(&self) -> &Scope {
+    fn scope(&self) -> &RequestScope {
         self.narrower.as_ref().unwrap_or(&self.nested.command.scope)
     }
 }
@@ -209,13 +213,13 @@ impl Calls for ScopedCalls<'_> {
 }
 
 impl NestedCalls<'_> {
-    async fn foresee_in(&self, scope: &Scope, call: NestedCall) -> Result<CallPreview, ToolFailure> {
+    async fn foresee_in(&self, scope: &RequestScope, call: NestedCall) -> Result<CallPreview, ToolFailure> {
         let command = self.command(call, scope, self.branch().cancel.child(), None);
         let time = (self.deadline + self.asking.time().so_far()).saturating_duration_since(Instant::now());
         self.handler.preview_call(command, time).await.map_err(failure)
     }
 
-    async fn call_in(&self, scope: &Scope, call: NestedCall) -> Result<ToolResult, ToolFailure> {
+    async fn call_in(&self, scope: &RequestScope, call: NestedCall) -> Result<ToolResult, ToolFailure> {
         let branch = self.branch();
         let nesting = branch.place(call.output_characters)?;
         self.recorded().await?;

@@ -12,7 +12,7 @@ pub(super) mod overflow_writer;
 mod structured;
 
 use super::{error::ExecuteToolError, output_budget::ResultSizeLimits};
-use crate::tool_registry::{SharedTool, output_readers::OutputReaders};
+use crate::tool_registry::{SharedRegisteredTool, output_readers::OutputReaders};
 use cut::JoinedText;
 use overflow_writer::{OverflowStorage, StorageOutcome};
 use serde_json::Value;
@@ -27,7 +27,7 @@ const OUTPUTS: &str = "toolstead/outputs";
 /// Returns `true` if the outcome is known to pass unchanged: a short result of plain texts of a tool without an output
 /// schema, or an error without partial output.
 pub(super) fn fits(
-    registered: &SharedTool,
+    registered: &SharedRegisteredTool,
     outcome: &Result<CallOutcome, ExecuteToolError>,
     budget: ResultSizeLimits,
 ) -> bool {
@@ -66,7 +66,7 @@ fn has_short_texts_alone(result: &ToolResult, characters: usize) -> bool {
 /// budget is stored under a handle, which the notice at the cut names.
 pub(super) async fn bound(
     outcome: Result<CallOutcome, ExecuteToolError>,
-    registered: &SharedTool,
+    registered: &SharedRegisteredTool,
     budget: ResultSizeLimits,
     mut keeper: OverflowStorage<'_>,
     schemas: &dyn SchemaValidator,
@@ -296,7 +296,10 @@ fn length(value: &Value) -> usize {
 /// Checks structured content against the tool's output schema. If the provider owns its schemas, a mismatch is a fault
 /// of the tool, and the result is withheld. A mismatch of an MCP server is logged for the operator, and the result is
 /// returned as received (MCP 2025-11-25, server/tools, "Output Schema": clients should validate).
-fn check_structured_content(registered: &SharedTool, result: ToolResult) -> Result<ToolResult, ExecuteToolError> {
+fn check_structured_content(
+    registered: &SharedRegisteredTool,
+    result: ToolResult,
+) -> Result<ToolResult, ExecuteToolError> {
     let Some(fault) = schema_mismatch(registered, &result) else { return Ok(result) };
     let name = registered.tool.name();
     tracing::warn!(tool = %name, fault, "the result does not fit the tool's own output schema");
@@ -309,7 +312,7 @@ fn check_structured_content(registered: &SharedTool, result: ToolResult) -> Resu
     Err(ExecuteToolError::Failed(failure))
 }
 
-fn schema_mismatch(registered: &SharedTool, result: &ToolResult) -> Option<String> {
+fn schema_mismatch(registered: &SharedRegisteredTool, result: &ToolResult) -> Option<String> {
     if result.is_error() {
         return None;
     }

@@ -10,12 +10,12 @@ mod waiting_room;
 use super::{command::ExecuteToolCommand, error::ExecuteToolError, record::each_piece};
 use crate::open_calls::{NotAdmitted, OpenCalls};
 use parked_call::{AttachError, CallProperties, ParkedCall};
-use sealed_state::{Digest, Seal};
+use sealed_state::{Digest, RequestStateKey};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
-use toolstead_domain::{CallId, CancelReason, Principal, Scope, ToolFailure, error_kind::ErrorKind};
+use toolstead_domain::{CallId, CancelReason, Principal, RequestScope, ToolFailure, error_kind::ErrorKind};
 use waiting_room::ParkedCallTable;
 
 /// Client capabilities for questions. A client with none of them cannot be asked.
@@ -24,7 +24,7 @@ const CAPABILITIES: &[&str] = &["elicitation", "sampling", "roots"];
 /// Parked calls that their clients may resume.
 pub(super) struct ParkedCalls {
     room: Arc<ParkedCallTable<ParkedCall>>,
-    seal: Arc<Seal>,
+    seal: Arc<RequestStateKey>,
     open_calls: Arc<OpenCalls>,
     retry_timeout: Duration,
 }
@@ -34,7 +34,7 @@ impl ParkedCalls {
     pub(super) fn new(open_calls: Arc<OpenCalls>, patience: Duration) -> Self {
         Self {
             room: Arc::new(ParkedCallTable::new()),
-            seal: Arc::new(Seal::new()),
+            seal: Arc::new(RequestStateKey::new()),
             open_calls,
             retry_timeout: patience,
         }
@@ -119,7 +119,7 @@ impl ParkedCalls {
     }
 }
 
-fn owner(scope: &Scope) -> Digest {
+fn owner(scope: &RequestScope) -> Digest {
     let mut hasher = Sha256::new();
     each_piece(&(scope.principal.id(), &*scope.session), |piece| hasher.update(piece));
     hasher.finalize().into()

@@ -10,7 +10,7 @@ use super::{
     nesting::NestedCallPosition,
     ports::ExecuteToolPorts,
     record::CallRecord,
-    waiting_time::{Wait, WaitingTime},
+    waiting_time::{WaitingTime, WaitingTimeGuard},
 };
 use crate::open_calls::OpenCalls;
 use async_trait::async_trait;
@@ -56,7 +56,7 @@ struct WaitingStateRecorder {
 
 /// Pending answer. Dropping it before the answer arrives withdraws the question, and the call resumes.
 struct PendingAnswerGuard {
-    wait: Option<(Wait, BlockedGuard)>,
+    wait: Option<(WaitingTimeGuard, BlockedGuard)>,
     recorder: Arc<WaitingStateRecorder>,
     rows: Option<Arc<QuestionAuditWriter>>,
 }
@@ -164,7 +164,7 @@ impl<'a> QuestionChannel<'a> {
 
 impl WaitingStateRecorder {
     /// Ends one wait. Records the call as running if no other answer is pending.
-    async fn end_wait(&self, wait: Option<(Wait, BlockedGuard)>) {
+    async fn end_wait(&self, wait: Option<(WaitingTimeGuard, BlockedGuard)>) {
         let _lock = self.lock.lock().await;
         drop(wait);
         if self.own.open() == 0 {

@@ -16,10 +16,10 @@ use std::{
     sync::{Arc, LazyLock},
 };
 use toolstead_domain::{
-    Access, AccessKind, BorrowedToolExecution, CallId, CallLabels, CallOutcome, Cause, ClientProfile, Clock, Decision,
-    ExecutionOutcome, Finding, JsonValueRef, Principal, RecordedDecisionRef, RequestKind, Timestamp, Tool, ToolFailure,
-    ToolName, ToolResult, ToolSource, error_kind::ErrorKind, labels::LONGEST_VALUE, permission::rule::RuleOrigin,
-    tool::BUILT_IN,
+    Access, AccessKind, AuditedRequestKind, BorrowedToolExecution, CallId, CallLabels, CallOutcome, Cause,
+    ClientProfile, Clock, Decision, ExecutionOutcome, Finding, ParsedOrRawJsonRef, Principal, RecordedDecisionRef,
+    Timestamp, Tool, ToolFailure, ToolName, ToolResult, ToolSource, error_kind::ErrorKind, labels::LONGEST_VALUE,
+    permission::rule::RuleOrigin, tool::BUILT_IN,
 };
 
 /// Maximum number of characters of a recorded text.
@@ -54,7 +54,7 @@ static NO_SECRETS: LazyLock<Arc<CallRedactor>> = LazyLock::new(Arc::default);
 pub(super) struct CallRecord {
     id: CallId,
     parent: Option<CallId>,
-    kind: RequestKind,
+    kind: AuditedRequestKind,
     /// `None` until the tool is resolved.
     tool: Option<ToolName>,
     called_as: String,
@@ -85,10 +85,10 @@ enum ParsedOrRawJson {
 }
 
 impl ParsedOrRawJson {
-    fn borrowed(&self) -> JsonValueRef<'_> {
+    fn borrowed(&self) -> ParsedOrRawJsonRef<'_> {
         match self {
-            Self::Value(value) => JsonValueRef::Value(value),
-            Self::Text(text) => JsonValueRef::Text(text),
+            Self::Value(value) => ParsedOrRawJsonRef::Value(value),
+            Self::Text(text) => ParsedOrRawJsonRef::Text(text),
         }
     }
 }
@@ -165,7 +165,7 @@ impl CallRecord {
                 verdict: decided.verdict,
                 reason: &decided.reason,
                 approved_by: self.approved_by.as_deref(),
-                trace: JsonValueRef::Text(&decided.trace),
+                trace: ParsedOrRawJsonRef::Text(&decided.trace),
             }),
             started: self.started,
             ended: self.ended,

@@ -3,10 +3,12 @@
 use super::{command::ExecuteToolCommand, error::ExecuteToolError};
 use crate::{
     open_calls::{NotAdmitted, OpenCallGuard, OpenCalls},
-    tool_registry::{AbsentServer, SharedTool, ToolRegistry, snapshot::ResolveError},
+    tool_registry::{AbsentServer, SharedRegisteredTool, ToolRegistry, snapshot::ResolveError},
 };
 use std::{sync::Arc, time::Duration};
-use toolstead_domain::{AccessKind, Availability, CallId, RequestKind, Suggestion, ToolFailure, error_kind::ErrorKind};
+use toolstead_domain::{
+    AccessKind, AuditedRequestKind, Availability, CallId, Suggestion, ToolFailure, error_kind::ErrorKind,
+};
 
 /// Maximum time to wait for a server that has not listed its tools yet.
 const FIRST_LIST_WAITS: Duration = Duration::from_secs(10);
@@ -16,7 +18,7 @@ const FIRST_LIST_WAITS: Duration = Duration::from_secs(10);
 pub(super) async fn find(
     registry: &ToolRegistry,
     command: &ExecuteToolCommand,
-) -> Result<SharedTool, ExecuteToolError> {
+) -> Result<SharedRegisteredTool, ExecuteToolError> {
     if let Some(answerer) = &command.answered_by {
         let registered = answerer.registered.clone().filter(|one| is_in_views(command, answerer.kind, one));
         return registered.ok_or_else(|| ExecuteToolError::NotCallable(answerer.unknown(&command.tool)));
@@ -36,18 +38,21 @@ pub(super) async fn find(
 }
 
 /// Returns `true` if every view of the call offers the resource or prompt that it requests.
-fn is_in_views(command: &ExecuteToolCommand, kind: RequestKind, registered: &SharedTool) -> bool {
+fn is_in_views(command: &ExecuteToolCommand, kind: AuditedRequestKind, registered: &SharedRegisteredTool) -> bool {
     let subject = &command.tool;
     command.scope.contents().all(|(_, content)| match (kind, registered.tool.stands_for()) {
-        (RequestKind::Tool | RequestKind::Task | RequestKind::Question, _) => true,
+        (AuditedRequestKind::Tool | AuditedRequestKind::Task | AuditedRequestKind::Question, _) => true,
         (_, Some(AccessKind::Prompt)) => content.offers_prompt(subject),
-        (RequestKind::Completion, _) => content.offers_template(subject),
-        (RequestKind::Resource | RequestKind::Prompt, _) => content.offers_resource(subject),
+        (AuditedRequestKind::Completion, _) => content.offers_template(subject),
+        (AuditedRequestKind::Resource | AuditedRequestKind::Prompt, _) => content.offers_resource(subject),
     })
 }
 
 /// Resolves the name again once providers have listed their tools.
-async fn find_later(registry: &ToolRegistry, command: &ExecuteToolCommand) -> Result<SharedTool, ExecuteToolError> {
+async fn find_later(
+    registry: &ToolRegistry,
+    command: &ExecuteToolCommand,
+) -> Result<SharedRegisteredTool, ExecuteToolError> {
     let name = command.scope.tool_named(&command.tool);
     tokio::select! {
         () = registry.settled_for(name, FIRST_LIST_WAITS) => match registry.resolve_in(command.scope.dialect, name) {
@@ -59,7 +64,7 @@ async fn find_later(registry: &ToolRegistry, command: &ExecuteToolCommand) -> Re
 }
 
 /// Returns the tool if it is enabled and available.
-fn callable(registered: SharedTool) -> Result<SharedTool, ExecuteToolError> {
+fn callable(registered: SharedRegisteredTool) -> Result<SharedRegisteredTool, ExecuteToolError> {
     let tool = &registered.tool;
     match &tool.availability {
         _ if !tool.enabled => Err(ExecuteToolError::NotCallable(

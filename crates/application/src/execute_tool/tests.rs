@@ -35,14 +35,14 @@ use std::{
     time::Duration,
 };
 use toolstead_domain::{
-    Access, AccessPath, AfterCallResponse, Alias, Approval, ApprovalRequest, ApprovalScope, Approver, Availability,
-    BeforeCallResponse, Caller, CancelReason, Category, ClientProfile, Clock, CommandAccess, DefaultSuggestions,
-    DefinitionChange, Dialect, Effect, EndedCall, ExecutionLog, ExecutionOutcome, HookVerdict, InputRequest,
-    InputResponse, NoApprover, NoOutputs, OutputHandle, OutputReaderParameters, OutputStore, PatternContext,
-    PermissionPolicy, PermissionRule, Principal, Progress, ProviderIdentity, ProviderState, ReadOnlyCommands,
-    RequestKind, RuleStore, SchemaValidationError, SchemaValidator, Scope, ServerName, StoreError, StoredContent,
-    StoredOutput, StoredToolCatalogue, Timestamp, Tool, ToolCall, ToolExecution, ToolFailure, ToolHook, ToolName,
-    ToolProvider, ToolRepository, ToolResult, ToolSource, Verdict, WorkspaceRoots,
+    Access, AccessPath, AfterCallResponse, Alias, ApprovalOutcome, ApprovalRequest, ApprovalScope, Approver,
+    AuditedRequestKind, Availability, BeforeCallResponse, Caller, CancelReason, Category, ClientProfile, Clock,
+    CommandAccess, DefaultSuggestions, DefinitionChange, Dialect, Effect, EndedCall, ExecutionLog, ExecutionOutcome,
+    HookVerdict, InputRequest, InputResponse, NoApprover, NoOutputs, OutputHandle, OutputReaderParameters, OutputStore,
+    PatternContext, PermissionPolicy, PermissionRule, Principal, Progress, ProviderIdentity, ProviderState,
+    ReadOnlyCommands, RequestScope, RuleStore, SchemaValidationError, SchemaValidator, ServerName, StoreError,
+    StoredContent, StoredOutput, StoredToolCatalogue, Timestamp, Tool, ToolCall, ToolExecution, ToolFailure, ToolHook,
+    ToolName, ToolProvider, ToolRepository, ToolResult, ToolSource, Verdict, WorkspaceRoots,
     alias::Rewrite,
     error_kind::ErrorKind,
     permission::rule::RuleOrigin,
@@ -147,7 +147,7 @@ struct Built {
 }
 
 fn command(tool: &str, arguments: Value) -> ExecuteToolCommand {
-    ExecuteToolCommand::new(tool, arguments).within(Scope::of(Principal::local(), "s"))
+    ExecuteToolCommand::new(tool, arguments).within(RequestScope::of(Principal::local(), "s"))
 }
 
 impl House {
@@ -165,7 +165,7 @@ impl House {
 
     /// Returns the audit records except those of questions.
     fn calls_on_record(&self) -> Vec<ToolExecution> {
-        let is_call = |row: &ToolExecution| row.kind != RequestKind::Question;
+        let is_call = |row: &ToolExecution| row.kind != AuditedRequestKind::Question;
         self.log.rows().into_iter().filter(is_call).collect()
     }
 

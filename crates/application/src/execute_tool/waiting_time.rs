@@ -31,13 +31,13 @@ impl WaitingTime {
     }
 
     /// Starts a wait that ends when the guard is dropped.
-    pub(super) fn begin(&self) -> Wait {
+    pub(super) fn begin(&self) -> WaitingTimeGuard {
         for one in self.with_those_above() {
             let mut waits = one.lock();
             waits.open += 1;
             waits.since.get_or_insert_with(Instant::now);
         }
-        Wait(self.clone())
+        WaitingTimeGuard(self.clone())
     }
 
     /// Returns the waiting time so far, including the current wait.
@@ -62,9 +62,9 @@ impl WaitingTime {
 
 /// Guard of one pending answer.
 #[derive(Debug)]
-pub(super) struct Wait(WaitingTime);
+pub(super) struct WaitingTimeGuard(WaitingTime);
 
-impl Drop for Wait {
+impl Drop for WaitingTimeGuard {
     fn drop(&mut self) {
         for one in self.0.with_those_above() {
             let mut waits = one.lock();

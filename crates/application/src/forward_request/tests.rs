@@ -23,7 +23,7 @@ use toolstead_domain::{
 };
 
 struct House {
-    handler: ForwardRequestHandler,
+    handler: ForwardContextRequestHandler,
     provider: Arc<ScriptedContext>,
     log: Arc<InMemoryExecutionLog>,
 }
@@ -56,7 +56,7 @@ async fn house(rules: &[(Effect, &str)], hooks: Vec<Arc<dyn ToolHook>>, settings
     let provider = Arc::new(provider.with_prompt("p"));
     let registry = ContextRegistry::new();
     registry.register(provider.clone()).await.unwrap();
-    House { handler: ForwardRequestHandler::new(registry, calls), provider, log }
+    House { handler: ForwardContextRequestHandler::new(registry, calls), provider, log }
 }
 
 fn read(uri: &str) -> ContextRequest {
@@ -79,8 +79,8 @@ fn path(value: &str) -> ContextRequest {
 impl House {
     async fn asked(&self, request: ContextRequest) -> Result<Value, ErrorKind> {
         match self.handler.handle(ForwardContextRequestCommand::new(request)).await {
-            Ok(ForwardOutcome::Answer(members)) => Ok(members.into()),
-            Ok(ForwardOutcome::InputRequired(_)) => panic!("nobody is to be asked"),
+            Ok(ContextRequestOutcome::Answer(members)) => Ok(members.into()),
+            Ok(ContextRequestOutcome::InputRequired(_)) => panic!("nobody is to be asked"),
             Err(error) => Err(error.kind()),
         }
     }
@@ -96,28 +96,28 @@ async fn every_request_is_answered_and_recorded_with_its_kind() {
     for (request, kind, tool, called_as, answer) in [
         (
             read("config://a"),
-            RequestKind::Resource,
+            AuditedRequestKind::Resource,
             "read_resource",
             "config://a",
             json!({"contents": [{"uri": "config://a", "text": "config://a"}]}),
         ),
         (
             get("p"),
-            RequestKind::Prompt,
+            AuditedRequestKind::Prompt,
             "get_prompt",
             "p",
             json!({"messages": [{"role": "user", "content": {"type": "text", "text": "p {\"code\":\"x\"}"}}]}),
         ),
         (
             path("a"),
-            RequestKind::Completion,
+            AuditedRequestKind::Completion,
             "read_resource",
             "file:///{path}",
             json!({"completion": {"values": ["a!"], "hasMore": false}}),
         ),
         (
             complete(CompletionReference::Prompt("p".into()), "b"),
-            RequestKind::Completion,
+            AuditedRequestKind::Completion,
             "get_prompt",
             "p",
             json!({"completion": {"values": ["b!"], "hasMore": false}}),

@@ -25,7 +25,7 @@ async fn handler(policy: PermissionPolicy) -> ListContextHandler {
 }
 
 fn query(of: ContextListKind) -> ListContextQuery {
-    ListContextQuery { of, scope: Scope::of(Principal::local(), "s"), cursor: None, page_bytes: 1 << 20 }
+    ListContextQuery { of, scope: RequestScope::of(Principal::local(), "s"), cursor: None, page_bytes: 1 << 20 }
 }
 
 fn shown(handler: &ListContextHandler, query: impl Fn(ContextListKind) -> ListContextQuery) -> Vec<String> {

@@ -18,7 +18,7 @@ use serde_json::json;
 use std::{fmt, sync::Arc};
 use toolstead_domain::{
     Access, AgentCatalogue, AgentDefinition, Availability, Block, Budgets, CallContext, Calls, ConversationId,
-    Delegation, ModelProvider, Models, NewTask, Principal, Scope, SilentCaller, StoreError, TaskStarter, Tool,
+    Delegation, ModelProvider, Models, NewTask, Principal, RequestScope, SilentCaller, StoreError, TaskStarter, Tool,
     ToolCall, ToolFailure, ToolResult, ToolSelection, error_kind::ErrorKind, tool_input_schema::nearest_name,
 };
 use uuid::Uuid;
@@ -140,7 +140,7 @@ impl OrchestratingTool for SubagentTool {
             has_surroundings: true,
             budgets: agents.budgets(&input, &agent, above.as_deref()),
             compaction: above.as_ref().map_or(agents.compaction, |above| above.compaction),
-            scope: Scope::of(call.principal.clone(), conversation.session()),
+            scope: RequestScope::of(call.principal.clone(), conversation.session()),
             offered: OfferedTools::Listed,
             client: Arc::new(context.client.clone()),
             // A direct caller is no longer available once this call is answered.

@@ -36,8 +36,8 @@ struct Shelf {
     tool: Tool,
 }
 
-fn of(principal: &Principal, session: &str) -> Scope {
-    Scope::of(principal.clone(), session)
+fn of(principal: &Principal, session: &str) -> RequestScope {
+    RequestScope::of(principal.clone(), session)
 }
 
 impl Shelf {

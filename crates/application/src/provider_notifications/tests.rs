@@ -8,8 +8,8 @@ use toolstead_domain::{
     },
 };
 
-fn scope(principal: &str) -> Scope {
-    Scope::of(Principal::new("token", principal), "s")
+fn scope(principal: &str) -> RequestScope {
+    RequestScope::of(Principal::new("token", principal), "s")
 }
 
 fn denying(rule: &str) -> PermissionPolicy {
@@ -28,7 +28,7 @@ async fn voices(providers: impl IntoIterator<Item = &Arc<ScriptedContext>>) -> A
     ProviderInstructionsAndLogs::new(context, tools, Arc::new(book))
 }
 
-fn log(level: LogLevel, principal: Option<&Scope>) -> ContextEvent {
+fn log(level: LogLevel, principal: Option<&RequestScope>) -> ContextEvent {
     let principal = principal.map(|scope| scope.principal.clone());
     let notice = ContextNotice::Log { message: LogMessage::new(level, "x"), principal };
     ContextEvent { provider: "git".into(), notice }

@@ -3,14 +3,14 @@
 use crate::cancel_signal::CancelSignal;
 use tokio::sync::mpsc::UnboundedSender;
 use toolstead_domain::{
-    AgentEvent, Block, ModelError, ModelEvent, ModelProvider, ModelRequest, StopReason, ToolUse, Usage,
+    AgentEvent, Block, ModelError, ModelEvent, ModelProvider, ModelRequest, StopReason, TokenUsage, ToolUse,
 };
 
 /// The answer of a model, complete or partial.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
     pub(super) blocks: Vec<Block>,
-    pub(super) usage: Usage,
+    pub(super) usage: TokenUsage,
     pub(super) end: AnswerEnd,
     /// Name of the last call whose beginning, but not its end, arrived.
     pub(super) lost_call: Option<String>,

@@ -17,8 +17,8 @@ use serde_json::Value;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 use tokio::sync::mpsc::UnboundedSender;
 use toolstead_domain::{
-    AgentEvent, CallId, CallPreview, Caller, ClientProfile, Clock, NestedCall, Scope, Tool, ToolArguments, ToolResult,
-    ToolUse, error_kind::ErrorKind, task_request::without_tasks,
+    AgentEvent, CallId, CallPreview, Caller, ClientProfile, Clock, NestedCall, RequestScope, Tool, ToolArguments,
+    ToolResult, ToolUse, error_kind::ErrorKind, task_request::without_tasks,
 };
 use uuid::Uuid;
 
@@ -33,7 +33,7 @@ pub(super) struct RunCallContext<'w> {
     pub(super) list_tools: Arc<ListToolsHandler>,
     /// Port for the calls if they are nested in another call; `None` if they are calls of a client.
     pub(super) within: Option<&'w dyn toolstead_domain::ports::calls::Calls>,
-    pub(super) scope: Scope,
+    pub(super) scope: RequestScope,
     pub(super) client: Arc<ClientProfile>,
     pub(super) caller: Arc<dyn Caller>,
     pub(super) cancel: CancelSignal,

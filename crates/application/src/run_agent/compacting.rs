@@ -13,7 +13,7 @@ use super::{
 };
 use crate::cancel_signal::CancelSignal;
 use std::sync::Arc;
-use toolstead_domain::{AppendError, Budgets, ConversationId, ModelError, ModelProvider, Scope, StoreError};
+use toolstead_domain::{AppendError, Budgets, ConversationId, ModelError, ModelProvider, RequestScope, StoreError};
 
 /// Number of prompts and answers at the end of the conversation that remain unchanged.
 const KEPT: usize = 2;
@@ -27,7 +27,7 @@ pub struct CompactConversationCommand {
     /// Model that writes the summary; `None`: `model`.
     pub summarizer: Option<Arc<dyn ModelProvider>>,
     /// Scope of the caller.
-    pub scope: Scope,
+    pub scope: RequestScope,
     /// Cancels the compaction.
     pub cancel: CancelSignal,
 }

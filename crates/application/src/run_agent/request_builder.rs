@@ -17,7 +17,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;
 use toolstead_domain::{
     AgentEvent, AppendError, Block, ConversationEventKind, ConversationId, ModelError, ModelFacts, ModelProvider,
-    ModelRequest, OfferedTool, StopReason, Usage,
+    ModelRequest, OfferedTool, StopReason, TokenUsage,
 };
 
 /// Share of the context window that may be full after the model has refused a request as too long.
@@ -73,13 +73,13 @@ impl RequestBuilder {
     }
 
     /// Estimates the usage of the last request with this answer.
-    pub(super) fn guess(&self, answer: &[Block]) -> Usage {
+    pub(super) fn guess(&self, answer: &[Block]) -> TokenUsage {
         let output_tokens = self.scale.tokens(RequestSize::of_blocks(answer));
-        Usage { input_tokens: self.tokens_asked(), output_tokens, ..Usage::default() }
+        TokenUsage { input_tokens: self.tokens_asked(), output_tokens, ..TokenUsage::default() }
     }
 
     /// Adjusts the estimates to the usage that the last request had.
-    pub(super) fn answered(&mut self, usage: Usage) {
+    pub(super) fn answered(&mut self, usage: TokenUsage) {
         self.scale.learn(self.last_request_size, usage.context());
     }
 

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Instant,
 };
-use toolstead_domain::{BudgetKind, Budgets, TokenPrices, Usage};
+use toolstead_domain::{BudgetKind, Budgets, TokenPrices, TokenUsage};
 
 /// The budgets of a run and their consumption, by the run and by all work that it delegates.
 #[derive(Debug)]
@@ -20,22 +20,22 @@ pub(crate) struct BudgetLedger {
 /// Amounts that are used up or reserved.
 #[derive(Debug, Clone, Copy, Default)]
 struct Consumption {
-    usage: Usage,
+    usage: TokenUsage,
     cost: f64,
     /// Estimated usage of answers whose provider reported none. It counts towards the budgets, but is not reported.
-    guessed: Usage,
+    guessed: TokenUsage,
     guessed_cost: f64,
     /// Number of calls that were made.
     calls: u64,
     /// Number of calls that were admitted, including those that were made.
     admitted_calls: u64,
     /// Minimum consumption of requests that are not answered yet.
-    reserved: MinimumRequestConsumption,
+    reserved: BudgetReservation,
 }
 
 /// The minimum consumption of a request.
 #[derive(Debug, Clone, Copy, Default)]
-struct MinimumRequestConsumption {
+struct BudgetReservation {
     tokens: u64,
     cost: f64,
 }
@@ -100,16 +100,16 @@ pub(super) struct Spending {
     /// Prices of the run's model; `None`: costs are unknown.
     prices: Option<TokenPrices>,
     turns: u64,
-    reserved: MinimumRequestConsumption,
+    reserved: BudgetReservation,
 }
 
 impl Spending {
     pub(super) fn new(ledger: Arc<BudgetLedger>, prices: Option<TokenPrices>) -> Self {
-        Self { ledger, prices, turns: 0, reserved: MinimumRequestConsumption::default() }
+        Self { ledger, prices, turns: 0, reserved: BudgetReservation::default() }
     }
 
     /// Returns the reported usage of the run and of all work that it delegated, without estimates.
-    pub(super) fn usage(&self) -> Usage {
+    pub(super) fn usage(&self) -> TokenUsage {
         self.ledger.lock().usage
     }
 
@@ -129,9 +129,9 @@ impl Spending {
 
     /// Adds an answer of the model. If the model reported no usage, `guess` counts towards the budgets, but is not
     /// reported.
-    pub(super) fn answered(&mut self, usage: Usage, guess: Usage) {
+    pub(super) fn answered(&mut self, usage: TokenUsage, guess: TokenUsage) {
         self.turns += 1;
-        if usage == Usage::default() {
+        if usage == TokenUsage::default() {
             let cost = self.prices.map_or(0.0, |prices| guess.cost(&prices));
             self.ledger.change(|spent| {
                 spent.guessed += guess;
@@ -142,7 +142,7 @@ impl Spending {
     }
 
     /// Adds the usage of a model with these prices to this ledger and its ancestors. Without prices, the cost is zero.
-    pub(super) fn used(&self, usage: Usage, prices: Option<TokenPrices>) {
+    pub(super) fn used(&self, usage: TokenUsage, prices: Option<TokenPrices>) {
         let cost = prices.map_or(0.0, |prices| usage.cost(&prices));
         self.ledger.change(|spent| {
             spent.usage += usage;
@@ -185,7 +185,7 @@ impl Spending {
     /// The budget that would be exceeded.
     pub(super) fn asks(&mut self, tokens: u64) -> Result<(), BudgetKind> {
         self.is_answered();
-        let asked = MinimumRequestConsumption { tokens: tokens.saturating_add(1), cost: self.least(tokens) };
+        let asked = BudgetReservation { tokens: tokens.saturating_add(1), cost: self.least(tokens) };
         self.request(tokens, &|spent| {
             spent.reserved.tokens = spent.reserved.tokens.saturating_add(asked.tokens);
             spent.reserved.cost += asked.cost;
@@ -196,7 +196,7 @@ impl Spending {
 
     /// Releases the reservation of the last request, which is answered or will never be.
     pub(super) fn is_answered(&mut self) {
-        let MinimumRequestConsumption { tokens, cost } = std::mem::take(&mut self.reserved);
+        let BudgetReservation { tokens, cost } = std::mem::take(&mut self.reserved);
         if tokens > 0 {
             self.ledger.change(|spent| {
                 spent.reserved.tokens = spent.reserved.tokens.saturating_sub(tokens);
@@ -246,8 +246,8 @@ mod tests {
     fn spent(budgets: Budgets, turns: u64) -> Spending {
         let mut spending = Spending::new(BudgetLedger::new(budgets, None), Some(PRICES));
         for _ in 0..turns {
-            let usage = Usage { input_tokens: 1_000, output_tokens: 100, ..Usage::default() };
-            spending.answered(usage, Usage { input_tokens: 1 << 40, ..usage });
+            let usage = TokenUsage { input_tokens: 1_000, output_tokens: 100, ..TokenUsage::default() };
+            spending.answered(usage, TokenUsage { input_tokens: 1 << 40, ..usage });
         }
         spending
     }
@@ -277,14 +277,14 @@ mod tests {
     #[test]
     fn costs_count_only_where_prices_are_known() {
         let mut spending = Spending::new(BudgetLedger::new(Budgets::default(), None), None);
-        spending.answered(Usage { input_tokens: 1_000, ..Usage::default() }, Usage::default());
+        spending.answered(TokenUsage { input_tokens: 1_000, ..TokenUsage::default() }, TokenUsage::default());
         assert_eq!((spending.cost(), spending.usage().total()), (None, 1_000));
         assert_eq!(spent(Budgets::default(), 1).cost(), Some(0.015));
     }
 
     #[test]
     fn an_answer_without_reported_usage_counts_toward_budgets_by_an_estimate() {
-        let guess = Usage { input_tokens: 1_000, output_tokens: 100, ..Usage::default() };
+        let guess = TokenUsage { input_tokens: 1_000, output_tokens: 100, ..TokenUsage::default() };
         for (tokens, cost, expected) in [
             (Some(1_100), None, Some(BudgetKind::Tokens)),
             (None, Some(0.015), Some(BudgetKind::Cost)),
@@ -293,9 +293,9 @@ mod tests {
             let mut budgets = Budgets::default();
             (budgets.tokens, budgets.cost) = (tokens, cost);
             let mut spending = Spending::new(BudgetLedger::new(budgets, None), Some(PRICES));
-            spending.answered(Usage::default(), guess);
+            spending.answered(TokenUsage::default(), guess);
             assert_eq!(spending.refuses_request(0), expected, "{tokens:?} {cost:?}");
-            assert_eq!((spending.usage(), spending.cost()), (Usage::default(), Some(0.0)));
+            assert_eq!((spending.usage(), spending.cost()), (TokenUsage::default(), Some(0.0)));
         }
     }
 }

@@ -24,8 +24,8 @@ use std::path::PathBuf;
 use toolstead_domain::{
     Access, AccessPath, AgentOutcome, Approver, BudgetKind, ConversationEvent, ConversationEventKind,
     DefaultSuggestions, Effect, Image, Message, ModelError, ModelEvent, NoApprover, NoOutputs, PatternContext,
-    PermissionPolicy, PermissionRule, Role, StopReason, ToolArguments, ToolProvider, ToolResult, ToolResultBlock,
-    Usage, WorkspaceRoots,
+    PermissionPolicy, PermissionRule, Role, StopReason, TokenUsage, ToolArguments, ToolProvider, ToolResult,
+    ToolResultBlock, WorkspaceRoots,
     conversation::transcript,
     error_kind::ErrorKind,
     permission::rule::RuleOrigin,

@@ -2,7 +2,9 @@
 
 use crate::event_bus::EventBus;
 use std::sync::Arc;
-use toolstead_domain::{CallId, ConversationId, EventKind, EventOrigin, EventSink, ModelProvider, Principal, Usage};
+use toolstead_domain::{
+    CallId, ConversationId, EventKind, EventOrigin, EventSink, ModelProvider, Principal, TokenUsage,
+};
 
 /// Publishes the usage of the models of one conversation.
 #[derive(Debug, Clone)]
@@ -25,7 +27,7 @@ impl UsageEvents {
     }
 
     /// Publishes the usage and the cost of an answer of `model`, if the bus has subscribers.
-    pub(super) fn publish(&self, model: &dyn ModelProvider, usage: Usage) {
+    pub(super) fn publish(&self, model: &dyn ModelProvider, usage: TokenUsage) {
         if !self.bus.is_watched() {
             return;
         }
@@ -60,7 +62,7 @@ mod tests {
         let conversation = ConversationId("01890a5d-ac96-774b-bcce-b302099a8057".parse().unwrap());
         let model = ScriptedModel::answering([]);
         let (mut watch, mut others) = (bus.subscribe_as(mine.clone()), bus.subscribe_as(other));
-        let usage = Usage { input_tokens: 1, cache_read_tokens: 2, cache_write_tokens: 3, output_tokens: 4 };
+        let usage = TokenUsage { input_tokens: 1, cache_read_tokens: 2, cache_write_tokens: 3, output_tokens: 4 };
         UsageEvents::new(bus.clone(), conversation, mine, None).publish(&model, usage);
         let answer = watch.waiting().unwrap().to_json();
         assert_eq!((&answer["type"], &answer["model"]), (&json!("usage"), &json!(model.name())));

@@ -1,6 +1,6 @@
 //! Definitions of servers as they are served, and their approval.
 
-use super::{SharedTool, ToolRegistry};
+use super::{SharedRegisteredTool, ToolRegistry};
 use crate::definition_pins::{DefinitionPins, ServedTools};
 use std::{collections::BTreeSet, error::Error, sync::Arc};
 use toolstead_domain::{StoreError, Tool, ToolProvider, ToolSource};
@@ -39,7 +39,7 @@ impl ToolRegistry {
 
     /// Stores the approval of the definition that the approver of a call was shown, and serves that definition from now
     /// on. Does nothing if the definitions of its provider are not pinned.
-    pub(crate) async fn approve_definition(&self, registered: &SharedTool) {
+    pub(crate) async fn approve_definition(&self, registered: &SharedRegisteredTool) {
         let (Some(pins), Some(pinning)) = (&self.pins, registered.provider.pinning()) else { return };
         match pins.approve_tool(&pinning.server, &registered.own, "the approver of a call").await {
             Ok(()) => self.renew_pins(registered).await,
@@ -52,7 +52,7 @@ impl ToolRegistry {
 
     /// Reads the approvals of the tool's provider again, because another process may have added some, and serves its
     /// definitions accordingly. A failure to read them is only logged.
-    pub(crate) async fn renew_pins(&self, registered: &SharedTool) {
+    pub(crate) async fn renew_pins(&self, registered: &SharedRegisteredTool) {
         let provider = &registered.provider;
         if provider.list().await.is_ok() {
             return self.take_list(provider).await;

@@ -61,7 +61,7 @@ async fn house(deny: &[&str]) -> House {
 
 impl House {
     async fn watched_by(&self, who: &str, uri: &str) -> Result<ResourceWatchGuard, ErrorKind> {
-        let scope = Scope::of(Principal::new("user", who), "s");
+        let scope = RequestScope::of(Principal::new("user", who), "s");
         let command = WatchResourceCommand { uri: uri.into(), scope, client: "agent 1".into() };
         self.handler.handle(command).await.map_err(|failure| failure.kind)
     }
@@ -179,7 +179,7 @@ async fn watching_a_resource_is_checked_and_recorded_like_a_read() {
     assert_eq!((watched.provider(), house.provider.watched()), ("team", vec!["b://7".to_owned()]));
     let rows = house.log.rows();
     let message: Vec<_> = rows.iter().map(|row| (row.kind, &*row.called_as, row.arguments["watch"].clone())).collect();
-    let row = |uri| (RequestKind::Resource, uri, json!(true));
+    let row = |uri| (AuditedRequestKind::Resource, uri, json!(true));
     assert_eq!(message, [row("a://x"), row("c://z"), row("b://7")]);
     assert!(rows.iter().all(|row| row.client == "agent 1"));
 }

@@ -4,7 +4,7 @@ use super::budget::BudgetKind;
 use crate::{
     conversation::{ConversationId, Delegation},
     error_kind::ErrorKind,
-    model::usage::Usage,
+    model::usage::TokenUsage,
     tool_call::CallId,
 };
 use serde_json::{Map, Value, json};
@@ -79,9 +79,9 @@ pub enum AgentEvent {
     /// The model completed an answer.
     Answered {
         /// Tokens of the request and of the answer to it.
-        usage: Usage,
+        usage: TokenUsage,
         /// Tokens of the run so far.
-        total: Usage,
+        total: TokenUsage,
         /// Cost of the run so far, in US dollars, if prices are known.
         cost: Option<f64>,
     },
@@ -112,7 +112,7 @@ pub enum AgentEvent {
         /// Last text of the model.
         text: String,
         /// Tokens of the whole run.
-        usage: Usage,
+        usage: TokenUsage,
         /// Cost of the whole run in US dollars, if prices are known.
         cost: Option<f64>,
         /// Number of calls that were made.
@@ -234,7 +234,7 @@ impl AgentEvent {
     }
 }
 
-fn tokens(usage: Usage) -> Value {
+fn tokens(usage: TokenUsage) -> Value {
     json!({
         "input_tokens": usage.input_tokens, "cache_read_tokens": usage.cache_read_tokens,
         "cache_write_tokens": usage.cache_write_tokens, "output_tokens": usage.output_tokens,

@@ -1,6 +1,6 @@
 //! Requests to a provider of resources and prompts.
 
-use crate::{error_kind::ErrorKind, tool_execution::RequestKind, tool_failure::ToolFailure};
+use crate::{error_kind::ErrorKind, tool_execution::AuditedRequestKind, tool_failure::ToolFailure};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -50,26 +50,26 @@ impl ContextRequest {
     ///
     /// # Errors
     /// `invalid_input`, with the invalid parameter and the expected value, or if the kind is not one of these requests.
-    pub fn parse(kind: RequestKind, params: &Map<String, Value>) -> Result<Self, ToolFailure> {
+    pub fn parse(kind: AuditedRequestKind, params: &Map<String, Value>) -> Result<Self, ToolFailure> {
         match kind {
-            RequestKind::Resource => Ok(Self::Read { uri: text(params, "uri", "the URI of a resource")? }),
-            RequestKind::Prompt => Ok(Self::Get {
+            AuditedRequestKind::Resource => Ok(Self::Read { uri: text(params, "uri", "the URI of a resource")? }),
+            AuditedRequestKind::Prompt => Ok(Self::Get {
                 name: text(params, "name", "the name of a prompt")?,
                 arguments: texts(params.get("arguments"), "arguments")?,
             }),
-            RequestKind::Completion => Ok(Self::Complete(CompletionRequest::parse(params)?)),
-            RequestKind::Tool | RequestKind::Task | RequestKind::Question => {
+            AuditedRequestKind::Completion => Ok(Self::Complete(CompletionRequest::parse(params)?)),
+            AuditedRequestKind::Tool | AuditedRequestKind::Task | AuditedRequestKind::Question => {
                 Err(wrong("a tool call is not a request for a resource or prompt"))
             }
         }
     }
 
     /// Returns the kind.
-    pub fn kind(&self) -> RequestKind {
+    pub fn kind(&self) -> AuditedRequestKind {
         match self {
-            Self::Read { .. } => RequestKind::Resource,
-            Self::Get { .. } => RequestKind::Prompt,
-            Self::Complete(_) => RequestKind::Completion,
+            Self::Read { .. } => AuditedRequestKind::Resource,
+            Self::Get { .. } => AuditedRequestKind::Prompt,
+            Self::Complete(_) => AuditedRequestKind::Completion,
         }
     }
 
@@ -166,15 +166,15 @@ mod tests {
     #[test]
     fn a_request_round_trips_through_its_parameters() {
         for (kind, params) in [
-            (RequestKind::Resource, json!({"uri": "a://b"})),
-            (RequestKind::Prompt, json!({"name": "p", "arguments": {"code": "x"}})),
+            (AuditedRequestKind::Resource, json!({"uri": "a://b"})),
+            (AuditedRequestKind::Prompt, json!({"name": "p", "arguments": {"code": "x"}})),
             (
-                RequestKind::Completion,
+                AuditedRequestKind::Completion,
                 json!({"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": ""},
                     "context": {"arguments": {"b": "c"}}}),
             ),
             (
-                RequestKind::Completion,
+                AuditedRequestKind::Completion,
                 json!({"ref": {"type": "ref/resource", "uri": "a://{b}"}, "argument": {"name": "b", "value": "x"},
                     "context": {"arguments": {}}}),
             ),
@@ -187,14 +187,14 @@ mod tests {
     #[test]
     fn an_invalid_request_parameter_is_named_in_the_error() {
         for (kind, params, named) in [
-            (RequestKind::Resource, json!({}), "`uri`"),
-            (RequestKind::Resource, json!({"uri": 1}), "`uri`"),
-            (RequestKind::Prompt, json!({"name": "p", "arguments": {"code": 1}}), "`arguments.code`"),
-            (RequestKind::Prompt, json!({"name": "p", "arguments": []}), "`arguments`"),
-            (RequestKind::Completion, json!({"argument": {}}), "`ref`"),
-            (RequestKind::Completion, json!({"ref": {"type": "ref/x"}, "argument": {}}), "`ref.type`"),
+            (AuditedRequestKind::Resource, json!({}), "`uri`"),
+            (AuditedRequestKind::Resource, json!({"uri": 1}), "`uri`"),
+            (AuditedRequestKind::Prompt, json!({"name": "p", "arguments": {"code": 1}}), "`arguments.code`"),
+            (AuditedRequestKind::Prompt, json!({"name": "p", "arguments": []}), "`arguments`"),
+            (AuditedRequestKind::Completion, json!({"argument": {}}), "`ref`"),
+            (AuditedRequestKind::Completion, json!({"ref": {"type": "ref/x"}, "argument": {}}), "`ref.type`"),
             (
-                RequestKind::Completion,
+                AuditedRequestKind::Completion,
                 json!({"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a"}}),
                 "`argument.value`",
             ),

@@ -4,7 +4,7 @@ use crate::{
     model::{
         message::{Block, ToolResultBlock},
         reply::StopReason,
-        usage::Usage,
+        usage::TokenUsage,
     },
     ports::clock::Timestamp,
     tool_call::CallId,
@@ -49,7 +49,7 @@ pub enum ConversationEventKind {
         /// then.
         stop: Option<StopReason>,
         /// Tokens of the request and of the answer to it.
-        usage: Usage,
+        usage: TokenUsage,
     },
     /// A tool call that the last answer of the model requested ended.
     CallEnded {

@@ -1,6 +1,6 @@
 //! The answer of a model, in pieces.
 
-use super::{message::Block, usage::Usage};
+use super::{message::Block, usage::TokenUsage};
 use std::time::Duration;
 
 /// Piece of an answer.
@@ -30,7 +30,7 @@ pub enum ModelEvent {
         /// Reason why the model stopped.
         stop: StopReason,
         /// Tokens of the request and of the answer to it.
-        usage: Usage,
+        usage: TokenUsage,
     },
 }
 

@@ -6,16 +6,16 @@ use std::ops::{Add, AddAssign};
 /// together.
 ///
 /// ```
-/// use toolstead_domain::model::usage::{TokenPrices, Usage};
+/// use toolstead_domain::model::usage::{TokenPrices, TokenUsage};
 ///
-/// let usage = Usage { input_tokens: 1_000_000, output_tokens: 500_000, ..Usage::default() };
+/// let usage = TokenUsage { input_tokens: 1_000_000, output_tokens: 500_000, ..TokenUsage::default() };
 /// let prices = TokenPrices { input: 3.0, output: 15.0, ..TokenPrices::default() };
 /// assert_eq!(usage.total(), 1_500_000);
 /// assert_eq!(usage.cost(&prices), 10.5);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
-pub struct Usage {
+pub struct TokenUsage {
     /// Input tokens at the full price.
     pub input_tokens: u64,
     /// Input tokens from the cache of the provider.
@@ -39,7 +39,7 @@ pub struct TokenPrices {
     pub output: f64,
 }
 
-impl Usage {
+impl TokenUsage {
     /// Returns the number of all tokens.
     pub fn total(self) -> u64 {
         self.context().saturating_add(self.output_tokens)
@@ -60,7 +60,7 @@ impl Usage {
     }
 }
 
-impl Add for Usage {
+impl Add for TokenUsage {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
@@ -73,7 +73,7 @@ impl Add for Usage {
     }
 }
 
-impl AddAssign for Usage {
+impl AddAssign for TokenUsage {
     fn add_assign(&mut self, other: Self) {
         *self = *self + other;
     }

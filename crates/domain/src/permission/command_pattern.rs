@@ -38,7 +38,7 @@ pub(crate) enum PatternPurpose<'a> {
 /// Whole words of a pattern. Each command that the pattern covers consists of `head`, any words, `tail`, and, if
 /// `is_open` is `true`, any further words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PatternWords {
+pub struct CommandPatternOutline {
     /// Words before the first wildcard, never empty; the only one may be the beginning of a path.
     pub head: Vec<String>,
     /// Words after the wildcard.
@@ -92,7 +92,7 @@ impl CommandPattern {
             Some(head) => (head.trim_end(), true),
             None => (text, false),
         };
-        let tokens = ParsedPattern::of(head);
+        let tokens = PatternSegments::of(head);
         let has_wildcard = open_end || tokens.parts.len() > 1;
         // Without a wildcard, an allow rule may contain any command line literally.
         if let (Some(broken), true) = (&tokens.broken, has_wildcard || purpose == PatternPurpose::Catching) {
@@ -142,7 +142,7 @@ impl CommandPattern {
 
     /// Returns the words of every command that the pattern covers; `None` for a pattern without wildcards, and for one
     /// that leaves the program open.
-    pub(crate) fn outline(&self) -> Option<PatternWords> {
+    pub(crate) fn outline(&self) -> Option<CommandPatternOutline> {
         let CommandWordsMatcher::Wildcard(forms) = &self.words else { return None };
         let (first, rest) = forms.last()?.split_first()?;
         let mut words: Vec<&str> = first.split(BETWEEN).collect();
@@ -150,7 +150,7 @@ impl CommandPattern {
         let beginning = words.pop()?;
         if words.is_empty() {
             // A path remains a path, whatever follows.
-            let outline = PatternWords { head: vec![beginning.into()], tail: Vec::new(), is_open: true };
+            let outline = CommandPatternOutline { head: vec![beginning.into()], tail: Vec::new(), is_open: true };
             return beginning.contains('/').then_some(outline);
         }
         let head = words.into_iter().map(str::to_owned).collect();
@@ -163,7 +163,7 @@ impl CommandPattern {
             _ => ("", true),
         };
         let tail: Vec<String> = tail.split(BETWEEN).filter(|word| !word.is_empty()).map(str::to_owned).collect();
-        Some(PatternWords { head, is_open: is_open || tail.is_empty(), tail })
+        Some(CommandPatternOutline { head, is_open: is_open || tail.is_empty(), tail })
     }
 
     /// Returns `true` if a deny or ask rule with the pattern catches this command, in any of its readings. Every such
@@ -191,7 +191,7 @@ impl CommandPattern {
     /// assignments, redirections, and the operators between commands.
     fn fits_text(&self, text: &str) -> bool {
         (!self.has_wildcard() && one_blank(&self.literal) == one_blank(text))
-            || (!text.contains(BETWEEN) && self.words.fits(&ParsedPattern::of(text.trim()).parts.join("*")))
+            || (!text.contains(BETWEEN) && self.words.fits(&PatternSegments::of(text.trim()).parts.join("*")))
     }
 
     /// Returns `true` unless the pattern is one command, word for word.
@@ -227,7 +227,7 @@ fn parts_match(parts: &[String], subject: &str) -> bool {
 
 /// Parsed pattern: the texts between its wildcards, without quotes.
 #[derive(Default)]
-struct ParsedPattern {
+struct PatternSegments {
     parts: Vec<String>,
     is_line: bool,
     broken: Option<PatternFault>,
@@ -271,7 +271,7 @@ impl PatternFault {
     }
 }
 
-impl ParsedPattern {
+impl PatternSegments {
     fn of(text: &str) -> Self {
         let mut tokens = Self { parts: vec![String::new()], ..Self::default() };
         tokens.read(text, true);

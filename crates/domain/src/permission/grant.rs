@@ -119,8 +119,8 @@ impl CallPermissions {
     }
 
     /// Returns the rules on reading below a folder, compiled once for a walk over many files.
-    pub fn reading_below(&self, folder: &AccessPath) -> FolderReadRules<'_> {
-        FolderReadRules { rules: self.policy.read_rules(&self.tool, folder), approved: &self.approved }
+    pub fn reading_below(&self, folder: &AccessPath) -> FolderReadPermissions<'_> {
+        FolderReadPermissions { rules: self.policy.read_rules(&self.tool, folder), approved: &self.approved }
     }
 
     /// Returns `true` if another tool may be listed to the caller of this call. Lists of tools use the same decision.
@@ -136,12 +136,12 @@ impl CallPermissions {
 
 /// Part of a [`CallPermissions`] that applies below one folder.
 #[derive(Debug)]
-pub struct FolderReadRules<'a> {
+pub struct FolderReadPermissions<'a> {
     rules: Vec<ReadRules<'a>>,
     approved: &'a [Access],
 }
 
-impl FolderReadRules<'_> {
+impl FolderReadPermissions<'_> {
     /// Returns `true` if some path below the folder may be unreadable, as far as that can be determined without the
     /// names of its entries.
     pub fn is_limited(&self) -> bool {

@@ -36,25 +36,25 @@ fn parsed(text: &str) -> Result<PermissionRule, String> {
 /// Checks a rule that the user wrote instead of the offered one, and returns it without surrounding blanks.
 ///
 /// # Errors
-/// [`UnusableRule`] if the rule is malformed, applies to something else, does not cover the access, or would allow more
+/// [`UnusableWrittenRule`] if the rule is malformed, applies to something else, does not cover the access, or would allow more
 /// than may be approved while a call waits.
-pub fn check_written_rule(text: &str, tool: &Tool, access: &Access) -> Result<String, UnusableRule> {
+pub fn check_written_rule(text: &str, tool: &Tool, access: &Access) -> Result<String, UnusableWrittenRule> {
     let text = text.trim();
-    let Access::RunCommand(command) = access else { return Err(UnusableRule::NotOnCommands) };
+    let Access::RunCommand(command) = access else { return Err(UnusableWrittenRule::NotOnCommands) };
     if !text.starts_with("Bash(") {
-        return Err(UnusableRule::NotOnCommands);
+        return Err(UnusableWrittenRule::NotOnCommands);
     }
     let is_printable = |c: char| c == ' ' || c.is_ascii_graphic();
     if !text.chars().all(is_printable) {
-        return Err(UnusableRule::Malformed("it contains characters that are not printable ASCII".into()));
+        return Err(UnusableWrittenRule::Malformed("it contains characters that are not printable ASCII".into()));
     }
-    let rule = parsed(text).map_err(UnusableRule::Malformed)?;
+    let rule = parsed(text).map_err(UnusableWrittenRule::Malformed)?;
     if !rule.allows(tool, access, &WorkspaceRoots::default()) {
-        return Err(UnusableRule::DoesNotCover);
+        return Err(UnusableWrittenRule::DoesNotCover);
     }
     match is_narrow_enough(&rule, command) {
         true => Ok(text.to_owned()),
-        false => Err(UnusableRule::TooWide(least_head(command))),
+        false => Err(UnusableWrittenRule::TooWide(least_head(command))),
     }
 }
 
@@ -79,7 +79,7 @@ fn least_head(command: &CommandAccess) -> String {
 
 /// Reason why a rule that the user wrote is not stored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum UnusableRule {
+pub enum UnusableWrittenRule {
     /// The text is not a rule.
     #[error("it is not a valid rule: {0}")]
     Malformed(String),
@@ -105,10 +105,10 @@ fn narrower(head: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{access::OfferedRulePrefixLengths, testing::samples};
+    use crate::{access::RuleWideningLimits, testing::samples};
 
     fn command(line: &str, widening: Option<(u8, Option<u8>)>) -> Access {
-        let widening = widening.map(|(least, offered)| OfferedRulePrefixLengths { least, offered });
+        let widening = widening.map(|(least, offered)| RuleWideningLimits { least, offered });
         Access::RunCommand(CommandAccess { widening, ..CommandAccess::program(line.split(' ')) })
     }
 
@@ -132,8 +132,8 @@ mod tests {
         let pytest = || command("python3 -m pytest -q", Some((3, Some(3))));
         let git = || command("git log -1", Some((1, Some(2))));
         let make = || command("make lint", None);
-        let too_wide = |head: &str| Err(UnusableRule::TooWide(head.into()));
-        let check = |access: Access, rule: &str, expected: Result<&str, UnusableRule>| {
+        let too_wide = |head: &str| Err(UnusableWrittenRule::TooWide(head.into()));
+        let check = |access: Access, rule: &str, expected: Result<&str, UnusableWrittenRule>| {
             assert_eq!(check_written_rule(rule, &tool, &access), expected.map(str::to_owned), "{rule}");
         };
         check(pytest(), " Bash(python3 -m pytest *) ", Ok("Bash(python3 -m pytest *)"));
@@ -152,16 +152,18 @@ mod tests {
         }
         check(make(), "Bash(make lint)", Ok("Bash(make lint)"));
         check(make(), "Bash(make *)", too_wide(""));
-        check(git(), "Bash(git push *)", Err(UnusableRule::DoesNotCover));
+        check(git(), "Bash(git push *)", Err(UnusableWrittenRule::DoesNotCover));
         for other in ["Bash", "bash", "Write(x)", "*", ""] {
-            check(git(), other, Err(UnusableRule::NotOnCommands));
+            check(git(), other, Err(UnusableWrittenRule::NotOnCommands));
         }
         for malformed in ["Bash(*)", "Bash(git 'log *)", "Bash(git | *)", "Bash(git log\u{1b}*)", "Bash("] {
             let checked = check_written_rule(malformed, &tool, &git());
             assert!(
                 matches!(
                     checked,
-                    Err(UnusableRule::Malformed(_) | UnusableRule::NotOnCommands | UnusableRule::TooWide(_))
+                    Err(UnusableWrittenRule::Malformed(_)
+                        | UnusableWrittenRule::NotOnCommands
+                        | UnusableWrittenRule::TooWide(_))
                 ),
                 "{malformed}: {checked:?}"
             );
@@ -172,6 +174,6 @@ mod tests {
         assert!(check_written_rule("Bash(git log -1)", &tool, &opaque).is_err());
         assert!(check_written_rule("Bash(git *)", &tool, &opaque).is_err());
         let host = Access::ReachHost("a.org".into());
-        assert_eq!(check_written_rule("Bash(git *)", &tool, &host), Err(UnusableRule::NotOnCommands));
+        assert_eq!(check_written_rule("Bash(git *)", &tool, &host), Err(UnusableWrittenRule::NotOnCommands));
     }
 }

@@ -9,12 +9,12 @@ use crate::{
     access::{Access, AccessKind, AccessPath},
     category::Category,
     context,
-    permission::{command_pattern::PatternWords, path_pattern::PatternContext},
+    permission::{command_pattern::CommandPatternOutline, path_pattern::PatternContext},
     tool::{Tool, ToolSource},
     workspace_roots::WorkspaceRoots,
 };
 use head::{RuleHead, allows_name, fits, matches_any_name, names, names_server};
-use kind::RuleKind;
+use kind::RuleMatcher;
 use serde_json::{Map, Value};
 use std::{fmt, sync::Arc};
 
@@ -116,14 +116,14 @@ impl fmt::Display for PermissionRule {
 enum RuleParentheses {
     /// No parentheses, or only `*` in them.
     Any,
-    One(Arc<dyn RuleKind>),
+    One(Arc<dyn RuleMatcher>),
     /// Spec after a name that may be that of a tool which takes command lines. The definition of the called tool
     /// decides.
     OfTool {
         /// Spec for a tool that takes command lines; the reason if it is not valid there.
-        command: Result<Arc<dyn RuleKind>, String>,
+        command: Result<Arc<dyn RuleMatcher>, String>,
         /// Spec for any other tool.
-        other: Arc<dyn RuleKind>,
+        other: Arc<dyn RuleMatcher>,
     },
 }
 
@@ -171,7 +171,7 @@ impl PermissionRule {
     ///
     /// # Errors
     /// The reason why the parentheses have no meaning for this tool.
-    fn spec_for(&self, tool: &Tool) -> Result<Option<&dyn RuleKind>, &str> {
+    fn spec_for(&self, tool: &Tool) -> Result<Option<&dyn RuleMatcher>, &str> {
         match &self.spec {
             RuleParentheses::OfTool { command: Ok(command), .. } if tool.takes_command_lines => Ok(Some(&**command)),
             RuleParentheses::OfTool { command: Err(reason), .. } if tool.takes_command_lines => Err(reason),
@@ -180,7 +180,7 @@ impl PermissionRule {
     }
 
     /// Returns the kind of the parentheses where no tool is known.
-    fn spec(&self) -> Option<&dyn RuleKind> {
+    fn spec(&self) -> Option<&dyn RuleMatcher> {
         match &self.spec {
             RuleParentheses::Any => None,
             RuleParentheses::One(kind) | RuleParentheses::OfTool { other: kind, .. } => Some(&**kind),
@@ -270,7 +270,7 @@ impl PermissionRule {
 
     /// Returns the words that are common to all commands that an allow rule with wildcards may cover; `None` if there
     /// are none, and for other rules.
-    pub fn outline(&self) -> Option<PatternWords> {
+    pub fn outline(&self) -> Option<CommandPatternOutline> {
         self.spec().filter(|_| self.effect == Effect::Allow)?.outline()
     }
 
@@ -344,12 +344,12 @@ impl PermissionRule {
     /// Returns `true` if the rule applies to every request that this tool represents.
     pub(super) fn names_requests_of(&self, tool: &Tool) -> bool {
         let Some(kind) = tool.stands_for() else { return false };
-        let covers_server = |kind: &dyn RuleKind| tool.server().is_some_and(|one| kind.covers_server(one.as_str()));
+        let covers_server = |kind: &dyn RuleMatcher| tool.server().is_some_and(|one| kind.covers_server(one.as_str()));
         matches!(&self.head, RuleHead::Access(head) if head.access == kind) && self.spec().is_none_or(covers_server)
     }
 
     /// Returns `true` if an allow rule covers the access, for any tool.
-    fn covers_access(&self, spec: Option<&dyn RuleKind>, access: &Access, roots: &WorkspaceRoots) -> bool {
+    fn covers_access(&self, spec: Option<&dyn RuleMatcher>, access: &Access, roots: &WorkspaceRoots) -> bool {
         let head = match &self.head {
             RuleHead::Access(head) => access.kind() == head.access,
             RuleHead::Tool(_) => true,
@@ -399,12 +399,12 @@ impl PermissionRule {
     /// for any other rule.
     pub(super) fn of_offered_tools(&self) -> Option<Self> {
         let RuleHead::Access(head) = &self.head else { return None };
-        let pattern = self.spec().map_or(Some("*"), RuleKind::names)?;
+        let pattern = self.spec().map_or(Some("*"), RuleMatcher::names)?;
         let denies = self.effect == Effect::Deny && head.access == AccessKind::Offer;
         denies.then(|| Self { head: RuleHead::Tool(pattern.into()), spec: RuleParentheses::Any, ..self.clone() })
     }
 
-    fn catches_access(&self, spec: Option<&dyn RuleKind>, access: &Access, roots: &WorkspaceRoots) -> bool {
+    fn catches_access(&self, spec: Option<&dyn RuleMatcher>, access: &Access, roots: &WorkspaceRoots) -> bool {
         if let Access::RunCommand(command) = access
             && command.files().any(|file| self.catches_access(spec, file, roots))
         {

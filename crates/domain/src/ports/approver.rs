@@ -131,7 +131,7 @@ impl ApprovalScope {
 
 /// Answer to an approval request.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Approval {
+pub enum ApprovalOutcome {
     /// The call may run.
     Granted {
         /// Name of the approver, for the audit log.
@@ -166,7 +166,7 @@ pub enum Approval {
     TimedOut,
 }
 
-impl Approval {
+impl ApprovalOutcome {
     /// Returns an approval of every part for this call only.
     pub fn once(by: impl Into<String>) -> Self {
         Self::Granted { by: by.into(), scopes: Vec::new() }
@@ -182,12 +182,12 @@ impl Approval {
 ///
 /// A decision that the embedding application makes by itself belongs in an
 /// [`AutoApprovalRule`](crate::ports::approval_rule::AutoApprovalRule). Implementers never answer in the user's stead (without
-/// a user to ask, the answer is [`Approval::Unattended`]) and do not wait past [`ApprovalRequest::deadline`]. Dropping
+/// a user to ask, the answer is [`ApprovalOutcome::Unattended`]) and do not wait past [`ApprovalRequest::deadline`]. Dropping
 /// the future withdraws the request. A panic denies the call.
 #[async_trait]
 pub trait Approver: Send + Sync {
     /// Presents the request, and waits for the answer.
-    async fn ask<'s, 'r>(&'s self, request: ApprovalRequest<'r>) -> Approval;
+    async fn ask<'s, 'r>(&'s self, request: ApprovalRequest<'r>) -> ApprovalOutcome;
 }
 
 /// Approver for use without a user: no approver is available.
@@ -196,7 +196,7 @@ pub struct NoApprover;
 
 #[async_trait]
 impl Approver for NoApprover {
-    async fn ask(&self, _: ApprovalRequest<'_>) -> Approval {
-        Approval::Unattended
+    async fn ask(&self, _: ApprovalRequest<'_>) -> ApprovalOutcome {
+        ApprovalOutcome::Unattended
     }
 }

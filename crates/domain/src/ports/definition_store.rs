@@ -11,14 +11,14 @@ use async_trait::async_trait;
 /// Several processes share one store; each method is one transaction.
 ///
 /// ```
-/// use toolstead_domain::{DefinitionStore, PinnedServerKey, StoreError};
+/// use toolstead_domain::{PinnedDefinitionStore, PinnedServerKey, StoreError};
 ///
-/// async fn is_known(store: &dyn DefinitionStore, server: &PinnedServerKey) -> Result<bool, StoreError> {
+/// async fn is_known(store: &dyn PinnedDefinitionStore, server: &PinnedServerKey) -> Result<bool, StoreError> {
 ///     Ok(!store.versions(server).await?.is_empty())
 /// }
 /// ```
 #[async_trait]
-pub trait DefinitionStore: Send + Sync {
+pub trait PinnedDefinitionStore: Send + Sync {
     /// Returns the stored versions of a server, sorted by key and number. Of an item with many versions, the store may
     /// have deleted old ones, but never the latest approved one. It may also have deleted prompts, resources and
     /// templates that the server removed, if these are very many.

@@ -3,7 +3,7 @@
 use crate::{
     ports::{clock::Timestamp, tool_repository::StoreError},
     tool_call::CallId,
-    tool_execution::{BorrowedToolExecution, OutcomeKind, RequestKind, ToolExecution},
+    tool_execution::{AuditedRequestKind, BorrowedToolExecution, OutcomeKind, ToolExecution},
 };
 use async_trait::async_trait;
 
@@ -22,7 +22,7 @@ pub struct ExecutionFilter {
     /// Only this tool, by canonical name.
     pub tool: Option<String>,
     /// Only requests of this kind.
-    pub kind: Option<RequestKind>,
+    pub kind: Option<AuditedRequestKind>,
     /// Only this outcome.
     pub outcome: Option<OutcomeKind>,
     /// Only this principal.

@@ -1,7 +1,7 @@
 //! All stores of an application, from one backend.
 
 use crate::ports::{
-    change_journal::ChangeJournal, conversation_store::ConversationStore, definition_store::DefinitionStore,
+    change_journal::ChangeJournal, conversation_store::ConversationStore, definition_store::PinnedDefinitionStore,
     execution_log::ExecutionLog, output_store::OutputStore, question_store::QuestionStore, read_state::ReadState,
     todo_store::TodoStore, tool_repository::ToolRepository,
 };
@@ -13,7 +13,7 @@ pub struct Stores {
     /// Catalogue of tools: `testing::tool_repository_contract`.
     pub tool_repository: Arc<dyn ToolRepository>,
     /// Versions of the definitions of servers: `testing::definition_store_contract`.
-    pub definitions: Arc<dyn DefinitionStore>,
+    pub definitions: Arc<dyn PinnedDefinitionStore>,
     /// Audit log of all workspaces: `testing::execution_log_contract`.
     pub execution_log: Arc<dyn ExecutionLog>,
     /// Large outputs: `testing::output_store_contract`.

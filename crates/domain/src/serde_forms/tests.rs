@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    access::{Access, AccessPath, BuiltInAllowRule, CommandAccess, OfferedRulePrefixLengths, ParseConfidence},
+    access::{Access, AccessPath, BuiltInAllowRule, CommandAccess, ParseConfidence, RuleWideningLimits},
     permission::decision::Verdict,
     ports::{
         approver::ApprovalScope,
@@ -62,7 +62,7 @@ fn access() -> impl Strategy<Value = Access> {
         ];
         let built_in_rule = option::of(select(BuiltInAllowRule::ALL));
         let widening = option::of((1..4_u8, option::of(1..4_u8)));
-        let widening = widening.prop_map(|of| of.map(|(least, offered)| OfferedRulePrefixLengths { least, offered }));
+        let widening = widening.prop_map(|of| of.map(|(least, offered)| RuleWideningLimits { least, offered }));
         (shared(), vec(shared(), 0..3), vec(inner, 0..3), any::<bool>(), clarity, built_in_rule, widening).prop_map(
             |(whole, words, operands, only_changes_files, clarity, built_in_rule, widening)| {
                 let words: Arc<[Arc<str>]> = words.into();

@@ -9,7 +9,7 @@ use crate::{
     model::{
         message::{Block, Image, SealedBlock, ToolArguments, ToolResultBlock, ToolUse},
         reply::StopReason,
-        usage::Usage,
+        usage::TokenUsage,
     },
     ports::{
         clock::Timestamp,
@@ -52,7 +52,7 @@ pub fn one_of_each() -> Vec<ConversationEventKind> {
         Block::ToolUse(ToolUse { id: id.into(), name: "srv.read_file".into(), arguments, sealed })
     };
     let arguments = ToolArguments::parse(r#"{"z": 18446744073709551615, "a": [1.5, null, {"deep": "\u0000ä"}]}"#);
-    let usage = Usage { input_tokens: 1, cache_read_tokens: 2, cache_write_tokens: 3, output_tokens: 1 << 52 };
+    let usage = TokenUsage { input_tokens: 1, cache_read_tokens: 2, cache_write_tokens: 3, output_tokens: 1 << 52 };
     let answered = |blocks, stop| ConversationEventKind::ModelAnswered { blocks, model: "m-1".into(), stop, usage };
     let ended = |call, is_error, record| ConversationEventKind::CallEnded {
         result: ToolResultBlock {

@@ -2,15 +2,15 @@
 
 use crate::{
     pinning::item::{DefinitionVersion, ItemKey, ItemKind, PinnedServerKey, VersionApproval},
-    ports::{clock::Timestamp, definition_store::DefinitionStore},
+    ports::{clock::Timestamp, definition_store::PinnedDefinitionStore},
 };
 use serde_json::json;
 
-/// Checks each guarantee of [`DefinitionStore`] on an empty store.
+/// Checks each guarantee of [`PinnedDefinitionStore`] on an empty store.
 ///
 /// # Panics
 /// If a guarantee is violated; the message names it.
-pub async fn definition_store_contract(store: &dyn DefinitionStore) {
+pub async fn definition_store_contract(store: &dyn PinnedDefinitionStore) {
     let server = |file: &str| PinnedServerKey { configured_in: file.into(), name: "s".into() };
     let (one, other) = (server("/a"), server("/b"));
     assert_eq!(store.versions(&one).await.unwrap(), [], "an unknown server has no versions");

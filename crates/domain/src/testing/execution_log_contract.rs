@@ -8,7 +8,9 @@ use crate::{
         clock::Timestamp,
         execution_log::{ExecutionFilter, ExecutionLog},
     },
-    tool_execution::{CancelReason, ExecutionOutcome, OutcomeKind, RecordedDecision, RequestKind, ToolExecution},
+    tool_execution::{
+        AuditedRequestKind, CancelReason, ExecutionOutcome, OutcomeKind, RecordedDecision, ToolExecution,
+    },
 };
 use serde_json::{Value, json};
 
@@ -96,7 +98,7 @@ async fn every_value_comes_back_as_it_was(log: &dyn ExecutionLog) {
     comes_back(log, ToolExecution { parent: Some(samples::call_id(200)), ..sample(209) }).await;
     let hostile = "'; DROP TABLE x; -- \" \\ \u{0} \u{1f} \u{7f} \u{2028} \u{feff} \u{202e} é 🦀 $1 ?1 %s\r\n\t";
     let everywhere = ToolExecution {
-        kind: RequestKind::Resource,
+        kind: AuditedRequestKind::Resource,
         tool: hostile.into(),
         called_as: hostile.into(),
         source: hostile.into(),
@@ -168,7 +170,7 @@ async fn a_list_is_in_the_order_of_recording_and_fits_every_condition(log: &dyn 
             principal: format!("lister_{}", turn / 2 % 2),
             client: ["one 1.0", "one-more 2", "one"][turn / 4 % 3].to_owned(),
             outcome: outcomes[turn % 4].clone(),
-            kind: RequestKind::ALL[turn / 3 % 4],
+            kind: AuditedRequestKind::ALL[turn / 3 % 4],
             ..samples::execution(number)
         });
     }
@@ -208,7 +210,7 @@ async fn a_list_is_in_the_order_of_recording_and_fits_every_condition(log: &dyn 
             assert_eq!(listed, expected, "{filter:?}");
         }
     }
-    for kind in RequestKind::ALL {
+    for kind in AuditedRequestKind::ALL {
         let filter = ExecutionFilter { kind: Some(*kind), limit: 12, ..ExecutionFilter::default() };
         let mut listed = log.list(&filter).await.unwrap();
         listed.retain(|row| row.id >= samples::call_id(5000));

@@ -3,7 +3,7 @@
 use super::lock;
 use crate::{
     pinning::item::{DefinitionVersion, ItemKey, PinnedServerKey, VersionApproval},
-    ports::{definition_store::DefinitionStore, tool_repository::StoreError},
+    ports::{definition_store::PinnedDefinitionStore, tool_repository::StoreError},
 };
 use async_trait::async_trait;
 use std::{collections::BTreeMap, sync::Mutex};
@@ -17,7 +17,7 @@ pub struct InMemoryDefinitionStore {
 }
 
 #[async_trait]
-impl DefinitionStore for InMemoryDefinitionStore {
+impl PinnedDefinitionStore for InMemoryDefinitionStore {
     async fn versions(&self, server: &PinnedServerKey) -> Result<Vec<DefinitionVersion>, StoreError> {
         let versions = lock(&self.versions);
         Ok(versions.iter().filter(|((of, ..), _)| of == server).map(|(_, version)| version.clone()).collect())

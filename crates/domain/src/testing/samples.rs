@@ -7,7 +7,7 @@ use crate::{
     principal::Principal,
     tool::{Tool, ToolSource},
     tool_call::{CallId, ToolCall},
-    tool_execution::{ExecutionOutcome, RecordedDecision, RequestKind, ToolExecution},
+    tool_execution::{AuditedRequestKind, ExecutionOutcome, RecordedDecision, ToolExecution},
     tool_name::ToolName,
 };
 use serde_json::{Map, Value, json};
@@ -30,7 +30,7 @@ pub fn execution(number: u32) -> ToolExecution {
     ToolExecution {
         id: call_id(number),
         parent: None,
-        kind: RequestKind::Tool,
+        kind: AuditedRequestKind::Tool,
         tool: "echo".into(),
         called_as: "echo".into(),
         source: "built-in".into(),

@@ -3,7 +3,7 @@
 use super::{lock, waitable_counter::WaitableCounter};
 use crate::{
     access::Access,
-    ports::approver::{Approval, ApprovalPart, ApprovalRequest, Approver},
+    ports::approver::{ApprovalOutcome, ApprovalPart, ApprovalRequest, Approver},
     tool_call::CallId,
 };
 use async_trait::async_trait;
@@ -41,20 +41,20 @@ pub struct ApprovalQuestion {
 
 #[derive(Debug)]
 enum Answer {
-    Given(Approval),
+    Given(ApprovalOutcome),
     Never,
 }
 
 impl ScriptedApprover {
-    /// Creates an approver with these answers, one per request, and [`Approval::Unattended`] afterwards.
-    pub fn answering(answers: impl IntoIterator<Item = Approval>) -> Self {
+    /// Creates an approver with these answers, one per request, and [`ApprovalOutcome::Unattended`] afterwards.
+    pub fn answering(answers: impl IntoIterator<Item = ApprovalOutcome>) -> Self {
         let script = answers.into_iter().map(Answer::Given).collect();
         Self { script: Mutex::new(script), ..Self::default() }
     }
 
     /// Creates an approver that approves this number of requests, as `tester`.
     pub fn granting(questions: usize) -> Self {
-        Self::answering(std::iter::repeat_n(Approval::once("tester"), questions))
+        Self::answering(std::iter::repeat_n(ApprovalOutcome::once("tester"), questions))
     }
 
     /// Leaves the request after the scripted ones unanswered until it is withdrawn.
@@ -82,7 +82,7 @@ impl ScriptedApprover {
 
 #[async_trait]
 impl Approver for ScriptedApprover {
-    async fn ask(&self, request: ApprovalRequest<'_>) -> Approval {
+    async fn ask(&self, request: ApprovalRequest<'_>) -> ApprovalOutcome {
         lock(&self.questions).push(ApprovalQuestion {
             within: request.within.map(|tool| tool.name().to_string()),
             agent: request.agent.map(str::to_owned),
@@ -101,7 +101,7 @@ impl Approver for ScriptedApprover {
                 let _withdrawn = RaiseOnDrop(&self.withdrawn);
                 std::future::pending().await
             }
-            None => Approval::Unattended,
+            None => ApprovalOutcome::Unattended,
         }
     }
 }
@@ -160,7 +160,7 @@ mod tests {
             };
             block_on(approver.ask(request))
         };
-        assert_eq!([ask(), ask()], [Approval::once("tester"), Approval::Unattended]);
+        assert_eq!([ask(), ask()], [ApprovalOutcome::once("tester"), ApprovalOutcome::Unattended]);
         assert_eq!(approver.questions()[1].tool, "send");
         block_on(approver.asked(2));
     }

@@ -7,7 +7,7 @@ use crate::{
         message::{Block, ToolArguments, ToolUse},
         reply::{ModelEvent, StopReason},
         request::ModelRequest,
-        usage::{TokenPrices, Usage},
+        usage::{TokenPrices, TokenUsage},
     },
     ports::model_provider::{ModelAnswer, ModelFacts, ModelProvider},
 };
@@ -42,16 +42,16 @@ struct ModelSignals {
 /// Scripted answer.
 #[derive(Debug, Clone, Default)]
 pub struct ScriptedAnswer {
-    steps: VecDeque<Step>,
+    steps: VecDeque<AnswerStep>,
     calls: bool,
     stop: Option<StopReason>,
-    usage: Usage,
+    usage: TokenUsage,
     refusal: Option<ModelError>,
     ending: AnswerEnding,
 }
 
 #[derive(Debug, Clone)]
-enum Step {
+enum AnswerStep {
     Event(ModelEvent),
     /// Waits until the model is released.
     Wait,
@@ -206,21 +206,21 @@ impl ScriptedAnswer {
     /// Adds an event.
     #[must_use]
     pub fn and_event(mut self, event: ModelEvent) -> Self {
-        self.steps.push_back(Step::Event(event));
+        self.steps.push_back(AnswerStep::Event(event));
         self
     }
 
     /// Reports a retry of the request before the answer.
     #[must_use]
     pub fn after_retry(mut self, after: Duration, reason: &str) -> Self {
-        self.steps.push_front(Step::Event(ModelEvent::Retrying { after, reason: reason.into() }));
+        self.steps.push_front(AnswerStep::Event(ModelEvent::Retrying { after, reason: reason.into() }));
         self
     }
 
     /// Adds a wait until the model is [released](ScriptedModel::release).
     #[must_use]
     pub fn waits(mut self) -> Self {
-        self.steps.push_back(Step::Wait);
+        self.steps.push_back(AnswerStep::Wait);
         self
     }
 
@@ -232,7 +232,7 @@ impl ScriptedAnswer {
 
     /// Sets the used tokens.
     #[must_use]
-    pub fn uses(self, usage: Usage) -> Self {
+    pub fn uses(self, usage: TokenUsage) -> Self {
         Self { usage, ..self }
     }
 
@@ -285,7 +285,7 @@ impl ModelAnswer for AnswerInProgress {
             return None;
         }
         while let Some(step) = self.answer.steps.front() {
-            if let Step::Event(event) = step {
+            if let AnswerStep::Event(event) = step {
                 let event = event.clone();
                 self.answer.steps.pop_front();
                 return Some(Ok(event));
@@ -353,7 +353,7 @@ mod tests {
         let first = heard(&model);
         let stops = |event: &Result<ModelEvent, ModelError>| matches!(event, Ok(ModelEvent::Finished { .. }));
         assert_eq!((first.iter().filter(|event| stops(event)).count(), stops(&first[first.len() - 1])), (1, true));
-        let finished = ModelEvent::Finished { stop: StopReason::ToolUse, usage: Usage::default() };
+        let finished = ModelEvent::Finished { stop: StopReason::ToolUse, usage: TokenUsage::default() };
         assert_eq!(first.last(), Some(&Ok(finished)));
         assert_eq!(heard(&model).last(), Some(&Err(broken.clone())));
         assert_eq!(heard(&model), [Err(broken)]);

@@ -6,13 +6,13 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
-type Build = Box<dyn FnOnce() -> Map<String, Value> + Send>;
+type DefinitionFn = Box<dyn FnOnce() -> Map<String, Value> + Send>;
 
 /// Definition that exists, or is built when it is first read.
 #[derive(Clone)]
 pub(super) enum LazyDefinition {
     Built(Arc<Map<String, Value>>),
-    Deferred(Arc<LazyLock<Map<String, Value>, Build>>),
+    Deferred(Arc<LazyLock<Map<String, Value>, DefinitionFn>>),
 }
 
 impl LazyDefinition {

@@ -28,11 +28,11 @@ pub(crate) const EARLY: Duration = Duration::from_secs(60);
 
 /// Accounts of principals at the services of one issuer. Cheap to clone.
 #[derive(Clone)]
-pub struct Accounts {
+pub struct OAuthAccounts {
     inner: Arc<Inner>,
 }
 
-/// Dependencies of [`Accounts`].
+/// Dependencies of [`OAuthAccounts`].
 pub struct AccountsParts {
     /// OAuth client at the issuer, or the reason why sign-in is not possible.
     pub client: Result<OAuthClient, String>,
@@ -120,7 +120,7 @@ pub struct PendingSignIn {
 #[derive(Debug)]
 pub struct SignInRedirectCode(AuthorizationCode);
 
-impl Accounts {
+impl OAuthAccounts {
     /// Creates accounts. Sends and reads nothing yet.
     pub fn new(parts: AccountsParts) -> Self {
         let AccountsParts { client, services, vault, reach, clock, patience } = parts;
@@ -440,7 +440,7 @@ impl GrantStatus {
 }
 
 #[async_trait]
-impl Credentials for Accounts {
+impl Credentials for OAuthAccounts {
     fn unavailable(&self, resource: &ProtectedResource) -> Option<String> {
         self.inner.account(&Principal::local(), resource).err().map(|error| error.to_string())
     }
@@ -491,7 +491,7 @@ impl Credentials for Accounts {
     }
 }
 
-impl Accounts {
+impl OAuthAccounts {
     /// Renews tokens in a task that always completes, because the issuer may already have revoked the old token.
     async fn renewing(
         &self,
@@ -507,9 +507,9 @@ impl Accounts {
     }
 }
 
-impl fmt::Debug for Accounts {
+impl fmt::Debug for OAuthAccounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Accounts").field("client", &self.inner.client).finish_non_exhaustive()
+        f.debug_struct("OAuthAccounts").field("client", &self.inner.client).finish_non_exhaustive()
     }
 }
 

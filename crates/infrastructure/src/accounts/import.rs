@@ -6,7 +6,7 @@
 use crate::accounts::{
     grant::GRANTS,
     oauth_client::OAuthClient,
-    private_file::{OTHERS, OwnFile, PrivateFileError},
+    private_file::{OTHERS, PrivateFileError, UserOwnedFile},
     vault::{TokenLookupKey, Tokens, Vault, VaultError},
 };
 use chrono::{DateTime, NaiveDateTime};
@@ -150,7 +150,7 @@ impl FoundTokens {
 }
 
 fn read(path: &Path, client: &OAuthClient) -> Result<Option<FoundTokens>, ImportError> {
-    let Some(file) = OwnFile::open(CWD, path)? else { return Ok(None) };
+    let Some(file) = UserOwnedFile::open(CWD, path)? else { return Ok(None) };
     let open_to_others = (file.mode & OTHERS != 0).then_some(file.mode);
     let written_at = Timestamp(file.written_at.saturating_mul(1_000_000));
     let (grants, tokens) = parsed(&file.read(MAX_FILE_BYTES)?, client)?;

@@ -46,14 +46,14 @@ impl From<Errno> for PrivateFileError {
 
 /// Open file of this user.
 #[derive(Debug)]
-pub(super) struct OwnFile {
+pub(super) struct UserOwnedFile {
     file: File,
     pub(super) mode: u32,
     /// Modification time, in seconds since 1970.
     pub(super) written_at: i64,
 }
 
-impl OwnFile {
+impl UserOwnedFile {
     /// Opens a file that belongs to this user, without following links; `None` if it does not exist. Blocks.
     pub(super) fn open(folder: impl AsFd, name: &Path) -> Result<Option<Self>, PrivateFileError> {
         // With `NONBLOCK`, opening a pipe does not wait.
@@ -85,7 +85,7 @@ impl OwnFile {
 /// Reads a file that only its owner can access. The checked file is the one that is read. `None` if it does not exist.
 /// Blocks.
 pub(crate) fn read(folder: impl AsFd, name: &Path, max: u64) -> Result<Option<Vec<u8>>, PrivateFileError> {
-    match OwnFile::open(folder, name)? {
+    match UserOwnedFile::open(folder, name)? {
         Some(file) if file.mode & OTHERS != 0 => Err(PrivateFileError::Open(file.mode)),
         Some(file) => file.read(max).map(Some),
         None => Ok(None),

@@ -5,7 +5,7 @@ mod calls;
 mod tokens;
 
 use super::{
-    credentials::{Accounts, AccountsParts, PendingSignIn},
+    credentials::{AccountsParts, OAuthAccounts, PendingSignIn},
     grant::{CALENDAR, GMAIL, GrantDefinition},
     oauth_client::OAuthClient,
     vault::Vault,
@@ -54,7 +54,7 @@ struct Bench {
     issuer: TestServer,
     folder: TempDir,
     clock: Arc<SetClock>,
-    accounts: Accounts,
+    accounts: OAuthAccounts,
 }
 
 impl Bench {
@@ -67,7 +67,7 @@ impl Bench {
     }
 
     /// Returns the accounts of another process with the same files.
-    fn of_another_process(&self) -> Accounts {
+    fn of_another_process(&self) -> OAuthAccounts {
         accounts(&self.issuer, self.folder.path(), self.clock.clone())
     }
 
@@ -94,9 +94,9 @@ impl Bench {
     }
 }
 
-fn accounts(issuer: &TestServer, folder: &Path, clock: Arc<SetClock>) -> Accounts {
+fn accounts(issuer: &TestServer, folder: &Path, clock: Arc<SetClock>) -> OAuthAccounts {
     let vault = Vault::open(folder.join("accounts"), folder.join("secrets.key"));
-    Accounts::new(AccountsParts {
+    OAuthAccounts::new(AccountsParts {
         client: Ok(client(issuer)),
         services: vec![
             (&GMAIL, Url::parse(GMAIL_ORIGIN).unwrap()),

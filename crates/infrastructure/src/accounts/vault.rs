@@ -36,11 +36,11 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(64);
 /// Tokens of all principals of this user. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Vault {
-    places: Arc<VaultFiles>,
+    places: Arc<VaultFileStore>,
 }
 
 #[derive(Debug)]
-struct VaultFiles {
+struct VaultFileStore {
     folder: PathBuf,
     key_file: PathBuf,
 }
@@ -103,7 +103,7 @@ impl Vault {
     /// # Errors
     /// Returns [`VaultError`] if the folder or key file exists but cannot be used.
     pub fn open(folder: PathBuf, key_file: PathBuf) -> Result<Self, VaultError> {
-        let vault = Self { places: Arc::new(VaultFiles { folder, key_file }) };
+        let vault = Self { places: Arc::new(VaultFileStore { folder, key_file }) };
         VaultFolder::open(&vault.places.folder)?;
         vault.places.key()?;
         Ok(vault)
@@ -200,14 +200,14 @@ impl Vault {
     /// cancelled.
     async fn on_files<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&VaultFiles) -> Result<T, VaultError> + Send + 'static,
+        work: impl FnOnce(&VaultFileStore) -> Result<T, VaultError> + Send + 'static,
     ) -> Result<T, VaultError> {
         let places = self.places.clone();
         spawn_blocking(move || work(&places)).await.map_err(|error| VaultError::Io(io::Error::other(error)))?
     }
 }
 
-impl VaultFiles {
+impl VaultFileStore {
     fn key(&self) -> Result<Option<SealingKey>, VaultError> {
         SealingKey::read(&self.key_file).map_err(|source| self.no_key(source))
     }

@@ -129,7 +129,7 @@ struct RunningBrowser {
 }
 
 /// The browser of a session, reserved for one call. Other calls of the session wait.
-pub(crate) struct Lease {
+pub(crate) struct BrowserLease {
     slot: Arc<BrowserSlot>,
     running: OwnedMutexGuard<Option<RunningBrowser>>,
 }
@@ -185,7 +185,7 @@ impl Browsers {
         grant: &CallPermissions,
         call: String,
         writable: &WritableRoots,
-    ) -> Result<Lease, ToolFailure> {
+    ) -> Result<BrowserLease, ToolFailure> {
         let place = self.reserve_slot(owner, grant)?;
         let mut running = place.session.clone().lock_owned().await;
         *lock(&place.grant) = grant.clone();
@@ -197,7 +197,7 @@ impl Browsers {
             *lock(&place.end) = Some(started.session.close_handle());
             *running = Some(started);
         }
-        Ok(Lease { slot: place, running })
+        Ok(BrowserLease { slot: place, running })
     }
 
     /// Returns the running browser of a session. From now on, this grant decides about its pages.
@@ -208,13 +208,13 @@ impl Browsers {
         &self,
         owner: &BrowserOwner,
         grant: &CallPermissions,
-    ) -> Result<Lease, ToolFailure> {
+    ) -> Result<BrowserLease, ToolFailure> {
         let place = lock(&self.running).get(owner).cloned();
         if let Some(place) = place {
             let running = place.session.clone().lock_owned().await;
             if running.as_ref().is_some_and(|running| !running.session.has_ended()) {
                 *lock(&place.grant) = grant.clone();
-                return Ok(Lease { slot: place, running });
+                return Ok(BrowserLease { slot: place, running });
             }
         }
         Err(ToolFailure::new(ErrorKind::NotFound, "no page is open in this session")
@@ -360,7 +360,7 @@ impl Browsers {
     }
 }
 
-impl Lease {
+impl BrowserLease {
     /// Returns the browser.
     ///
     /// # Errors
@@ -380,7 +380,7 @@ impl Lease {
     }
 }
 
-impl Drop for Lease {
+impl Drop for BrowserLease {
     fn drop(&mut self) {
         *lock(&self.slot.used) = Instant::now();
     }
@@ -444,9 +444,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl fmt::Debug for Lease {
+impl fmt::Debug for BrowserLease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lease").finish_non_exhaustive()
+        f.debug_struct("BrowserLease").finish_non_exhaustive()
     }
 }
 

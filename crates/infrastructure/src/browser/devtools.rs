@@ -195,7 +195,7 @@ impl DevTools {
         let number = self.shared.next.fetch_add(1, Ordering::Relaxed);
         let (answer, mut answered) = oneshot::channel();
         self.shared.waiting().0.as_mut()?.insert(number, answer);
-        let _forget = CallerGuard { shared: &self.shared, number };
+        let _forget = PendingCommandGuard { shared: &self.shared, number };
         tokio::select! {
             sent = self.commands.send(message(number, target, method, params)) => sent.ok()?,
             // A browser that reads nothing may end before the command is sent.
@@ -231,12 +231,12 @@ impl Drop for DevTools {
 }
 
 /// Removes a caller that stops waiting, on drop.
-struct CallerGuard<'a> {
+struct PendingCommandGuard<'a> {
     shared: &'a ConnectionState,
     number: u64,
 }
 
-impl Drop for CallerGuard<'_> {
+impl Drop for PendingCommandGuard<'_> {
     fn drop(&mut self) {
         if let Some(waiting) = &mut self.shared.waiting().0 {
             waiting.remove(&self.number);

@@ -2,7 +2,7 @@
 
 use crate::{
     browser::{
-        browsers::{BrowserOwner, Lease},
+        browsers::{BrowserLease, BrowserOwner},
         devtools::DevToolsError,
         keyboard::KeyPress,
         references::ElementReference,
@@ -127,14 +127,14 @@ pub(super) fn access_to_element(
 }
 
 /// Returns the browser of the call's session, and starts one if there is none.
-pub(super) async fn browser(run: &ToolContext<'_>) -> Result<Lease, ToolFailure> {
+pub(super) async fn browser(run: &ToolContext<'_>) -> Result<BrowserLease, ToolFailure> {
     let context = run.context();
     let world = run.environment();
     world.web().browsers().lease(&owner(run), context.grant, context.id.to_string(), world.workspace().writable()).await
 }
 
 /// Returns the browser of the call's session, which must have a page open whose host the call may reach.
-pub(super) async fn open_browser(run: &ToolContext<'_>) -> Result<Lease, ToolFailure> {
+pub(super) async fn open_browser(run: &ToolContext<'_>) -> Result<BrowserLease, ToolFailure> {
     let lease = run.environment().web().browsers().lease_running(&owner(run), run.context().grant).await?;
     // The page may have navigated since its host was checked.
     let host = lease.session()?.state().current().and_then(|tab| tab.host());
@@ -310,7 +310,7 @@ impl Drop for DialogDownloadGuard<'_> {
 
 /// Waits for the download that an action begins, and saves it as a file of the workspace.
 pub(super) async fn save_download(
-    lease: &Lease,
+    lease: &BrowserLease,
     expectation: &DialogDownloadGuard<'_>,
     path: &str,
     end: Instant,
@@ -552,7 +552,7 @@ pub(super) fn report_tabs(session: &BrowserSession, tabs: &str) -> Result<ToolRe
 }
 
 /// Copies a file of the workspace into the folder of the browser.
-pub(super) async fn hand_over(lease: &Lease, path: &str, run: &ToolContext<'_>) -> Result<PathBuf, ToolFailure> {
+pub(super) async fn hand_over(lease: &BrowserLease, path: &str, run: &ToolContext<'_>) -> Result<PathBuf, ToolFailure> {
     let contents = run.read(path).await?;
     let name = Path::new(path).file_name().map_or("file".into(), |name| name.to_string_lossy().into_owned());
     let put = lease.folder()?.put(name, contents).await;

@@ -25,7 +25,7 @@ const MOST_VALUES: usize = 100;
 
 /// Toolstead's own resources and prompts.
 #[derive(Debug)]
-pub struct BuiltInContext {
+pub struct BuiltInContextProvider {
     reports: Vec<ReportResource>,
     files: FileResources,
     prompts: BuiltInPrompts,
@@ -41,7 +41,7 @@ pub struct InvalidBuiltInContext {
     reason: String,
 }
 
-impl BuiltInContext {
+impl BuiltInContextProvider {
     /// Creates a provider of these reports, the files of the workspace, and the prompts.
     ///
     /// # Errors
@@ -67,7 +67,7 @@ impl BuiltInContext {
 }
 
 #[async_trait]
-impl ContextProvider for BuiltInContext {
+impl ContextProvider for BuiltInContextProvider {
     fn name(&self) -> &str {
         BUILT_IN
     }

@@ -9,7 +9,7 @@ use crate::{
         rendering::{DocumentRenderOptions, RenderedDocument, render},
         selection::PartSelection,
     },
-    helper_port::{HelperBounds, HelperCall, HelperError, HelperPort, counted_seconds},
+    helper_port::{HelperCall, HelperError, HelperLimits, HelperPort, counted_seconds},
     sandbox::helper::HelperLauncher,
 };
 use std::{fmt, time::Instant};
@@ -105,7 +105,7 @@ impl DocumentReader<'_> {
             // One more, so that a file that grew is detected.
             input_bytes: limits.document_bytes + 1,
             answer_bytes: MAX_ANSWER_BYTES,
-            bounds: HelperBounds { seconds: limits.document_seconds, memory_bytes: limits.document_memory_bytes },
+            bounds: HelperLimits { seconds: limits.document_seconds, memory_bytes: limits.document_memory_bytes },
             deadline: Some(self.deadline),
         };
         let answer = self.helpers.call(call).await.map_err(|error| failed(&path, error))?;

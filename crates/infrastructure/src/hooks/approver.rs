@@ -3,7 +3,7 @@
 use super::{answer::HookDecision, command_hooks::CommandHooks};
 use async_trait::async_trait;
 use std::sync::Arc;
-use toolstead_domain::{Approval, ApprovalRequest, Approver, HookVerdict};
+use toolstead_domain::{ApprovalOutcome, ApprovalRequest, Approver, HookVerdict};
 
 /// Approver that first runs the `PermissionRequest` hooks, then asks the wrapped approver.
 ///
@@ -23,13 +23,13 @@ impl HookedApprover {
 
 #[async_trait]
 impl Approver for HookedApprover {
-    async fn ask(&self, request: ApprovalRequest<'_>) -> Approval {
+    async fn ask(&self, request: ApprovalRequest<'_>) -> ApprovalOutcome {
         match self.hooks.decide_permission(request.call, request.accesses).await {
             Some((hook, HookDecision::Verdict(HookVerdict::Deny(reason) | HookVerdict::Defer(reason)))) => {
-                Approval::denied(format!("the hook `{hook}` ({reason})"))
+                ApprovalOutcome::denied(format!("the hook `{hook}` ({reason})"))
             }
             Some((hook, HookDecision::Allow)) if request.is_by_default() => {
-                Approval::once(format!("the hook `{hook}`"))
+                ApprovalOutcome::once(format!("the hook `{hook}`"))
             }
             _ => self.person.ask(request).await,
         }

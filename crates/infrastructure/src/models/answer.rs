@@ -71,7 +71,7 @@ impl AnswerStream {
             secrets: Vec::new(),
             redaction: StreamRedactor::default(),
             ready: VecDeque::new(),
-            step: ExchangeStep::Ask,
+            step: ExchangePhase::Ask,
         };
         // The stream keeps its state if the caller is cancelled while it waits for an event.
         let pieces = stream::unfold(exchange, |mut exchange| async {
@@ -106,10 +106,10 @@ struct ModelExchangeState {
     secrets: Vec<Secret>,
     redaction: StreamRedactor,
     ready: VecDeque<ModelEvent>,
-    step: ExchangeStep,
+    step: ExchangePhase,
 }
 
-enum ExchangeStep {
+enum ExchangePhase {
     Ask,
     Wait(Duration),
     Read(Box<ResponseReader>),
@@ -128,19 +128,19 @@ impl ModelExchangeState {
                 }
                 if matches!(event, ModelEvent::Finished { .. }) {
                     self.ready.clear();
-                    self.step = ExchangeStep::Over;
+                    self.step = ExchangePhase::Over;
                 }
                 return Some(Ok(event));
             }
             let done = match &mut self.step {
-                ExchangeStep::Over => return None,
-                ExchangeStep::Wait(pause) => {
+                ExchangePhase::Over => return None,
+                ExchangePhase::Wait(pause) => {
                     sleep(*pause).await;
-                    self.step = ExchangeStep::Ask;
+                    self.step = ExchangePhase::Ask;
                     Ok(())
                 }
-                ExchangeStep::Ask => self.ask().await,
-                ExchangeStep::Read(reading) => {
+                ExchangePhase::Ask => self.ask().await,
+                ExchangePhase::Read(reading) => {
                     reading.next().await.map(|events| self.ready.extend(self.redaction.applied(events)))
                 }
             };
@@ -186,7 +186,7 @@ impl ModelExchangeState {
         let request = Request { method: Method::POST, headers, body: self.body.clone() };
         let response = timeout(SILENCE, Box::pin(endpoint.send(request))).await.map_err(|_| silent())??;
         if response.status().is_success() {
-            self.step = ExchangeStep::Read(Box::new(ResponseReader::of(response, protocol.decoder(&self.request))?));
+            self.step = ExchangePhase::Read(Box::new(ResponseReader::of(response, protocol.decoder(&self.request))?));
             return Ok(());
         }
         let (status, headers) = (response.status(), response.headers().clone());
@@ -204,11 +204,11 @@ impl ModelExchangeState {
     fn after(&mut self, fault: AttemptFailure) -> Result<ModelEvent, ModelError> {
         let error = self.sanitize_error(fault.error);
         if !fault.is_temporary || self.has_begun || self.tries >= MAX_TRIES {
-            self.step = ExchangeStep::Over;
+            self.step = ExchangePhase::Over;
             return Err(error);
         }
         let after = fault.retry_after.unwrap_or_else(|| pause_after(self.tries, PAUSES.0, PAUSES.1));
-        self.step = ExchangeStep::Wait(after);
+        self.step = ExchangePhase::Wait(after);
         Ok(ModelEvent::Retrying { after, reason: error.to_string() })
     }
 

@@ -8,22 +8,22 @@ use std::{
 use toolstead_domain::OfferedTool;
 
 /// Check whether a character is allowed at a position of a name.
-pub(super) type CharacterCheck = fn(usize, char) -> bool;
+pub(super) type ToolNameCharacterCheck = fn(usize, char) -> bool;
 
 /// Names of the tools of one request in both directions. A name that the provider accepts is unchanged. In other names,
 /// invalid characters become `_`, and a digest of the whole name is appended if the result is too long or not unique.
 #[derive(Debug)]
-pub(super) struct NameMap {
-    allowed: CharacterCheck,
+pub(super) struct ToolNameMap {
+    allowed: ToolNameCharacterCheck,
     max: usize,
     theirs: BTreeMap<String, String>,
     ours: BTreeMap<String, String>,
 }
 
-impl NameMap {
+impl ToolNameMap {
     /// Creates the map of these tools for a provider whose names have at most `max` bytes (at least 16) of allowed
     /// ASCII characters. `_` must be allowed everywhere, and digits after the first position.
-    pub(super) fn of(tools: &[OfferedTool], allowed: CharacterCheck, max: usize) -> Self {
+    pub(super) fn of(tools: &[OfferedTool], allowed: ToolNameCharacterCheck, max: usize) -> Self {
         let mut map = Self { allowed, max, theirs: BTreeMap::new(), ours: BTreeMap::new() };
         let (kept, changed): (Vec<&str>, Vec<&str>) =
             tools.iter().map(|tool| tool.name.as_str()).partition(|name| map.is_accepted(name));
@@ -110,11 +110,11 @@ mod tests {
 
     #[test]
     fn dots_in_tool_names_map_to_underscores_and_back_without_collisions() {
-        let map = NameMap::of(&offered(&["git.status", "read_file", "files.read"]), allowed, 64);
+        let map = ToolNameMap::of(&offered(&["git.status", "read_file", "files.read"]), allowed, 64);
         assert_eq!(map.provider_name("git.status"), "git_status");
         assert_eq!(map.tool_name("git_status"), "git.status");
         assert_eq!(map.provider_name("read_file"), "read_file");
-        let map = NameMap::of(&offered(&["git.status", "git_status", "git/status"]), allowed, 64);
+        let map = ToolNameMap::of(&offered(&["git.status", "git_status", "git/status"]), allowed, 64);
         assert_eq!(map.provider_name("git_status"), "git_status");
         assert_eq!(map.tool_name("git_status"), "git_status");
         assert!(map.provider_name("git.status").starts_with("git_status_"));
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_tool_that_is_no_longer_offered_is_not_confused_with_another_tool() {
-        let map = NameMap::of(&offered(&["git_status"]), allowed, 64);
+        let map = ToolNameMap::of(&offered(&["git_status"]), allowed, 64);
         let spelled = map.provider_name("git.status");
         assert!(spelled.starts_with("git_status_"), "{spelled}");
         assert_eq!(map.tool_name("never_offered"), "never_offered");
@@ -137,7 +137,7 @@ mod tests {
         ) {
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             let allowed = if starts_with_a_letter { allowed_later } else { allowed };
-            let map = NameMap::of(&offered(&names), allowed, 64);
+            let map = ToolNameMap::of(&offered(&names), allowed, 64);
             let mut seen = BTreeMap::new();
             for name in names {
                 let spelled = map.provider_name(name).into_owned();

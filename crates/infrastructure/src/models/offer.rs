@@ -1,8 +1,8 @@
 //! Tools of one request with the provider's names, and conversion of the calls in its answer.
 
 use super::{
-    names::{CharacterCheck, NameMap},
-    schema::ArgumentNames,
+    names::{ToolNameCharacterCheck, ToolNameMap},
+    schema::ArgumentNameMapping,
     settings::ProviderKind,
 };
 use serde_json::{Map, Value, json};
@@ -18,17 +18,17 @@ const MALFORMED: &str = "malformed_arguments";
 /// Conversion of the names of tools and of their arguments' properties.
 #[derive(Debug)]
 pub(super) struct ToolMapping {
-    names: NameMap,
-    members: BTreeMap<String, ArgumentNames>,
+    names: ToolNameMap,
+    members: BTreeMap<String, ArgumentNameMapping>,
 }
 
 impl ToolMapping {
     /// Creates the conversion of these tools for a provider whose names have at most `max` bytes of allowed characters.
-    pub(super) fn of(kind: ProviderKind, tools: &[OfferedTool], allowed: CharacterCheck, max: usize) -> Self {
-        let members = tools
-            .iter()
-            .filter_map(|tool| ArgumentNames::of(kind, &tool.input_schema).map(|names| (tool.name.clone(), names)));
-        Self { members: members.collect(), names: NameMap::of(tools, allowed, max) }
+    pub(super) fn of(kind: ProviderKind, tools: &[OfferedTool], allowed: ToolNameCharacterCheck, max: usize) -> Self {
+        let members = tools.iter().filter_map(|tool| {
+            ArgumentNameMapping::of(kind, &tool.input_schema).map(|names| (tool.name.clone(), names))
+        });
+        Self { members: members.collect(), names: ToolNameMap::of(tools, allowed, max) }
     }
 
     /// Returns the provider's name of the tool.

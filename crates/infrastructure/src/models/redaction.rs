@@ -143,7 +143,7 @@ fn beginning_at_end(text: &str, secret: &str) -> usize {
 mod tests {
     use super::*;
     use serde_json::json;
-    use toolstead_domain::{StopReason, Usage};
+    use toolstead_domain::{StopReason, TokenUsage};
 
     const KEY: &str = "sk-0123456789abcdef";
 
@@ -162,7 +162,7 @@ mod tests {
     }
 
     fn end() -> ModelEvent {
-        ModelEvent::Finished { stop: StopReason::EndTurn, usage: Usage::default() }
+        ModelEvent::Finished { stop: StopReason::EndTurn, usage: TokenUsage::default() }
     }
 
     #[test]

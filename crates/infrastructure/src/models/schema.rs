@@ -8,7 +8,7 @@ mod reference;
 mod root;
 mod sentence;
 
-use self::{json_schema_copier::JsonSchemaCopier, open_api_copier::OpenApiCopier, property_names::PropertyNames};
+use self::{json_schema_copier::JsonSchemaCopier, open_api_copier::OpenApiCopier, property_names::PropertyNameMapping};
 use super::settings::ProviderKind;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ const CUT: &str = "Any value: the schema is too large or too deep to include.";
 /// `properties`, and its size is limited.
 pub fn schema_copy(kind: ProviderKind, schema: &Value) -> Value {
     let refused: &[&str] = if kind == ProviderKind::Anthropic { &[] } else { &["enum", "const", "not"] };
-    let (root, names) = (&root::plain(schema, refused), &PropertyNames::of(schema, taken_by(kind)));
+    let (root, names) = (&root::plain(schema, refused), &PropertyNameMapping::of(schema, taken_by(kind)));
     let room = SizeBudget { bytes: MAX_BYTES };
     let copy = match kind {
         ProviderKind::Gemini => OpenApiCopier { root, names, room, open: Vec::new() }.copy(),
@@ -42,15 +42,15 @@ pub fn schema_copy(kind: ProviderKind, schema: &Value) -> Value {
 
 /// Conversion of property names in arguments, for a schema with names that the provider rejects.
 #[derive(Debug)]
-pub(super) struct ArgumentNames {
+pub(super) struct ArgumentNameMapping {
     schema: Arc<Value>,
-    names: PropertyNames,
+    names: PropertyNameMapping,
 }
 
-impl ArgumentNames {
+impl ArgumentNameMapping {
     /// Returns the conversion; `None` if no name is replaced, which is almost always the case.
     pub(super) fn of(kind: ProviderKind, schema: &Arc<Value>) -> Option<Self> {
-        let names = PropertyNames::of(schema, taken_by(kind));
+        let names = PropertyNameMapping::of(schema, taken_by(kind));
         (!names.is_empty()).then(|| Self { schema: schema.clone(), names })
     }
 

@@ -42,7 +42,7 @@ pub(super) struct ControlGroups {
     /// Folder of the groups. It is locked, so that no other process removes it as abandoned.
     folder: OwnedFd,
     bounds: SupportedLimits,
-    runs: Vec<ControlGroupRecord>,
+    runs: Vec<TrackedControlGroup>,
     created_count: u64,
 }
 
@@ -59,7 +59,7 @@ pub struct SupportedLimits {
 
 /// Control group that was created for a run.
 #[derive(Debug)]
-struct ControlGroupRecord {
+struct TrackedControlGroup {
     name: String,
     /// Process descriptor of the init of the run. `None` if no init was started.
     init: Option<OwnedFd>,
@@ -182,7 +182,7 @@ impl ControlGroups {
         let name = self.created_count.to_string();
         mkdirat(&self.folder, name.as_str(), Mode::from_raw_mode(0o755))?;
         let folder = opened(&self.folder, &name);
-        self.runs.push(ControlGroupRecord { name, init: None });
+        self.runs.push(TrackedControlGroup { name, init: None });
         let folder = folder?;
         let kill = file(&folder, "cgroup.kill", OFlags::WRONLY)?;
         let memory = self.bounds.memory.then(|| file(&folder, "memory.events", OFlags::RDONLY)).transpose()?;
@@ -208,8 +208,9 @@ impl ControlGroups {
     pub(super) fn wait(&mut self, for_these: &[BorrowedFd<'_>]) {
         loop {
             // Processes of a group are killed with their init. Some may take a moment to end.
-            let is_left =
-                |run: &ControlGroupRecord| run.init.as_ref().is_some_and(lives) || !is_removed(&self.folder, &run.name);
+            let is_left = |run: &TrackedControlGroup| {
+                run.init.as_ref().is_some_and(lives) || !is_removed(&self.folder, &run.name)
+            };
             self.runs.retain(is_left);
             let lingers = self.runs.iter().any(|run| run.init.as_ref().is_none_or(|init| !lives(init)));
             let soon = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };

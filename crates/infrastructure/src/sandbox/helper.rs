@@ -12,7 +12,7 @@
 
 use crate::{
     child_environment,
-    helper_port::{HelperBounds, HelperCall, HelperError, HelperPort},
+    helper_port::{HelperCall, HelperError, HelperLimits, HelperPort},
     sandbox::{
         file_size_signal,
         launcher::{ChildInput, Exit, LaunchSpec, Launcher},
@@ -100,7 +100,7 @@ fn serve(work: HelperFn) -> io::Result<i32> {
 
 /// Limits the child before it reads a byte of the document. The launcher has already confined it: no files, no network,
 /// no privileges.
-fn confine(bounds: HelperBounds) -> io::Result<()> {
+fn confine(bounds: HelperLimits) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     rustix::thread::set_no_new_privs(true)?;
     // The hard time limit is one second later. The first signal ends the process, and the second one cannot be blocked.
@@ -122,7 +122,7 @@ fn confine(bounds: HelperBounds) -> io::Result<()> {
 
 #[derive(Serialize, Deserialize)]
 struct HelperOrder<T> {
-    bounds: HelperBounds,
+    bounds: HelperLimits,
     order: T,
 }
 
@@ -290,7 +290,7 @@ async fn tail(stderr: &mut (impl AsyncReadExt + Unpin)) -> String {
 }
 
 /// Returns the error for a helper that ended before its answer was complete.
-fn fault(exit: Exit, stderr: String, bounds: HelperBounds) -> HelperError {
+fn fault(exit: Exit, stderr: String, bounds: HelperLimits) -> HelperError {
     match exit {
         Exit::Signal(signal) if signal == Signal::XCPU.as_raw() => HelperError::OutOfProcessorTime(bounds.seconds),
         // Rust's allocator ends a program in this way. Only the text distinguishes this abort from others.

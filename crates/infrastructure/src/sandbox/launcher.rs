@@ -15,7 +15,7 @@ use crate::sandbox::{
     writable_roots::{PathKindCache, WritableRoots},
     zygote::{ConfinementLayers, Zygote, ZygoteError, Zygotes, request::RunRequest},
 };
-use confined_run::{ConfinedRun, RunListeners};
+use confined_run::{ConfinedRun, RunListeningSockets};
 use futures::future::BoxFuture;
 use gate::ConfinementProbeCache;
 use path_lookups::PathLookupLimiter;
@@ -172,7 +172,7 @@ struct StartedChild {
 }
 
 /// A child that is being started.
-enum LaunchProgress {
+enum LaunchingChild {
     Started(StartedChild),
     /// The launching thread sends the result.
     Queued(oneshot::Receiver<Result<StartedChild, LaunchError>>),
@@ -313,13 +313,13 @@ impl Launcher {
             if awaited.strong_count() == 0 { Err(LaunchError::Stopped) } else { launcher.start_or_queue(prepared) }
         };
         let StartedChild { process, stdin, stdout, stderr } = match self.shared.path_lookups.done(begin).await?? {
-            LaunchProgress::Started(started) => started,
-            LaunchProgress::Queued(started) => started.await.map_err(|_| LaunchError::Stopped)??,
+            LaunchingChild::Started(started) => started,
+            LaunchingChild::Queued(started) => started.await.map_err(|_| LaunchError::Stopped)??,
         };
         drop(waiting);
         let failed = |source| LaunchError::Start { program: "its pipes".into(), source };
-        let (process, RunListeners { proxy, tools }) = match process {
-            StartedProcess::Open(group) => (RunningProcess::Open(Arc::new(group)), RunListeners::default()),
+        let (process, RunListeningSockets { proxy, tools }) = match process {
+            StartedProcess::Open(group) => (RunningProcess::Open(Arc::new(group)), RunListeningSockets::default()),
             StartedProcess::Confined(reports, launcher, layers) => {
                 let (run, listeners) = ConfinedRun::begin(reports, launcher, layers).await?;
                 (RunningProcess::Confined(run), listeners)
@@ -343,19 +343,19 @@ impl Launcher {
 
     /// Starts a confined child by its zygote. Passes the launch to the launching thread if it requires a new zygote or
     /// an unconfined child, which only that thread may start.
-    fn start_or_queue(&self, prepared: PreparedLaunch) -> Result<LaunchProgress, LaunchError> {
+    fn start_or_queue(&self, prepared: PreparedLaunch) -> Result<LaunchingChild, LaunchError> {
         let known = prepared.request.as_ref().and_then(|(layers, _)| self.known_zygote(*layers));
         let prepared = match (known, prepared) {
             (Some(zygote), PreparedLaunch { spec, program, request: Some((layers, request)) }) => {
                 return start_confined((layers, request), spec.input, program, self.clone(), &zygote)
-                    .map(LaunchProgress::Started);
+                    .map(LaunchingChild::Started);
             }
             (_, prepared) => prepared,
         };
         let (reply, started) = oneshot::channel();
         let order = LaunchThreadCommand::Launch { prepared: Box::new(prepared), launcher: self.clone(), reply };
         self.orders.send(order).map_err(|_| LaunchError::Stopped)?;
-        Ok(LaunchProgress::Queued(started))
+        Ok(LaunchingChild::Queued(started))
     }
 
     /// Returns the zygote if it was started. Returns `None` also while a session is being released: a new session with

@@ -1,6 +1,6 @@
 //! Validation against schemas that may be expensive, in a child process that can be killed.
 
-use crate::helper_port::{HelperBounds, HelperCall, HelperError, HelperPort, counted_seconds};
+use crate::helper_port::{HelperCall, HelperError, HelperLimits, HelperPort, counted_seconds};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,7 +17,7 @@ use toolstead_domain::{
 /// Name of the helper that validates.
 pub(crate) const HELPER: &str = "schemas";
 /// Limits of the validating process.
-const BOUNDS: HelperBounds = HelperBounds { seconds: 1, memory_bytes: 256 << 20 };
+const BOUNDS: HelperLimits = HelperLimits { seconds: 1, memory_bytes: 256 << 20 };
 /// Maximum size of schema and value together, in bytes: the largest message, and the schema.
 const MAX_INPUT_BYTES: u64 = 17 << 20;
 /// Maximum size of the answer, in bytes. Violations are short.

@@ -30,7 +30,7 @@ mod spawner;
 mod view;
 
 pub(super) use identity::DEDICATED_ID;
-use request::{RunReport, RunRequest, StepFailure, ZygoteCommand, packed, receive, send};
+use request::{RunEvent, RunRequest, StepFailure, ZygoteCommand, packed, receive, send};
 pub use root_sources::{is_device, is_shown_to_all};
 use rustix::{
     net::{AddressFamily, Shutdown, SocketFlags, SocketType, shutdown, socketpair},
@@ -219,8 +219,8 @@ impl Zygote {
         let zygote = Self { socket, watcher };
         let (bytes, _) = receive(&zygote.socket, request::MAX_REPORT_BYTES).map_err(ZygoteError::Start)?;
         match serde_json::from_slice(&bytes) {
-            Ok(RunReport::Started) => Ok(zygote),
-            Ok(RunReport::Failed(failure)) => Err(failure.into()),
+            Ok(RunEvent::Started) => Ok(zygote),
+            Ok(RunEvent::Failed(failure)) => Err(failure.into()),
             _ => Err(ZygoteError::Start(io::Error::other("it ended at once"))),
         }
     }

@@ -5,7 +5,7 @@ pub mod times;
 
 use crate::services::{
     calendar::{draft::EventDraft, times::rfc3339},
-    google::{GoogleAccount, GoogleRequest, RequestEffect, address},
+    google::{GoogleApiClient, GoogleRequest, RequestEffect, address},
 };
 use chrono::{DateTime, FixedOffset};
 use serde_json::Value;
@@ -29,7 +29,7 @@ const IN_DOUBT: &str =
 /// The calendars of one principal.
 #[derive(Debug)]
 pub struct Calendar<'a> {
-    account: GoogleAccount<'a>,
+    account: GoogleApiClient<'a>,
     base_url: &'a Url,
 }
 
@@ -63,14 +63,14 @@ pub struct EventPage {
 
 impl<'a> Calendar<'a> {
     /// Creates a client for this account, at this address.
-    pub fn new(account: GoogleAccount<'a>, base_url: &'a Url) -> Self {
+    pub fn new(account: GoogleApiClient<'a>, base_url: &'a Url) -> Self {
         Self { account, base_url }
     }
 
     /// Returns one page of events. Recurring events are listed as single events.
     ///
     /// # Errors
-    /// `invalid_input` for an invalid id, and those of [`GoogleAccount::call`].
+    /// `invalid_input` for an invalid id, and those of [`GoogleApiClient::call`].
     pub async fn events(&self, query: &EventQuery) -> Result<EventPage, ToolFailure> {
         let (from, until) = (query.time_min.as_ref().map(rfc3339), query.time_max.as_ref().map(rfc3339));
         let max_results = query.max_results.clamp(1, MAX_RESULTS).to_string();
@@ -185,7 +185,7 @@ mod tests {
         let server = TestServer::plain(move |_| Reply::json(&answer)).await;
         let (base_url, principal) = (server.url(""), Principal::local());
         let reach = WebClient::new(Arc::new(SystemNetwork::default()), HostPatterns::default());
-        let account = GoogleAccount {
+        let account = GoogleApiClient {
             service: "Google Calendar",
             reach: &reach,
             credentials: &FakeCredentials::none().holding(&principal, GRANT, "t1"),

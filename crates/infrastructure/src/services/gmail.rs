@@ -4,7 +4,7 @@ pub mod message;
 pub mod outgoing;
 
 use crate::services::{
-    google::{GoogleAccount, GoogleRequest, RequestEffect, address},
+    google::{GoogleApiClient, GoogleRequest, RequestEffect, address},
     markup::plain,
     one_line::one_line,
 };
@@ -36,7 +36,7 @@ const IN_DOUBT: &str = "The message may have been sent anyway: look for it (`in:
 /// The mailbox of one principal.
 #[derive(Debug)]
 pub struct Gmail<'a> {
-    account: GoogleAccount<'a>,
+    account: GoogleApiClient<'a>,
     base_url: &'a Url,
 }
 
@@ -84,14 +84,14 @@ pub struct SentMail {
 
 impl<'a> Gmail<'a> {
     /// Creates a client for this account, at this address.
-    pub fn new(account: GoogleAccount<'a>, base_url: &'a Url) -> Self {
+    pub fn new(account: GoogleApiClient<'a>, base_url: &'a Url) -> Self {
         Self { account, base_url }
     }
 
     /// Returns one page of the matching messages, in Gmail's order.
     ///
     /// # Errors
-    /// Those of [`GoogleAccount::call`].
+    /// Those of [`GoogleApiClient::call`].
     pub async fn search(&self, search: &MailSearch) -> Result<MailPage, ToolFailure> {
         let max_results = search.max_results.to_string();
         let mut query = vec![("q", search.query.as_str()), ("maxResults", &max_results)];
@@ -129,7 +129,7 @@ impl<'a> Gmail<'a> {
     /// Returns a message.
     ///
     /// # Errors
-    /// Those of [`GoogleAccount::call`]; `not_found` for an unknown id.
+    /// Those of [`GoogleApiClient::call`]; `not_found` for an unknown id.
     pub async fn read(&self, id: &str) -> Result<DecodedMailMessage, ToolFailure> {
         let id = known(id)?;
         let resource = self.read_at(&["messages", id], &[("format", "full")], MESSAGE_BYTES).await;
@@ -139,7 +139,7 @@ impl<'a> Gmail<'a> {
     /// Returns the bytes of a content of a message.
     ///
     /// # Errors
-    /// Those of [`GoogleAccount::call`]; `too_large` for more than [`ATTACHMENT_BYTES`].
+    /// Those of [`GoogleApiClient::call`]; `too_large` for more than [`ATTACHMENT_BYTES`].
     pub async fn content(&self, message: &str, content: &PartContentSource) -> Result<Vec<u8>, ToolFailure> {
         let id = match content {
             PartContentSource::Here { bytes, .. } => return Ok(bytes.clone()),
@@ -170,7 +170,7 @@ impl<'a> Gmail<'a> {
     /// Sends a message, without retries.
     ///
     /// # Errors
-    /// Those of [`GoogleAccount::call`]. If the message may have been sent in spite of the error, the failure says so.
+    /// Those of [`GoogleApiClient::call`]. If the message may have been sent in spite of the error, the failure says so.
     pub async fn send(
         &self,
         mail: &OutgoingMessage,

@@ -30,7 +30,7 @@ const TOO_DEEP: &str = "recursion limit exceeded";
 
 /// The account of a principal at one of Google's services, for one call.
 #[derive(Clone)]
-pub struct GoogleAccount<'a> {
+pub struct GoogleApiClient<'a> {
     /// Name of the service for people: `Gmail`.
     pub service: &'static str,
     /// HTTP client.
@@ -49,9 +49,9 @@ pub struct GoogleAccount<'a> {
     pub deadline: Instant,
 }
 
-impl std::fmt::Debug for GoogleAccount<'_> {
+impl std::fmt::Debug for GoogleApiClient<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("GoogleAccount").field("resource", &self.resource).finish_non_exhaustive()
+        f.debug_struct("GoogleApiClient").field("resource", &self.resource).finish_non_exhaustive()
     }
 }
 
@@ -98,7 +98,7 @@ pub fn address(base_url: &Url, segments: &[&str], query: &[(&str, &str)]) -> Url
     url
 }
 
-impl GoogleAccount<'_> {
+impl GoogleApiClient<'_> {
     /// Makes the request. Asks the caller to sign in if there are no credentials, and renews refused ones once. The
     /// answer is JSON, or null if it is empty.
     ///

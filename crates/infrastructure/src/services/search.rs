@@ -101,7 +101,7 @@ impl SearchService {
 
     /// Returns the error for the status and the message of an answer.
     fn refusal(&self, answer: &WebResponse) -> WebSearchError {
-        let refusal = ErrorResponse {
+        let refusal = ServiceRefusal {
             name: self.name(),
             status: answer.status.as_u16(),
             headers: &answer.headers,
@@ -192,7 +192,7 @@ fn without_key(hit: WebHit, key: Option<&Secret>) -> Option<WebHit> {
 }
 
 /// An error answer of a service.
-struct ErrorResponse<'a> {
+struct ServiceRefusal<'a> {
     /// Name of the service for people.
     name: &'static str,
     status: u16,
@@ -203,7 +203,7 @@ struct ErrorResponse<'a> {
     code: String,
 }
 
-impl ErrorResponse<'_> {
+impl ServiceRefusal<'_> {
     /// Returns the error for a status without a special meaning at the service.
     fn usual(&self) -> WebSearchError {
         match self.status {

@@ -22,7 +22,7 @@ pub use self::{
 use self::{interpreters::INTERPRETERS, programs::PROGRAMS, risky::RISKY};
 pub(crate) use self::{
     program::NoShellCondition,
-    risks::{RiskyArgument, may_be_an_option},
+    risks::{RiskyArgumentPattern, may_be_an_option},
 };
 
 /// Programs that start the command after them without changing it. Allow rules are applied to that command.

@@ -75,7 +75,7 @@ impl Word {
         expansions: &ExpansionsByOffset,
     ) -> Result<Self, MisreadReason> {
         let end = range.end;
-        let (word, stop) = WordReader { bytes: text.as_bytes(), text, end, expansions }.word(range.start)?;
+        let (word, stop) = WordParser { bytes: text.as_bytes(), text, end, expansions }.word(range.start)?;
         if stop != end {
             return Err("bash ends a word elsewhere");
         }
@@ -89,7 +89,7 @@ impl Word {
         range: Range<usize>,
         expansions: &ExpansionsByOffset,
     ) -> Result<Vec<Self>, MisreadReason> {
-        let reader = WordReader { bytes: text.as_bytes(), text, end: range.end, expansions };
+        let reader = WordParser { bytes: text.as_bytes(), text, end: range.end, expansions };
         let mut words = Vec::new();
         let mut at = range.start;
         while at < range.end {
@@ -122,14 +122,14 @@ fn ends_here(bytes: &[u8], end: usize, word: &Word) -> Result<(), MisreadReason>
     }
 }
 
-struct WordReader<'t> {
+struct WordParser<'t> {
     bytes: &'t [u8],
     text: &'t str,
     end: usize,
     expansions: &'t ExpansionsByOffset,
 }
 
-impl WordReader<'_> {
+impl WordParser<'_> {
     /// Parses a word up to the first byte that ends it, at most to the end of the range. Returns the word and the
     /// offset of that byte.
     fn word(&self, start: usize) -> Result<(Word, usize), MisreadReason> {

@@ -34,7 +34,7 @@ const MAX_ROW_BYTES: usize = 64 << 10;
 const LONG_SEGMENT_BYTES: usize = 128 << 10;
 
 #[derive(Debug)]
-pub(super) struct Backlog {
+pub(super) struct AuditBacklog {
     location: BacklogLocation,
     instance: Uuid,
     /// `false` if a record counts only once it is on the disk (`power_safe`).
@@ -75,7 +75,7 @@ impl BacklogBatch {
     }
 }
 
-impl Backlog {
+impl AuditBacklog {
     /// Creates an empty backlog. With `is_used` false, it accepts no records.
     pub(super) fn new(location: BacklogLocation, instance: Uuid, is_used: bool) -> Self {
         let (state, has_records, enough) = Default::default();
@@ -279,16 +279,16 @@ mod tests {
         BacklogLocation::new(folder.path(), Path::new("test.db"))
     }
 
-    fn backlog() -> (Backlog, TempDir) {
+    fn backlog() -> (AuditBacklog, TempDir) {
         let folder = tempfile::tempdir().unwrap();
-        (Backlog::new(place(&folder), MINE, true), folder)
+        (AuditBacklog::new(place(&folder), MINE, true), folder)
     }
 
-    fn append(backlog: &Backlog, number: u32) -> bool {
+    fn append(backlog: &AuditBacklog, number: u32) -> bool {
         backlog.append(PendingRecord::new(&samples::execution(number), MINE)).is_ok()
     }
 
-    fn waiting(backlog: &Backlog) -> Vec<Uuid> {
+    fn waiting(backlog: &AuditBacklog) -> Vec<Uuid> {
         backlog.location().records(|_| true).unwrap().iter().map(|record| record.execution.id.0).collect()
     }
 

@@ -30,12 +30,12 @@ pub(super) struct BlobFolder {
     instance: Uuid,
     /// `true` if names must survive a power failure.
     power_safe: bool,
-    growth: GrowthNotifier,
+    growth: BlobFolderGrowthNotifier,
 }
 
 /// Notifier of one waiting task, each time that more than `step` bytes have been added.
 #[derive(Debug)]
-struct GrowthNotifier {
+struct BlobFolderGrowthNotifier {
     step: u64,
     added: AtomicU64,
     notify: Notify,
@@ -53,7 +53,7 @@ pub(super) struct BlobFileDraft {
 impl BlobFolder {
     /// Creates the store of contents in this folder, which need not exist yet. For `step`, see [`grown`](Self::grown).
     pub(super) fn new(folder: PathBuf, instance: Uuid, power_safe: bool, step: u64) -> Self {
-        let growth = GrowthNotifier { step, added: AtomicU64::new(0), notify: Notify::new() };
+        let growth = BlobFolderGrowthNotifier { step, added: AtomicU64::new(0), notify: Notify::new() };
         Self { folder, instance, power_safe, growth }
     }
 
@@ -94,7 +94,7 @@ impl BlobFolder {
         make_folder(folder)?;
         std::fs::rename(temporary, &path)?;
         content.temporary = None;
-        let GrowthNotifier { step, added, notify } = &self.growth;
+        let BlobFolderGrowthNotifier { step, added, notify } = &self.growth;
         if added.fetch_add(content.bytes, Ordering::Relaxed) + content.bytes > *step {
             added.store(0, Ordering::Relaxed);
             notify.notify_one();

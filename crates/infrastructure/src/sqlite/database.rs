@@ -1,7 +1,7 @@
 //! The database: opened once per process, accessed through ports, closed at the end.
 
 use super::{
-    backlog::{Backlog, BacklogLocation},
+    backlog::{AuditBacklog, BacklogLocation},
     blobs::BlobFolder,
     change_journal::SqliteChangeJournal,
     connection,
@@ -11,14 +11,14 @@ use super::{
     definition_store::SqliteDefinitionStore,
     execution_log::SqliteExecutionLog,
     fault::Fault,
-    instance::{self, Instance},
+    instance::{self, InstanceLock},
     migrations,
     open_error::OpenError,
     output_store::SqliteOutputStore,
     question_store::SqliteQuestionStore,
     read_state::SqliteReadState,
     recorder::AuditLogConnection,
-    tidying::Tidying,
+    tidying::DatabaseCleanup,
     todo_store::SqliteTodoStore,
     tool_repository::SqliteToolRepository,
     writer::WriterHandle,
@@ -36,8 +36,8 @@ use std::{
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use toolstead_domain::{
-    ChangeJournal, Clock, ConversationStore, DefinitionStore, ExecutionLog, OutputStore, QuestionStore, ReadState,
-    Stores, TodoStore, ToolRepository,
+    ChangeJournal, Clock, ConversationStore, ExecutionLog, OutputStore, PinnedDefinitionStore, QuestionStore,
+    ReadState, Stores, TodoStore, ToolRepository,
 };
 
 /// Open database. Several processes, and several values in one process, may have the same file open.
@@ -73,7 +73,7 @@ impl Database {
         let mut connection = connection::connect_writer(&path, &options).await.map_err(failed)?;
         let migrated = migrations::migrate(&mut connection).await;
         migrated.map_err(|error| OpenError::of_migration(error, path.clone()))?;
-        let instance = Instance::join(&instances)
+        let instance = InstanceLock::join(&instances)
             .map_err(|source| OpenError::JoinInstances { path: instances.clone(), source })?;
         let blobs = Arc::new(BlobFolder::new(
             path.with_file_name(BLOBS),
@@ -85,11 +85,12 @@ impl Database {
         let backlogs = BacklogLocation::new(&instances, &path);
         let dead = instance::recover_dead_instances(&mut connection, &mut recorder, &backlogs, &instances, &instance);
         let dead = dead.await.map_err(failed)?;
-        let backlog = Backlog::new(backlogs, instance.id(), !options.power_safe);
+        let backlog = AuditBacklog::new(backlogs, instance.id(), !options.power_safe);
         let writer = WriterHandle::spawn(recorder, connection, instance, backlog)
             .map_err(|source| OpenError::Other { path: path.clone(), source: source.into() })?;
         let tidying = CancellationToken::new();
-        let tidy = Tidying { writer: writer.clone(), blobs: blobs.clone(), clock: clock.clone(), instances, dead };
+        let tidy =
+            DatabaseCleanup { writer: writer.clone(), blobs: blobs.clone(), clock: clock.clone(), instances, dead };
         let (done, tidied) = watch::channel(false);
         let work = tidy.run_periodically(options.retention, options.contents, done);
         tokio::spawn(tidying.clone().run_until_cancelled_owned(work));
@@ -118,7 +119,7 @@ impl Database {
     }
 
     /// Returns the store of the definitions (tools, prompts and resources) that MCP servers offer, with their versions.
-    pub fn definitions(&self) -> Arc<dyn DefinitionStore> {
+    pub fn definitions(&self) -> Arc<dyn PinnedDefinitionStore> {
         Arc::new(SqliteDefinitionStore::new(self.writer.clone(), self.readers.clone()))
     }
 

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use sqlx::{Connection, Row, SqliteConnection, SqlitePool, sqlite::SqliteRow};
 use toolstead_domain::{
-    DefinitionStore, DefinitionVersion, ItemKey, ItemKind, PinnedServerKey, StoreError, Timestamp, VersionApproval,
-    pinning::item::fingerprinted,
+    DefinitionVersion, ItemKey, ItemKind, PinnedDefinitionStore, PinnedServerKey, StoreError, Timestamp,
+    VersionApproval, pinning::item::fingerprinted,
 };
 
 /// Maximum number of stored versions of one item, beside the latest approved one.
@@ -84,7 +84,7 @@ impl SqliteDefinitionStore {
 }
 
 #[async_trait]
-impl DefinitionStore for SqliteDefinitionStore {
+impl PinnedDefinitionStore for SqliteDefinitionStore {
     async fn versions(&self, server: &PinnedServerKey) -> Result<Vec<DefinitionVersion>, StoreError> {
         let rows = sqlx::query(VERSIONS).bind(&server.configured_in).bind(&server.name);
         let rows = rows.fetch_all(&self.readers).await.map_err(Fault::from);

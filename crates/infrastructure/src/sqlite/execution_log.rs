@@ -15,7 +15,8 @@ use std::{
     sync::Arc,
 };
 use toolstead_domain::{
-    BorrowedToolExecution, CallId, ExecutionFilter, ExecutionLog, OutcomeKind, RequestKind, StoreError, ToolExecution,
+    AuditedRequestKind, BorrowedToolExecution, CallId, ExecutionFilter, ExecutionLog, OutcomeKind, StoreError,
+    ToolExecution,
 };
 use uuid::Uuid;
 
@@ -98,7 +99,7 @@ impl SqliteExecutionLog {
                 .bind(filter.since.map(|since| since.0))
                 .bind(filter.label.as_ref().map(|(name, value)| execution_record::encoded_label(name, value)))
                 .bind(filter.parent.map(|parent| parent.0))
-                .bind(filter.kind.map(RequestKind::as_str))
+                .bind(filter.kind.map(AuditedRequestKind::as_str))
                 .fetch_all(&self.readers)
                 .await?;
             rows.extend(found);

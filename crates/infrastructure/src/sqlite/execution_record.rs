@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 use std::collections::BTreeMap;
 use toolstead_domain::{
-    BorrowedToolExecution, CallId, CallLabels, ExecutionOutcome, JsonValueRef, RecordedDecision, RequestKind,
-    Timestamp, ToolExecution,
+    AuditedRequestKind, BorrowedToolExecution, CallId, CallLabels, ExecutionOutcome, ParsedOrRawJsonRef,
+    RecordedDecision, Timestamp, ToolExecution,
 };
 use uuid::Uuid;
 
@@ -38,7 +38,7 @@ pub(super) fn encode(execution: &BorrowedToolExecution<'_>, instance: Uuid, buff
     if let Some(parent) = execution.parent {
         record.uuid(r#","parent":"#, parent.0);
     }
-    if execution.kind != RequestKind::Tool {
+    if execution.kind != AuditedRequestKind::Tool {
         record.text(r#","kind":"#, execution.kind.as_str());
     }
     record.text(r#","tool":"#, execution.tool);
@@ -105,11 +105,11 @@ impl JsonMemberEncoder<'_> {
     }
 
     /// Appends a value. Omits `Null`.
-    fn value(&mut self, name: &str, value: JsonValueRef<'_>) {
+    fn value(&mut self, name: &str, value: ParsedOrRawJsonRef<'_>) {
         match value {
-            JsonValueRef::Value(Value::Null) => {}
-            JsonValueRef::Value(value) => self.json(name, value),
-            JsonValueRef::Text(text) => {
+            ParsedOrRawJsonRef::Value(Value::Null) => {}
+            ParsedOrRawJsonRef::Value(value) => self.json(name, value),
+            ParsedOrRawJsonRef::Text(text) => {
                 self.name(name);
                 self.name(text);
             }
@@ -286,7 +286,7 @@ mod tests {
     fn the_encoding_of_records_of_this_version_is_stable() {
         let execution = ToolExecution {
             parent: Some(samples::call_id(9)),
-            kind: RequestKind::Prompt,
+            kind: AuditedRequestKind::Prompt,
             called_as: "a\n\"b\\".into(),
             labels: CallLabels::default().with("label", "a \"value\"").unwrap(),
             decision: Some(RecordedDecision {
@@ -301,7 +301,7 @@ mod tests {
         let line = r#"{"v":1,"id":"01990292-d001-7000-8000-000000000001","parent":"01990292-d009-7000-8000-000000000009","kind":"prompt","tool":"echo","called_as":"a\n\"b\\","source":"built-in","principal":"local","session":"session-1","client":"test 1.0","arguments":{"text":"hello","number":1},"arguments_digest":"0000000000000000000000000000000000000000000000000000000000000001","accesses":["read /srv/1.txt"],"verdict":"ask","reason":"","approved_by":"user","trace":["trace"],"started":1756684800001000,"ended":1756684800001250,"outcome":"failed","error_kind":"timeout","detail":"ä","result_bytes":120,"result_digest":"0000000000000000000000000000000000000000000000000000000000000002","metadata":{"lines":1},"labels":{"label":"a \"value\""}}"#;
         assert_eq!(encoded(&execution), line);
         let (arguments, mut buffer) = (execution.arguments.to_string(), Vec::new());
-        let as_text = BorrowedToolExecution { arguments: JsonValueRef::Text(&arguments), ..(&execution).into() };
+        let as_text = BorrowedToolExecution { arguments: ParsedOrRawJsonRef::Text(&arguments), ..(&execution).into() };
         encode(&as_text, INSTANCE, &mut buffer);
         assert_eq!(buffer, line.as_bytes());
         assert_eq!(DecodedRecord::decode(line.as_bytes()).unwrap().execution, execution);
@@ -334,7 +334,7 @@ mod tests {
         assert_eq!(DecodedRecord::decode(encoded(&execution).as_bytes()).unwrap().execution, execution);
         let (deeper, mut line) = (nested(128), Vec::new());
         encode(
-            &BorrowedToolExecution { arguments: JsonValueRef::Text(&deeper), ..(&execution).into() },
+            &BorrowedToolExecution { arguments: ParsedOrRawJsonRef::Text(&deeper), ..(&execution).into() },
             INSTANCE,
             &mut line,
         );

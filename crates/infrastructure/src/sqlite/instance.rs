@@ -21,14 +21,14 @@ use uuid::Uuid;
 
 /// One opening of the database by this process. Its lock is released when the value is dropped.
 #[derive(Debug)]
-pub(super) struct Instance {
+pub(super) struct InstanceLock {
     id: Uuid,
     path: PathBuf,
     /// File that holds the lock.
     _lock: File,
 }
 
-impl Instance {
+impl InstanceLock {
     /// Creates and locks a file in this folder.
     pub(super) fn join(folder: &Path) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -52,7 +52,7 @@ impl Instance {
     }
 }
 
-impl Drop for Instance {
+impl Drop for InstanceLock {
     fn drop(&mut self) {
         // A remaining file is removed later by another process.
         let _ = std::fs::remove_file(&self.path);
@@ -67,7 +67,7 @@ pub(super) async fn recover_dead_instances(
     recorder: &mut AuditLogConnection,
     backlogs: &BacklogLocation,
     folder: &Path,
-    own: &Instance,
+    own: &InstanceLock,
 ) -> Result<Vec<Uuid>, Fault> {
     let mut dead = Vec::new();
     let running: BTreeSet<Uuid> = sqlx::query_scalar(
@@ -162,14 +162,14 @@ fn lock_path(folder: &Path, id: Uuid) -> PathBuf {
 mod tests {
     use super::*;
     use crate::sqlite::{
-        backlog::Backlog,
+        backlog::AuditBacklog,
         connection::readers,
         new_database::{TestDatabase, new_database},
         pending_record::PendingRecord,
     };
     use toolstead_domain::{OutcomeKind, ToolExecution, testing::samples};
 
-    fn append(backlog: &Backlog, execution: ToolExecution, instance: Uuid) {
+    fn append(backlog: &AuditBacklog, execution: ToolExecution, instance: Uuid) {
         backlog.append(PendingRecord::new(&execution, instance)).unwrap();
     }
 
@@ -178,11 +178,11 @@ mod tests {
         let TestDatabase { folder, options, mut connection, mut recorder } = new_database().await;
         let instances = folder.path().join("instances");
         let backlogs = BacklogLocation::new(&instances, &options.path);
-        let own = Instance::join(&instances).unwrap();
-        let [dead, unclear, alive] = [(); 3].map(|()| Instance::join(&instances).unwrap());
+        let own = InstanceLock::join(&instances).unwrap();
+        let [dead, unclear, alive] = [(); 3].map(|()| InstanceLock::join(&instances).unwrap());
         let (dead_id, unclear_id) = (dead.id, unclear.id);
         // In two files: a call that ran and ended, and a running one.
-        let backlog = Backlog::new(backlogs.clone(), dead_id, true);
+        let backlog = AuditBacklog::new(backlogs.clone(), dead_id, true);
         append(&backlog, samples::running_execution(1), dead_id);
         append(&backlog, samples::running_execution(2), dead_id);
         for number in 100..700 {
@@ -197,9 +197,9 @@ mod tests {
         recorder.record([PendingRecord::new(&running, unclear_id)].iter()).unwrap();
         std::fs::create_dir(instances.join(format!("{unclear_id}.0.test.db.rows"))).unwrap();
         // Another database in the same folder, and a living process.
-        let other = Backlog::new(BacklogLocation::new(&instances, Path::new("other.db")), dead_id, true);
+        let other = AuditBacklog::new(BacklogLocation::new(&instances, Path::new("other.db")), dead_id, true);
         append(&other, samples::execution(4), dead_id);
-        append(&Backlog::new(backlogs.clone(), alive.id, true), samples::running_execution(5), alive.id);
+        append(&AuditBacklog::new(backlogs.clone(), alive.id, true), samples::running_execution(5), alive.id);
         assert_eq!(backlogs.files().unwrap().len(), 4);
         drop((dead, unclear));
 
@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn a_running_process_keeps_its_lock_and_the_lock_file_is_removed_at_exit() {
         let folder = tempfile::tempdir().unwrap();
-        let [one, two] = [(); 2].map(|()| Instance::join(folder.path()).unwrap());
+        let [one, two] = [(); 2].map(|()| InstanceLock::join(folder.path()).unwrap());
         assert_eq!(lock_files(folder.path()).collect::<BTreeSet<_>>(), BTreeSet::from([one.id, two.id]));
         assert!(lock_of_the_dead(&one.path).is_none());
         let path = one.path.clone();

@@ -30,7 +30,7 @@ pub(super) struct SqliteOutputStore {
 
 /// New output without its content.
 #[derive(Debug, Clone)]
-struct NewOutput {
+struct NewOutputMetadata {
     principal: String,
     workspace: Vec<u8>,
     call: CallId,
@@ -50,7 +50,7 @@ impl SqliteOutputStore {
         Self { writer, readers, blobs, clock, workspace }
     }
 
-    async fn keep(&self, output: NewOutput, content: &[u8]) -> Result<StoredOutput, Arc<Fault>> {
+    async fn keep(&self, output: NewOutputMetadata, content: &[u8]) -> Result<StoredOutput, Arc<Fault>> {
         let content: Arc<[u8]> = content.into();
         loop {
             let (blobs, content) = (self.blobs.clone(), content.clone());
@@ -97,7 +97,7 @@ impl OutputStore for SqliteOutputStore {
     ) -> Result<StoredOutput, StoreError> {
         let (principal, media_type) = (principal.id().to_owned(), media_type.to_owned());
         let workspace = bytes(&self.workspace).to_vec();
-        let output = NewOutput { principal, workspace, call, media_type, now: self.clock.now() };
+        let output = NewOutputMetadata { principal, workspace, call, media_type, now: self.clock.now() };
         self.keep(output, content)
             .await
             .map_err(|fault| store_error(format!("store an output of the call {call}"), fault))
@@ -140,7 +140,7 @@ impl OutputStore for SqliteOutputStore {
 async fn insert(
     connection: &mut SqliteConnection,
     blobs: Arc<BlobFolder>,
-    output: NewOutput,
+    output: NewOutputMetadata,
     content: BlobFileDraft,
 ) -> Result<Option<StoredOutput>, Fault> {
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;

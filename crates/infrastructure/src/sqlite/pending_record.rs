@@ -5,7 +5,7 @@ use super::{
     execution_row::{PARAMETERS, stored_as},
 };
 use rusqlite::Statement;
-use toolstead_domain::{BorrowedToolExecution, OutcomeKind, RequestKind};
+use toolstead_domain::{AuditedRequestKind, BorrowedToolExecution, OutcomeKind};
 use uuid::Uuid;
 
 /// Encoded record with the columns of its row. All texts share one allocation: freeing an allocation on another thread
@@ -17,7 +17,7 @@ pub(super) struct PendingRecord {
     instance: Option<Uuid>,
     started: i64,
     outcome: OutcomeKind,
-    kind: RequestKind,
+    kind: AuditedRequestKind,
     /// Line of the backlog file, followed by tool, principal, client and labels.
     texts: String,
     /// End of each part of `texts` except the last, in bytes.
@@ -104,7 +104,8 @@ impl PendingRecord {
         statement.raw_bind_parameter(first + 7, self.instance.as_ref().map(Uuid::as_bytes))?;
         statement.raw_bind_parameter(first + 8, self.parent.as_ref().map(Uuid::as_bytes))?;
         statement.raw_bind_parameter(first + 9, (!labels.is_empty()).then_some(labels))?;
-        statement.raw_bind_parameter(first + 10, (self.kind != RequestKind::Tool).then(|| self.kind.as_str()))?;
+        statement
+            .raw_bind_parameter(first + 10, (self.kind != AuditedRequestKind::Tool).then(|| self.kind.as_str()))?;
         statement.raw_bind_parameter(first + 11, self.text(0, line.saturating_sub(1)))
     }
 }
@@ -127,7 +128,7 @@ mod tests {
         let mut database = new_database().await;
         let full = ToolExecution {
             parent: Some(samples::call_id(9)),
-            kind: RequestKind::Prompt,
+            kind: AuditedRequestKind::Prompt,
             tool: "the tool".into(),
             called_as: String::new(),
             source: "the source".into(),

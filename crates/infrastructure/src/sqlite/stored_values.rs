@@ -3,7 +3,9 @@
 use super::fault::Fault;
 use serde_json::Value;
 use std::{collections::BTreeMap, error::Error};
-use toolstead_domain::{CallLabels, CancelReason, ExecutionOutcome, OutcomeKind, RequestKind, error_kind::ErrorKind};
+use toolstead_domain::{
+    AuditedRequestKind, CallLabels, CancelReason, ExecutionOutcome, OutcomeKind, error_kind::ErrorKind,
+};
 
 /// Parses a value of a record; an absent one is `Null`. A value that the parser rejects, for example because it is
 /// nested too deeply, is returned as its text: one record must not make a whole page unreadable.
@@ -12,9 +14,9 @@ pub(super) fn value(text: Option<&str>) -> Value {
 }
 
 /// Parses a kind of request; an absent one is a tool call.
-pub(super) fn kind(text: Option<&str>) -> Result<RequestKind, Fault> {
-    let Some(text) = text else { return Ok(RequestKind::Tool) };
-    RequestKind::parse(text).ok_or_else(|| unreadable(format!("the kind of request `{text}` is unknown")))
+pub(super) fn kind(text: Option<&str>) -> Result<AuditedRequestKind, Fault> {
+    let Some(text) = text else { return Ok(AuditedRequestKind::Tool) };
+    AuditedRequestKind::parse(text).ok_or_else(|| unreadable(format!("the kind of request `{text}` is unknown")))
 }
 
 pub(super) fn labels(all: BTreeMap<String, String>) -> Result<CallLabels, Fault> {

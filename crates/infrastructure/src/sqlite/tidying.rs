@@ -23,7 +23,7 @@ const MANY: u64 = 1_000;
 const TIDIES_EVERY: Duration = Duration::from_secs(600);
 
 /// Background cleanup. It works in short steps between the writes of calls.
-pub(super) struct Tidying {
+pub(super) struct DatabaseCleanup {
     pub(super) writer: WriterHandle,
     pub(super) blobs: Arc<BlobFolder>,
     pub(super) clock: Arc<dyn Clock>,
@@ -33,7 +33,7 @@ pub(super) struct Tidying {
     pub(super) dead: Vec<Uuid>,
 }
 
-impl Tidying {
+impl DatabaseCleanup {
     /// Repeats the cleanup without end. Sets `done` after the first run.
     pub(super) async fn run_periodically(
         mut self,

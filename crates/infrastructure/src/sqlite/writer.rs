@@ -1,14 +1,14 @@
 //! Thread that does all writing.
 //!
-//! Recording does not limit the rate of calls: a record is acknowledged once it is in the [`Backlog`], and the thread
+//! Recording does not limit the rate of calls: a record is acknowledged once it is in the [`AuditBacklog`], and the thread
 //! commits the collected records in one transaction. If the backlog accepts no record (it is full, the last commit
 //! failed, the record is large or must survive a power failure), the caller waits for the commit and receives its
 //! error. Backlog and queue are bounded, so a slow disk slows calls down instead of filling the memory.
 
 use super::{
-    backlog::{self, Backlog, BacklogBatch},
+    backlog::{self, AuditBacklog, BacklogBatch},
     fault::Fault,
-    instance::Instance,
+    instance::InstanceLock,
     pending_record::PendingRecord,
     recorder::AuditLogConnection,
     retention::{self, AuditLogCutoff},
@@ -46,8 +46,8 @@ const TRIED_LATELY: Duration = Duration::from_secs(1);
 /// Handle that queues writes for the thread. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct WriterHandle {
-    queue: mpsc::Sender<Write>,
-    backlog: Arc<Backlog>,
+    queue: mpsc::Sender<WriterMessage>,
+    backlog: Arc<AuditBacklog>,
     instance: Uuid,
 }
 
@@ -56,7 +56,7 @@ type ResultSender<T> = oneshot::Sender<Result<T, Arc<Fault>>>;
 /// Work with the connection, which sends its own result.
 type Work = Box<dyn for<'c> FnOnce(&'c mut SqliteConnection) -> BoxFuture<'c, ()> + Send>;
 
-enum Write {
+enum WriterMessage {
     /// Audit record that the backlog did not accept.
     Record(Box<PendingRecord>, ResultSender<()>),
     SaveCatalogue(CatalogueStatementParameters, ResultSender<()>),
@@ -80,8 +80,8 @@ impl WriterHandle {
     pub(super) fn spawn(
         recorder: AuditLogConnection,
         connection: SqliteConnection,
-        instance: Instance,
-        backlog: Backlog,
+        instance: InstanceLock,
+        backlog: AuditBacklog,
     ) -> io::Result<Self> {
         let (queue, writes) = mpsc::channel(QUEUE);
         let id = instance.id();
@@ -106,7 +106,7 @@ impl WriterHandle {
 
     /// Commits a record. Once it is queued, it is written even if the future is dropped.
     pub(super) async fn commit(&self, record: Box<PendingRecord>) -> Result<(), Arc<Fault>> {
-        self.write(|done| Write::Record(record, done)).await
+        self.write(|done| WriterMessage::Record(record, done)).await
     }
 
     /// Returns the location of the backlog files of all processes.
@@ -116,21 +116,21 @@ impl WriterHandle {
 
     /// Checks that a record can be committed. Writes nothing if a recent check succeeded.
     pub(super) async fn check(&self) -> Result<(), Arc<Fault>> {
-        self.write(Write::Check).await
+        self.write(WriterMessage::Check).await
     }
 
     pub(super) async fn save_catalogue(&self, catalogue: CatalogueStatementParameters) -> Result<(), Arc<Fault>> {
-        self.write(|done| Write::SaveCatalogue(catalogue, done)).await
+        self.write(|done| WriterMessage::SaveCatalogue(catalogue, done)).await
     }
 
     /// Enables or disables a tool.
     pub(super) async fn set_enabled(&self, tool: String, enabled: bool) -> Result<(), Arc<Fault>> {
-        self.write(|done| Write::SetEnabled { tool, enabled, done }).await
+        self.write(|done| WriterMessage::SetEnabled { tool, enabled, done }).await
     }
 
     /// Deletes some expired rows. Returns their number, which is 0 when none is left.
     pub(super) async fn delete_expired(&self, expiry: AuditLogCutoff) -> Result<u64, Arc<Fault>> {
-        self.write(|done| Write::DeleteExpired(expiry, done)).await
+        self.write(|done| WriterMessage::DeleteExpired(expiry, done)).await
     }
 
     /// Runs other work with the connection that writes: one or more transactions of some milliseconds each, for which
@@ -142,19 +142,19 @@ impl WriterHandle {
         let with_sender = |done: ResultSender<T>| -> Work {
             Box::new(move |connection| async move { send_result(done, work(connection).await) }.boxed())
         };
-        self.write(|done| Write::Apply(with_sender(done))).await
+        self.write(|done| WriterMessage::Apply(with_sender(done))).await
     }
 
     /// Stops the thread once everything in the queue is written and the connections are closed.
     pub(super) async fn close(&self) {
         let (done, closed) = oneshot::channel();
         // A second caller finds the thread stopped, or stopping with the first.
-        if self.queue.send(Write::Close(done)).await.is_ok() {
+        if self.queue.send(WriterMessage::Close(done)).await.is_ok() {
             let _ = closed.await;
         }
     }
 
-    async fn write<T>(&self, write: impl FnOnce(ResultSender<T>) -> Write) -> Result<T, Arc<Fault>> {
+    async fn write<T>(&self, write: impl FnOnce(ResultSender<T>) -> WriterMessage) -> Result<T, Arc<Fault>> {
         let (done, written) = oneshot::channel();
         self.queue.send(write(done)).await.map_err(|_| Fault::Closed)?;
         written.await.map_err(|_| Fault::Closed)?
@@ -164,9 +164,9 @@ impl WriterHandle {
 async fn run(
     mut recorder: AuditLogConnection,
     mut connection: SqliteConnection,
-    instance: Instance,
-    backlog: &Backlog,
-    mut queue: mpsc::Receiver<Write>,
+    instance: InstanceLock,
+    backlog: &AuditBacklog,
+    mut queue: mpsc::Receiver<WriterMessage>,
 ) {
     let mut writes = Vec::with_capacity(BATCH_ROWS);
     let (mut checks, mut closed) = (Vec::new(), Vec::new());
@@ -194,25 +194,25 @@ async fn run(
         let mut batch = Batch { taken: backlog.take(), ..Batch::default() };
         for write in writes.drain(..) {
             match write {
-                Write::Record(row, done) => {
+                WriterMessage::Record(row, done) => {
                     batch.bytes += row.bytes();
                     batch.rows.push((row, done));
                     if batch.bytes >= BATCH_BYTES {
                         mem::take(&mut batch).commit(&mut recorder, backlog);
                     }
                 }
-                Write::SaveCatalogue(catalogue, done) => {
+                WriterMessage::SaveCatalogue(catalogue, done) => {
                     send_result(done, catalogue.save(&mut connection).await);
                 }
-                Write::SetEnabled { tool, enabled, done } => {
+                WriterMessage::SetEnabled { tool, enabled, done } => {
                     send_result(done, tool_row::switch(&mut connection, &tool, enabled).await);
                 }
-                Write::DeleteExpired(expiry, done) => {
+                WriterMessage::DeleteExpired(expiry, done) => {
                     send_result(done, retention::delete_some(&mut connection, expiry).await);
                 }
-                Write::Check(done) => checks.push(done),
-                Write::Apply(work) => work(&mut connection).await,
-                Write::Close(done) => {
+                WriterMessage::Check(done) => checks.push(done),
+                WriterMessage::Apply(work) => work(&mut connection).await,
+                WriterMessage::Close(done) => {
                     // Queued writes are still done. New ones are rejected.
                     queue.close();
                     closed.push(done);
@@ -249,7 +249,7 @@ async fn run(
 }
 
 /// Guard that closes the backlog when the thread ends for any reason, before the lock is released.
-struct CloseBacklogOnDrop<'a>(&'a Backlog);
+struct CloseBacklogOnDrop<'a>(&'a AuditBacklog);
 
 impl Drop for CloseBacklogOnDrop<'_> {
     fn drop(&mut self) {
@@ -268,7 +268,7 @@ struct Batch {
 
 impl Batch {
     /// Commits the records and sends the results. Records of the backlog return to it if the commit fails.
-    fn commit(self, recorder: &mut AuditLogConnection, backlog: &Backlog) {
+    fn commit(self, recorder: &mut AuditLogConnection, backlog: &AuditBacklog) {
         let Self { taken, rows, .. } = self;
         if taken.is_empty() && rows.is_empty() {
             return;
@@ -319,8 +319,8 @@ mod tests {
     fn start(database: TestDatabase, has_backlog: bool) -> (WriterHandle, SqliteExecutionLog, TempDir) {
         let TestDatabase { folder, options, connection, recorder } = database;
         let instances = folder.path().join("instances");
-        let instance = Instance::join(&instances).unwrap();
-        let backlog = Backlog::new(BacklogLocation::new(&instances, &options.path), instance.id(), has_backlog);
+        let instance = InstanceLock::join(&instances).unwrap();
+        let backlog = AuditBacklog::new(BacklogLocation::new(&instances, &options.path), instance.id(), has_backlog);
         let writer = WriterHandle::spawn(recorder, connection, instance, backlog).unwrap();
         let log = SqliteExecutionLog::new(writer.clone(), readers(&options.path, &options));
         (writer, log, folder)
@@ -530,7 +530,7 @@ mod tests {
         assert_eq!(listed, [2, 1].map(samples::execution));
         // A call that is running in the database has ended if the backlog contains its end.
         let running = PendingRecord::new(&samples::running_execution(3), Uuid::max());
-        writer.write(|done| Write::Record(running.into(), done)).await.unwrap();
+        writer.write(|done| WriterMessage::Record(running.into(), done)).await.unwrap();
         record(&writer, 3).await.unwrap();
         assert_eq!(log.find(samples::call_id(3)).await.unwrap(), Some(samples::execution(3)));
         let running = ExecutionFilter { outcome: Some(OutcomeKind::Running), ..ExecutionFilter::default() };

@@ -1,6 +1,6 @@
 //! Discovery of the authorization server of an MCP server (RFC 9728, RFC 8414), and the checks of its metadata.
 
-use super::{oauth_traffic::OAuthTraffic, upstream_auth_error::UpstreamAuthError};
+use super::{authorization_server_client::AuthorizationServerClient, upstream_auth_error::UpstreamAuthError};
 use crate::web::web_client::RedirectPolicy;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -33,7 +33,7 @@ pub(super) enum DiscoveryPurpose {
 /// # Errors
 /// Returns [`UpstreamAuthError`].
 pub(super) async fn discover(
-    traffic: &OAuthTraffic,
+    traffic: &AuthorizationServerClient,
     expected_issuer: Option<&str>,
     purpose: DiscoveryPurpose,
 ) -> Result<AuthorizationServer, UpstreamAuthError> {
@@ -70,7 +70,7 @@ pub(super) async fn discover(
 /// # Errors
 /// Returns [`UpstreamAuthError`] if the address is invalid.
 pub(super) async fn manager_for(
-    traffic: &OAuthTraffic,
+    traffic: &AuthorizationServerClient,
     resource: &Url,
 ) -> Result<AuthorizationManager, UpstreamAuthError> {
     let client = Arc::new(traffic.clone());
@@ -78,7 +78,7 @@ pub(super) async fn manager_for(
     manager.map_err(|error| UpstreamAuthError::of(&error, &[]))
 }
 
-fn check_page(traffic: &OAuthTraffic, metadata: &AuthorizationMetadata) -> Result<(), UpstreamAuthError> {
+fn check_page(traffic: &AuthorizationServerClient, metadata: &AuthorizationMetadata) -> Result<(), UpstreamAuthError> {
     let refused = |reason: String| UpstreamAuthError::Refused(format!("the page to sign in on: {reason}"));
     let page = Url::parse(&metadata.authorization_endpoint).map_err(|error| refused(error.to_string()))?;
     traffic.check_page(&page).map_err(|error| refused(error.to_string()))
@@ -86,7 +86,7 @@ fn check_page(traffic: &OAuthTraffic, metadata: &AuthorizationMetadata) -> Resul
 
 /// Sends a request without a token, and returns the bearer challenge of the MCP server; `None` if it does not answer
 /// with the status 401 and a challenge.
-async fn probe(traffic: &OAuthTraffic) -> Result<Option<String>, UpstreamAuthError> {
+async fn probe(traffic: &AuthorizationServerClient) -> Result<Option<String>, UpstreamAuthError> {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));

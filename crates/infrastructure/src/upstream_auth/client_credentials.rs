@@ -2,7 +2,7 @@
 
 use super::{
     authorization_server::{DiscoveryPurpose, discover},
-    oauth_traffic::OAuthTraffic,
+    authorization_server_client::AuthorizationServerClient,
     registration::resource_uri,
     settings::ClientCredentialsSettings,
     upstream_auth_error::UpstreamAuthError,
@@ -16,7 +16,7 @@ use toolstead_domain::Timestamp;
 /// # Errors
 /// Returns [`UpstreamAuthError`].
 pub(super) async fn request_token(
-    traffic: &OAuthTraffic,
+    traffic: &AuthorizationServerClient,
     settings: &ClientCredentialsSettings,
     scopes: &[String],
     now: Timestamp,

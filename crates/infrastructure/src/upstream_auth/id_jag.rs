@@ -3,7 +3,7 @@
 
 use super::{
     authorization_server::{DiscoveryPurpose, discover},
-    oauth_traffic::OAuthTraffic,
+    authorization_server_client::AuthorizationServerClient,
     registration::resource_uri,
     settings::IdJagSettings,
     upstream_auth_error::UpstreamAuthError,
@@ -22,7 +22,7 @@ use toolstead_domain::{Secret, Timestamp};
 /// Returns [`UpstreamAuthError`]; [`InvalidGrant`](UpstreamAuthError::InvalidGrant) if the identity token is no longer
 /// valid.
 pub(super) async fn request_token(
-    traffic: &OAuthTraffic,
+    traffic: &AuthorizationServerClient,
     settings: &IdJagSettings,
     id_token: &Secret,
     scopes: &[String],

@@ -2,7 +2,7 @@
 
 use super::{
     authorization_server::manager_for,
-    oauth_traffic::OAuthTraffic,
+    authorization_server_client::AuthorizationServerClient,
     registration::{GrantClientRegistration, grants_for},
     upstream_auth_error::UpstreamAuthError,
 };
@@ -44,7 +44,7 @@ pub struct UpstreamGrantSummary {
 #[derive(Clone)]
 pub(super) struct ServerGrantStore {
     pub(super) vault: Vault,
-    pub(super) traffic: OAuthTraffic,
+    pub(super) traffic: AuthorizationServerClient,
     pub(super) clock: Arc<dyn Clock>,
     /// Resource URI of the server.
     pub(super) uri: String,

@@ -8,7 +8,7 @@ mod signing_in;
 use super::{
     settings::{SignInSettings, UpstreamAuth},
     sign_in::UpstreamSignInAttempt,
-    upstream_accounts::{UpstreamAccountParts, UpstreamServerCredentials},
+    upstream_accounts::{UpstreamServerCredentials, UpstreamServerCredentialsParts},
 };
 use crate::{
     accounts::vault::Vault,
@@ -102,7 +102,7 @@ fn accounts(
     auth: UpstreamAuth,
 ) -> UpstreamServerCredentials {
     let vault = Vault::open(folder.path().join("accounts"), folder.path().join("secrets.key"));
-    UpstreamServerCredentials::new(UpstreamAccountParts {
+    UpstreamServerCredentials::new(UpstreamServerCredentialsParts {
         server: server.url("/mcp"),
         auth,
         vault: vault.map_err(|error| error.to_string()),

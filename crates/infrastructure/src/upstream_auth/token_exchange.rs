@@ -2,7 +2,7 @@
 
 use super::{
     authorization_server::{DiscoveryPurpose, discover},
-    oauth_traffic::OAuthTraffic,
+    authorization_server_client::AuthorizationServerClient,
     registration::resource_uri,
     settings::ExchangeSettings,
     upstream_auth_error::UpstreamAuthError,
@@ -27,7 +27,7 @@ const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
 /// # Errors
 /// Returns [`UpstreamAuthError`].
 pub(super) async fn request_token(
-    traffic: &OAuthTraffic,
+    traffic: &AuthorizationServerClient,
     settings: &ExchangeSettings,
     subject_token: &Secret,
     scopes: &[String],

@@ -1,8 +1,8 @@
 //! Credentials of all principals for one server.
 
 use super::{
+    authorization_server_client::{AuthorizationServerClient, check_encrypted},
     client_credentials, id_jag,
-    oauth_traffic::{OAuthTraffic, check_encrypted},
     registration::resource_uri,
     settings::UpstreamAuth,
     sign_in::UpstreamSignInAttempt,
@@ -48,11 +48,11 @@ const RENEWAL_PAUSE: Duration = Duration::from_secs(60);
 /// # };
 /// use toolstead_infrastructure::upstream_auth::{
 ///     settings::UpstreamAuth,
-///     upstream_accounts::{UpstreamAccountParts, UpstreamServerCredentials},
+///     upstream_accounts::{UpstreamServerCredentialsParts, UpstreamServerCredentials},
 /// };
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let accounts = UpstreamServerCredentials::new(UpstreamAccountParts {
+/// let accounts = UpstreamServerCredentials::new(UpstreamServerCredentialsParts {
 ///     server: "https://notes.example.com/mcp".parse()?,
 ///     auth: UpstreamAuth::OAuth(Default::default()),
 ///     vault: Err("no vault is configured".into()),
@@ -69,7 +69,7 @@ pub struct UpstreamServerCredentials {
 }
 
 /// Dependencies of [`UpstreamServerCredentials`].
-pub struct UpstreamAccountParts {
+pub struct UpstreamServerCredentialsParts {
     /// Address of the MCP server.
     pub server: Url,
     /// Source of the credentials.
@@ -86,7 +86,7 @@ struct Inner {
     auth: UpstreamAuth,
     uri: String,
     grants: Result<ServerGrantStore, String>,
-    traffic: OAuthTraffic,
+    traffic: AuthorizationServerClient,
     clock: Arc<dyn Clock>,
     cache: Mutex<HashMap<Principal, Arc<AsyncMutex<PrincipalTokens>>>>,
 }
@@ -109,10 +109,10 @@ struct CachedToken {
 
 impl UpstreamServerCredentials {
     /// Creates the credentials. Sends and reads nothing yet.
-    pub fn new(parts: UpstreamAccountParts) -> Self {
-        let UpstreamAccountParts { server, auth, vault, web, clock } = parts;
+    pub fn new(parts: UpstreamServerCredentialsParts) -> Self {
+        let UpstreamServerCredentialsParts { server, auth, vault, web, clock } = parts;
         let uri = resource_uri(&server);
-        let traffic = OAuthTraffic { web, server, named: auth.named_urls() };
+        let traffic = AuthorizationServerClient { web, server, named: auth.named_urls() };
         let (own_uri, own_traffic, own_clock) = (uri.clone(), traffic.clone(), clock.clone());
         let grants =
             vault.map(|vault| ServerGrantStore { vault, uri: own_uri, traffic: own_traffic, clock: own_clock });
@@ -361,9 +361,9 @@ impl UpstreamServerCredentials {
     }
 }
 
-impl fmt::Debug for UpstreamAccountParts {
+impl fmt::Debug for UpstreamServerCredentialsParts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UpstreamAccountParts").field("auth", &self.auth).finish_non_exhaustive()
+        f.debug_struct("UpstreamServerCredentialsParts").field("auth", &self.auth).finish_non_exhaustive()
     }
 }
 

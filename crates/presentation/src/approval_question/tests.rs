@@ -271,7 +271,7 @@ fn an_approval_question_states_the_access_its_reason_and_what_an_approval_covers
     ApprovalQuestion {
         heading: "May the tool `write_file` run?",
         rows: [
-            ApprovalQuestionPart {
+            ApprovalPartRow {
                 what: "write `/w/a`",
                 why: "changes to files need approval by default",
                 covers: Some(
@@ -285,7 +285,7 @@ fn an_approval_question_states_the_access_its_reason_and_what_an_approval_covers
                     Always,
                 ],
             },
-            ApprovalQuestionPart {
+            ApprovalPartRow {
                 what: "send to `a@b.c`",
                 why: "changes to files need approval by default",
                 covers: Some(
@@ -296,7 +296,7 @@ fn an_approval_question_states_the_access_its_reason_and_what_an_approval_covers
                     Run,
                 ],
             },
-            ApprovalQuestionPart {
+            ApprovalPartRow {
                 what: "call the tool at all",
                 why: "the ask rule `write_file` in `/etc/x.toml:3`",
                 covers: None,

@@ -35,7 +35,7 @@ use tokio::{
 use toolstead_application::{AgentRunHandle, CancelSignal, ExecuteToolError, OfferedTools, RunAgentCommand};
 use toolstead_domain::{
     AgentEvent, AgentOutcome, Block, Budgets, Caller, CancelReason, ClientProfile, Conversation, ConversationId,
-    InputRequest, InputResponse, LogLevel, LogMessage, ModelProvider, NotAnswered, Principal, Progress, Scope,
+    InputRequest, InputResponse, LogLevel, LogMessage, ModelProvider, NotAnswered, Principal, Progress, RequestScope,
     ToolSelection, View, error_kind::ErrorKind, tool_input_schema::nearest_name,
 };
 use toolstead_infrastructure::dialects;
@@ -274,7 +274,7 @@ impl PreparedAgent {
 
     /// Returns the scope for calls of the conversation: its principal, its session, the view that the profile names, and
     /// within it the restricted view of the profile.
-    pub(super) fn scope(&self, conversation: ConversationId) -> Scope {
+    pub(super) fn scope(&self, conversation: ConversationId) -> RequestScope {
         let app = &self.composition.app;
         let scope = app.scope(Principal::local(), conversation.session());
         let scope = match &self.manner.view {
@@ -394,7 +394,7 @@ impl PreparedAgent {
 }
 
 /// Holds the terminal's turn while the user types, so that no question receives keys that are meant for the input line.
-struct TerminalTurnGuard<'t> {
+struct TerminalTypingLock<'t> {
     turn: MutexGuard<'t, ()>,
     until: Instant,
 }
@@ -409,7 +409,7 @@ async fn watch(
 ) -> Result<TurnOutcome, CommandError> {
     let mut pending_events: VecDeque<AgentEvent> = VecDeque::new();
     let (mut turned, mut is_over) = (TurnOutcome { end: None, should_exit: false }, false);
-    let mut typing: Option<TerminalTurnGuard<'_>> = None;
+    let mut typing: Option<TerminalTypingLock<'_>> = None;
     let mut ticks = interval(BETWEEN_TICKS);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while !(is_over && pending_events.is_empty()) {
@@ -459,7 +459,7 @@ async fn watch(
                 }
                 let turn = turn.or_else(|| typing.take().map(|typing| typing.turn));
                 let until = Instant::now() + PAUSE;
-                typing = turn.filter(|_| screen.has_draft()).map(|turn| TerminalTurnGuard { turn, until });
+                typing = turn.filter(|_| screen.has_draft()).map(|turn| TerminalTypingLock { turn, until });
             }
             () = paused => typing = None,
             _ = ticks.tick() => {

@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use toolstead_domain::Principal;
 use toolstead_infrastructure::{
     accounts::{
-        credentials::{Accounts, GrantStatus, PrincipalAccountStatus, TokenRevocationReport, UnreadableTokens},
+        credentials::{GrantStatus, OAuthAccounts, PrincipalAccountStatus, TokenRevocationReport, UnreadableTokens},
         grant::{GRANTS, GrantDefinition},
     },
     sandbox::browser::UserBrowserOpener,
@@ -49,7 +49,7 @@ enum Command {
         #[arg(value_name = "NAME")]
         target: String,
         #[command(flatten)]
-        chosen: GrantSelection,
+        chosen: GoogleGrantArgs,
         /// Opens no browser: prints the address of the page, and reads the address of the last page or its code
         #[arg(long)]
         no_browser: bool,
@@ -66,7 +66,7 @@ enum Command {
         #[arg(value_name = "NAME")]
         target: String,
         #[command(flatten)]
-        chosen: GrantSelection,
+        chosen: GoogleGrantArgs,
     },
     /// Imports the tokens that Micro-X left, after confirmation
     Import {
@@ -79,13 +79,13 @@ enum Command {
 }
 
 #[derive(Debug, Args)]
-struct GrantSelection {
+struct GoogleGrantArgs {
     /// Only this grant of `google`: `gmail` or `calendar`. Default: both
     #[arg(long, value_name = "GRANT", value_parser = grant)]
     grant: Option<&'static GrantDefinition>,
 }
 
-impl GrantSelection {
+impl GoogleGrantArgs {
     /// Returns the server that `target` names; `None` for the service.
     fn server(&self, target: &str, config: &Config) -> Result<Option<servers::SignInServer>, CommandError> {
         if target == GOOGLE {
@@ -150,7 +150,7 @@ pub(super) fn browser(config: &Config) -> Option<UserBrowserOpener> {
 }
 
 async fn login(
-    accounts: &Accounts,
+    accounts: &OAuthAccounts,
     principal: &Principal,
     grants: &[&'static GrantDefinition],
     method: &SignInBrowser,
@@ -175,7 +175,7 @@ async fn login(
 }
 
 async fn status(
-    accounts: Option<&Accounts>,
+    accounts: Option<&OAuthAccounts>,
     servers: &[servers::SignInServer],
     principal: &Principal,
     as_json: bool,
@@ -222,7 +222,7 @@ async fn status(
 }
 
 async fn logout(
-    accounts: &Accounts,
+    accounts: &OAuthAccounts,
     principal: &Principal,
     grants: &[&'static GrantDefinition],
     as_json: bool,
@@ -263,7 +263,7 @@ async fn logout(
 
 /// Shows the accounts that were found, and imports them after confirmation.
 async fn import(
-    accounts: &Accounts,
+    accounts: &OAuthAccounts,
     principal: &Principal,
     places: Vec<PathBuf>,
     yes: bool,

@@ -23,7 +23,7 @@ use std::{io::Read, os::unix::ffi::OsStrExt, path::Path, sync::Arc, time::Durati
 use toolstead_application::{CancelSignal, ExecuteToolCommand, ExecuteToolError};
 use toolstead_domain::{
     CallOutcome, Caller, CancelReason, ClientProfile, InputRequest, InputResponse, LogLevel, LogMessage, NotAnswered,
-    Principal, Progress, Scope, ToolFailure, ToolResult,
+    Principal, Progress, RequestScope, ToolFailure, ToolResult,
     error_kind::ErrorKind,
     json_memory::has_too_many_values,
     suggestion::SUGGESTION,
@@ -130,7 +130,7 @@ impl CallCommand {
     async fn call(
         &self,
         composition: &RunningApp,
-        scope: Scope,
+        scope: RequestScope,
         arguments: Value,
         (questions, messages, is_quiet): (Option<TerminalQuestions>, ToolMessagePrinter, bool),
         shutdown: &mut ShutdownListener,

@@ -32,7 +32,7 @@ use toolstead_application::{
     CancelSignal, CompactConversationCommand, CompactionTokenCounts, ListToolsQuery, OfferedTools, PageLimit,
     UndoConversationCommand,
 };
-use toolstead_domain::{AgentEvent, Block, CancelReason, Conversation, ConversationId, Principal, Usage};
+use toolstead_domain::{AgentEvent, Block, CancelReason, Conversation, ConversationId, Principal, TokenUsage};
 use turns::beginnings;
 use uuid::Uuid;
 
@@ -133,7 +133,7 @@ struct ChatSession<'a> {
 /// Usage of the turns since this process opened the conversation.
 #[derive(Debug, Default)]
 struct UsageTotals {
-    usage: Usage,
+    usage: TokenUsage,
     cost: Option<f64>,
     calls: u64,
     turns: u64,

@@ -5,11 +5,11 @@ use crate::{app::App, composition_root::RunningApp};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use toolstead_application::{
-    ContextListKind, ExecuteToolCommand, ExecuteToolError, ForwardContextRequestCommand, ForwardOutcome,
+    ContextListKind, ContextRequestOutcome, ExecuteToolCommand, ExecuteToolError, ForwardContextRequestCommand,
     ListContextQuery,
 };
 use toolstead_domain::{
-    ClientProfile, ContextRequest, Principal, Scope, ToolFailure, error_kind::ErrorKind, tool::BUILT_IN,
+    ClientProfile, ContextRequest, Principal, RequestScope, ToolFailure, error_kind::ErrorKind, tool::BUILT_IN,
 };
 
 /// Member of a definition's `_meta` that names the MCP server or other provider of a resource or prompt.
@@ -18,7 +18,7 @@ const SERVER: &str = "toolstead/server";
 /// Returns the whole list of resources, resource templates or prompts. Definitions that are not built in name their
 /// provider in `_meta`.
 pub(super) fn listed(app: &App, of: ContextListKind) -> Result<Vec<Map<String, Value>>, CommandError> {
-    let scope = Scope::of(Principal::local(), "cli");
+    let scope = RequestScope::of(Principal::local(), "cli");
     let query = ListContextQuery { of, scope, cursor: None, page_bytes: usize::MAX };
     let page = app.list_context.handle(&query).map_err(|error| CommandError::Usage(error.to_string()))?;
     Ok(page.definitions.into_iter().zip(page.providers).map(|(one, provider)| named(one, provider)).collect())
@@ -52,13 +52,12 @@ pub(super) async fn answered(
     let client = ClientProfile::without_protocol(concat!("toolstead-cli ", env!("CARGO_PKG_VERSION")));
     let command = ForwardContextRequestCommand::new(request);
     let call = ExecuteToolCommand { client: Arc::new(client), ..command.call };
-    let call = call.within(Scope::of(Principal::local(), session));
+    let call = call.within(RequestScope::of(Principal::local(), session));
     match composition.app.forward_request.handle(ForwardContextRequestCommand { call, ..command }).await {
-        Ok(ForwardOutcome::Answer(members)) => Ok(members),
-        Ok(ForwardOutcome::InputRequired(_)) => Err(CommandError::Call(ExecuteToolError::Failed(ToolFailure::new(
-            ErrorKind::Unavailable,
-            "it asks for input, which cannot be given on the command line",
-        )))),
+        Ok(ContextRequestOutcome::Answer(members)) => Ok(members),
+        Ok(ContextRequestOutcome::InputRequired(_)) => Err(CommandError::Call(ExecuteToolError::Failed(
+            ToolFailure::new(ErrorKind::Unavailable, "it asks for input, which cannot be given on the command line"),
+        ))),
         Err(error) => Err(CommandError::Call(error)),
     }
 }

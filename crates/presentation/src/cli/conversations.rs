@@ -26,7 +26,7 @@ use toolstead_application::{
     ForkConversationError, UndoConversationCommand, UndoConversationError,
 };
 use toolstead_domain::{
-    AppendError, CancelReason, ClientProfile, Conversation, Principal, Scope, SilentCaller, ToolFailure,
+    AppendError, CancelReason, ClientProfile, Conversation, Principal, RequestScope, SilentCaller, ToolFailure,
     conversation::transcript::messages, error_kind::ErrorKind,
 };
 
@@ -227,7 +227,7 @@ async fn undo(
     let undoing = composition.app.undo_conversation.handle(UndoConversationCommand {
         conversation: conversation.id,
         to,
-        scope: Scope::of(Principal::local(), conversation.id.session()),
+        scope: RequestScope::of(Principal::local(), conversation.id.session()),
         undo: UNDO.into(),
         redo: REDO.into(),
         leaving_what_cannot_be: force,

@@ -17,7 +17,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use toolstead_application::ListExecutionsHandler;
-use toolstead_domain::{CallId, ExecutionFilter, OutcomeKind, RequestKind, Timestamp, labels::check_name};
+use toolstead_domain::{AuditedRequestKind, CallId, ExecutionFilter, OutcomeKind, Timestamp, labels::check_name};
 use tree::CallTree;
 
 /// Maximum number of calls to list if the prefix of an id is ambiguous.
@@ -160,10 +160,14 @@ impl Command {
                         let known: Vec<&str> = OutcomeKind::ALL.iter().map(|kind| kind.as_str()).collect();
                         CommandError::Usage(format!("`{text}` is not an outcome; use one of {}", known.join(", ")))
                     })?;
-                let kind = kind.map(|text| RequestKind::parse(&text).ok_or(text)).transpose().map_err(|text| {
-                    let known: Vec<&str> = RequestKind::ALL.iter().map(|kind| kind.as_str()).collect();
-                    CommandError::Usage(format!("`{text}` is not a kind of request; use one of {}", known.join(", ")))
-                })?;
+                let kind =
+                    kind.map(|text| AuditedRequestKind::parse(&text).ok_or(text)).transpose().map_err(|text| {
+                        let known: Vec<&str> = AuditedRequestKind::ALL.iter().map(|kind| kind.as_str()).collect();
+                        CommandError::Usage(format!(
+                            "`{text}` is not a kind of request; use one of {}",
+                            known.join(", ")
+                        ))
+                    })?;
                 let before = audit_log.find_optional_call(before.as_deref()).await?;
                 let parent = audit_log.find_optional_call(parent.as_deref()).await?;
                 let filter = ExecutionFilter {

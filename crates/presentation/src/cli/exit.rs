@@ -1,7 +1,7 @@
 //! Exit codes of the command line, and the error object of `--json`.
 
 use super::output::{StdoutWriter, note};
-use crate::{composition_root::StartupError, config::tree::problem::Problem, suggestions::CliSuggestions};
+use crate::{composition_root::StartupError, config::tree::problem::Problem, suggestions::CliSuggestionFormatter};
 use serde_json::{Value, json};
 use std::{error::Error, io, process::ExitCode};
 use toolstead_application::ExecuteToolError;
@@ -133,7 +133,7 @@ fn causes(error: &(dyn Error + 'static)) -> Vec<String> {
             ExecuteToolError::NotCallable(failure)
             | ExecuteToolError::Refused(failure)
             | ExecuteToolError::Failed(failure),
-        )) => failure.text_for_user(&CliSuggestions),
+        )) => failure.text_for_user(&CliSuggestionFormatter),
         _ => error.to_string(),
     };
     let mut causes = vec![text];

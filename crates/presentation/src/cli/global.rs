@@ -16,7 +16,7 @@ use crate::{
         tree::problem::Problem,
     },
     event_file::EventTarget,
-    suggestions::CliSuggestions,
+    suggestions::CliSuggestionFormatter,
     telemetry::{LogFormat, LogSettings, Verbosity},
 };
 use clap::Args;
@@ -312,5 +312,5 @@ pub(super) fn needed_for(tool: &str, config: &Config) -> ServerSelection {
 
 /// Starts building the application of a command.
 pub(super) fn builder(config: Config) -> AppBuilder {
-    App::builder(config).suggestions(Arc::new(CliSuggestions))
+    App::builder(config).suggestions(Arc::new(CliSuggestionFormatter))
 }

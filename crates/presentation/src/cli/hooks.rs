@@ -11,9 +11,9 @@ use crate::composition_root::{RunningApp, ServerSelection};
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 use toolstead_domain::{
-    Access, AgentHookEvent, CallId, CallLabels, ConversationId, Delegation, EndedCall, ExecutionOutcome as Ended,
-    HookVerdict, Principal, RecordedDecision, RequestKind, Timestamp, ToolCall, ToolExecution, ToolResult,
-    error_kind::ErrorKind,
+    Access, AgentHookEvent, AuditedRequestKind, CallId, CallLabels, ConversationId, Delegation, EndedCall,
+    ExecutionOutcome as Ended, HookVerdict, Principal, RecordedDecision, Timestamp, ToolCall, ToolExecution,
+    ToolResult, error_kind::ErrorKind,
 };
 use toolstead_infrastructure::hooks::{
     command_hooks::{HookOutcome, HookRehearsalReport, HookWithOutcome},
@@ -252,7 +252,7 @@ fn row(event: HookEvent, call: &ToolCall) -> ToolExecution {
     ToolExecution {
         id: call.id,
         parent: None,
-        kind: RequestKind::Tool,
+        kind: AuditedRequestKind::Tool,
         tool: call.tool.name().to_string(),
         called_as: call.called_as.clone(),
         source: call.tool.source().label(),

@@ -5,7 +5,7 @@ mod call_line;
 use call_line::{call_line, changed_lines, diffs, name, one_line};
 use serde_json::Value;
 use std::time::{Duration, Instant};
-use toolstead_domain::{AgentEvent, AgentOutcome, BudgetKind, Usage};
+use toolstead_domain::{AgentEvent, AgentOutcome, BudgetKind, TokenUsage};
 
 /// Maximum number of lines shown of the text of a failure, and of a diff.
 const SHOWN_LINES: usize = 30;
@@ -291,7 +291,7 @@ pub(super) fn ending(outcome: &AgentOutcome) -> Option<String> {
 
 /// Formats the figures of a run on one line: tool calls, answers of the model, tokens, and the cost in dollars if it is
 /// known.
-pub(super) fn figures(calls: u64, turns: u64, usage: Usage, cost: Option<f64>) -> String {
+pub(super) fn figures(calls: u64, turns: u64, usage: TokenUsage, cost: Option<f64>) -> String {
     let of = |count: u64, one: &str, many: &str| format!("{} {}", grouped(count), if count == 1 { one } else { many });
     let cached = match usage.cache_read_tokens {
         0 => String::new(),

@@ -37,7 +37,7 @@ pub(super) struct Pager {
 
 /// Outcome of showing a text in the pager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ReadingOutcome {
+pub(super) enum PagerOutcome {
     /// The user has opened the text: in a pager of the user's own that did not fail or end at once, or in the built-in
     /// pager up to the last line.
     Complete,
@@ -62,7 +62,7 @@ impl Pager {
 
     /// Shows lines that are escaped already. If the user's pager fails, a note is shown and the built-in pager follows.
     /// Once `given_up` is set, it ends with an error.
-    pub(super) fn show(&self, terminal: &File, lines: &[String], given_up: &AtomicBool) -> io::Result<ReadingOutcome> {
+    pub(super) fn show(&self, terminal: &File, lines: &[String], given_up: &AtomicBool) -> io::Result<PagerOutcome> {
         let size = tcgetwinsize(terminal).map(|size| (usize::from(size.ws_col), usize::from(size.ws_row)));
         let (columns, height) = size.ok().filter(|size| *size != (0, 0)).unwrap_or(USUAL);
         let (columns, height) = (columns.max(SMALLEST.0), height.max(SMALLEST.1));
@@ -70,7 +70,7 @@ impl Pager {
         let rows: Vec<String> = lines.iter().flat_map(|line| rows(line, columns - 1)).collect();
         if let Some((program, arguments)) = &self.command {
             match run(program, arguments, terminal, &rows, given_up) {
-                Ok(()) => return Ok(ReadingOutcome::Complete),
+                Ok(()) => return Ok(PagerOutcome::Complete),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => return Err(error),
                 Err(error) => {
                     let note = format!("\nThe pager `{program}` {error}. The built-in pager follows.\n");
@@ -141,7 +141,7 @@ fn ends_within(process: &OwnedFd, time: &Timespec) -> io::Result<bool> {
 }
 
 /// Shows the rows in the built-in pager.
-fn read_pages(terminal: &File, rows: &[String], height: usize, given_up: &AtomicBool) -> io::Result<ReadingOutcome> {
+fn read_pages(terminal: &File, rows: &[String], height: usize, given_up: &AtomicBool) -> io::Result<PagerOutcome> {
     let last_page = rows.len().saturating_sub(height);
     let mut first = 0;
     let mut has_reached_end = false;
@@ -162,11 +162,11 @@ fn read_pages(terminal: &File, rows: &[String], height: usize, given_up: &Atomic
                 Some(b'e' | b'g') => break last_page,
                 Some(CTRL_C) => {
                     write_escaped(terminal, "interrupted\n")?;
-                    return Ok(ReadingOutcome::Interrupted);
+                    return Ok(PagerOutcome::Interrupted);
                 }
                 Some(b'q' | CTRL_D) => {
                     write_escaped(terminal, "quit\n")?;
-                    return Ok(if has_reached_end { ReadingOutcome::Complete } else { ReadingOutcome::Incomplete });
+                    return Ok(if has_reached_end { PagerOutcome::Complete } else { PagerOutcome::Incomplete });
                 }
                 _ => bell(terminal)?,
             }

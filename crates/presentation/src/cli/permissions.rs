@@ -18,14 +18,14 @@ use crate::{
         },
         tree::{origin::Origin, problem::Problem},
     },
-    suggestions::CliSuggestions,
+    suggestions::CliSuggestionFormatter,
 };
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use toolstead_application::{ExecuteToolError, ExplainCallQuery, ExplainedCall, ForwardContextRequestCommand};
 use toolstead_domain::{
-    Cause, ContextRequest, Effect, Principal, RequestKind, SuggestionFormatter, ToolFailure, Verdict,
+    AuditedRequestKind, Cause, ContextRequest, Effect, Principal, SuggestionFormatter, ToolFailure, Verdict,
     context::{self, server_uri},
 };
 
@@ -117,8 +117,8 @@ async fn requested(
         None => (None, name),
     };
     let kind = match name {
-        context::READ_RESOURCE => RequestKind::Resource,
-        context::GET_PROMPT => RequestKind::Prompt,
+        context::READ_RESOURCE => AuditedRequestKind::Resource,
+        context::GET_PROMPT => AuditedRequestKind::Prompt,
         _ => return None,
     };
     let none = Map::new();
@@ -170,7 +170,7 @@ fn show(explained: &ExplainedCall, waiting: &[String], as_json: bool, output: &m
     output.line(&visible(&format!("{verdict}: {}", one_line(&decision.reason()))))?;
     if decision.verdict != Verdict::Allow
         && let Some(suggestion) =
-            decision.suggestion(rule_name).and_then(|suggestion| CliSuggestions.format(&suggestion))
+            decision.suggestion(rule_name).and_then(|suggestion| CliSuggestionFormatter.format(&suggestion))
     {
         note(&suggestion);
     }

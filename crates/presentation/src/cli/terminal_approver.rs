@@ -5,13 +5,13 @@ mod rule_edit;
 
 use self::{answers::PartApprovals, rule_edit::EditableRule};
 use super::{
-    pager::{Pager, ReadingOutcome},
+    pager::{Pager, PagerOutcome},
     terminal::{
         CTRL_C, CTRL_D, InputMode, Terminal, TerminalQuestionError, TypedLine, fitted, forget_typed, typed_line,
         wrapped, write_escaped,
     },
 };
-use crate::approval_question::{ApprovalQuestion, ApprovalQuestionPart};
+use crate::approval_question::{ApprovalPartRow, ApprovalQuestion};
 use async_trait::async_trait;
 use std::{
     fs::File,
@@ -20,7 +20,7 @@ use std::{
     time::Duration,
 };
 use tokio::time::{Instant, timeout_at};
-use toolstead_domain::{Approval, ApprovalRequest, ApprovalScope, Approver, NoApprover};
+use toolstead_domain::{ApprovalOutcome, ApprovalRequest, ApprovalScope, Approver, NoApprover};
 
 /// Name of the approver in the audit log.
 const PERSON: &str = "the user at the terminal";
@@ -54,8 +54,8 @@ impl TerminalApprover {
 
 #[async_trait]
 impl Approver for TerminalApprover {
-    async fn ask(&self, request: ApprovalRequest<'_>) -> Approval {
-        let Some(question) = ApprovalQuestion::of(&request) else { return Approval::Unattended };
+    async fn ask(&self, request: ApprovalRequest<'_>) -> ApprovalOutcome {
+        let Some(question) = ApprovalQuestion::of(&request) else { return ApprovalOutcome::Unattended };
         let after_reading = question.full_text.as_ref().and_then(|_| ApprovalQuestion::after_reading(&request));
         let pager = self.pager.clone();
         let rules = EditableRule::of(&request, after_reading.as_ref().unwrap_or(&question));
@@ -65,21 +65,21 @@ impl Approver for TerminalApprover {
         let answer = tokio::select! {
             biased;
             // The terminal is used for something else then, and keys typed there are not answers.
-            () = request.caller.disconnected() => return Approval::Unattended,
+            () = request.caller.disconnected() => return ApprovalOutcome::Unattended,
             answer = self.answer(put) => answer,
         };
         match answer {
             Ok(ApprovalAnswer::Granted(grants)) => grants.into_approval(PERSON.into()),
-            Ok(ApprovalAnswer::Denied(message)) => Approval::Denied { by: PERSON.into(), message },
+            Ok(ApprovalAnswer::Denied(message)) => ApprovalOutcome::Denied { by: PERSON.into(), message },
             Ok(ApprovalAnswer::Interrupted) => {
                 if self.terminal.interrupt() {
                     // The signal cancels the turn of which this call is a part, before the model can be asked again.
                     tokio::time::sleep(TIME_TO_INTERRUPT).await;
                 }
-                Approval::Cancelled
+                ApprovalOutcome::Cancelled
             }
-            Err(TerminalQuestionError::Unavailable) => Approval::Unattended,
-            Err(TerminalQuestionError::Late) => Approval::TimedOut,
+            Err(TerminalQuestionError::Unavailable) => ApprovalOutcome::Unattended,
+            Err(TerminalQuestionError::Late) => ApprovalOutcome::TimedOut,
         }
     }
 }
@@ -177,9 +177,9 @@ fn put(
         // The question is repeated with the offered rules.
         rules.iter_mut().flatten().for_each(EditableRule::reset);
         match pager.show(terminal, question.full_text.as_deref().unwrap_or_default(), given_up)? {
-            ReadingOutcome::Complete => question = after_reading.take().unwrap_or(question),
-            ReadingOutcome::Incomplete => {}
-            ReadingOutcome::Interrupted => return Ok(ApprovalKeysAnswer::Interrupted),
+            PagerOutcome::Complete => question = after_reading.take().unwrap_or(question),
+            PagerOutcome::Incomplete => {}
+            PagerOutcome::Interrupted => return Ok(ApprovalKeysAnswer::Interrupted),
         }
     }
 }
@@ -226,7 +226,7 @@ fn shown(question: &ApprovalQuestion) -> String {
         wrapped(&mut text, "", line);
     }
     wrapped(&mut text, "", &question.heading);
-    for (index, ApprovalQuestionPart { what, why, covers, .. }) in question.rows.iter().enumerate() {
+    for (index, ApprovalPartRow { what, why, covers, .. }) in question.rows.iter().enumerate() {
         wrapped(&mut text, &format!("{}. ", index + 1), what);
         wrapped(&mut text, "   Why: ", why);
         if let Some(covers) = covers {

@@ -11,10 +11,10 @@ use crate::composition_root::{RunningApp, ServerSelection};
 use clap::Args;
 use serde_json::{Value, json};
 use toolstead_application::{
-    AbsentServer, GetToolQuery, ListToolsQuery, PageLimit, ResolveError, SetToolEnabledCommand, SharedTool, ToolFilter,
-    ToolListForm, ToolView, run_agent::offered_tool,
+    AbsentServer, GetToolQuery, ListToolsQuery, PageLimit, ResolveError, SetToolEnabledCommand, SharedRegisteredTool,
+    ToolFilter, ToolListForm, ToolView, run_agent::offered_tool,
 };
-use toolstead_domain::{Category, OfferedTool, Scope, Tool};
+use toolstead_domain::{Category, OfferedTool, RequestScope, Tool};
 use toolstead_infrastructure::models::{self, ProviderKind};
 
 /// Lists the tools, or shows one.
@@ -89,7 +89,7 @@ impl ToolsCommand {
     }
 
     /// Returns the scope in which tools are listed and shown: that of the view of `--view`, if there is one.
-    fn scope(&self, composition: &RunningApp) -> Result<Scope, CommandError> {
+    fn scope(&self, composition: &RunningApp) -> Result<RequestScope, CommandError> {
         scope_in(&composition.app, self.view.as_deref(), "cli")
     }
 
@@ -105,7 +105,7 @@ impl ToolsCommand {
     }
 
     /// Returns the tools in the scope that match the filter.
-    fn listed(&self, composition: &RunningApp) -> Result<Vec<SharedTool>, CommandError> {
+    fn listed(&self, composition: &RunningApp) -> Result<Vec<SharedRegisteredTool>, CommandError> {
         let category = self.category.as_deref().map(Category::parse).transpose();
         let category = category.map_err(|error| CommandError::Usage(error.to_string()))?;
         let filter = ToolFilter { category, tags: Vec::new(), text: self.text.clone(), with_uncallable: self.all };

@@ -23,8 +23,8 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use toolstead_application::{ListToolsQuery, PageLimit, SharedTool, ToolFilter, ToolListForm};
-use toolstead_domain::{Principal, Scope, ToolSelection, context::RULE_NAMES};
+use toolstead_application::{ListToolsQuery, PageLimit, SharedRegisteredTool, ToolFilter, ToolListForm};
+use toolstead_domain::{Principal, RequestScope, ToolSelection, context::RULE_NAMES};
 
 /// Lists, shows, exports and imports views.
 #[derive(Debug, Args)]
@@ -82,7 +82,11 @@ impl ViewsCommand {
 }
 
 /// Returns the scope of the local user in this session, through the view with this name if there is one.
-pub(super) fn scope_in(app: &App, view: Option<&str>, session: impl Into<Arc<str>>) -> Result<Scope, CommandError> {
+pub(super) fn scope_in(
+    app: &App,
+    view: Option<&str>,
+    session: impl Into<Arc<str>>,
+) -> Result<RequestScope, CommandError> {
     let scope = app.scope(Principal::local(), session);
     match view {
         Some(name) => Ok(scope.through(app.view(name).map_err(usage)?.clone())),
@@ -139,12 +143,13 @@ fn show(name: &str, composition: &RunningApp, as_json: bool, output: &mut Stdout
     });
     let unfit: Vec<String> = unfit.collect();
     if as_json {
-        let tool = |one: &SharedTool| json!({"name": one.own.name().as_str(), "definition": one.tool.advertised()});
+        let tool =
+            |one: &SharedRegisteredTool| json!({"name": one.own.name().as_str(), "definition": one.tool.advertised()});
         let tools: Vec<Value> = shown.iter().map(tool).collect();
         output.json(&json!({"view": name, "tools": tools, "not_shown": unfit}))?;
         return Ok(Exit::Done);
     }
-    let row = |one: &SharedTool| {
+    let row = |one: &SharedRegisteredTool| {
         let own = if one.own.name() == one.tool.name() { "-".to_owned() } else { one.own.name().to_string() };
         let parameters = one.tool.advertised().get("inputSchema").and_then(|schema| schema.get("properties"));
         let parameters = parameters.and_then(Value::as_object).into_iter().flatten().map(|(name, _)| name.as_str());
@@ -158,7 +163,7 @@ fn show(name: &str, composition: &RunningApp, as_json: bool, output: &mut Stdout
 }
 
 /// Returns the tools that clients of the scope receive.
-fn shown(composition: &RunningApp, scope: &Scope) -> Result<Vec<SharedTool>, CommandError> {
+fn shown(composition: &RunningApp, scope: &RequestScope) -> Result<Vec<SharedRegisteredTool>, CommandError> {
     let (filter, page) = (ToolFilter::default(), PageLimit::Tools(usize::MAX));
     let query = ListToolsQuery { scope: scope.clone(), filter, form: ToolListForm::Whole, cursor: None, page };
     Ok(composition.app.list_tools.handle(&query).map_err(usage)?.tools)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use toolstead_domain::Clock;
 use toolstead_infrastructure::{
     accounts::{
-        credentials::{Accounts, AccountsParts},
+        credentials::{AccountsParts, OAuthAccounts},
         grant::{CALENDAR, GMAIL},
         vault::Vault,
     },
@@ -14,7 +14,7 @@ use toolstead_infrastructure::{
     system_clock::SystemClock,
     upstream_auth::{
         settings::{SignInSettings, UpstreamAuth},
-        upstream_accounts::{UpstreamAccountParts, UpstreamServerCredentials},
+        upstream_accounts::{UpstreamServerCredentials, UpstreamServerCredentialsParts},
     },
     web::web_client::WebClient,
 };
@@ -25,16 +25,16 @@ const FOLDER: &str = "accounts";
 const KEY_FILE: &str = "secrets.key";
 
 /// Returns the configured accounts for a process that needs nothing else, over the network of the machine.
-pub fn accounts_alone(config: &Config) -> Accounts {
+pub fn accounts_alone(config: &Config) -> OAuthAccounts {
     let web = WebClient::new(Arc::new(SystemNetwork::default()), config.outside.private_hosts.clone());
     accounts(config, web, Arc::new(SystemClock))
 }
 
 /// Returns the configured accounts. Nothing is created or contacted yet.
-pub(super) fn accounts(config: &Config, web: WebClient, clock: Arc<dyn Clock>) -> Accounts {
+pub(super) fn accounts(config: &Config, web: WebClient, clock: Arc<dyn Clock>) -> OAuthAccounts {
     let services = [(&GMAIL, &config.outside.services.gmail), (&CALENDAR, &config.outside.services.calendar)];
     let services = services.into_iter().filter_map(|(grant, url)| Some((grant, url.as_ref().ok()?.clone())));
-    Accounts::new(AccountsParts {
+    OAuthAccounts::new(AccountsParts {
         client: config.outside.google.clone(),
         services: services.collect(),
         vault: vault(config),
@@ -66,7 +66,7 @@ pub(super) fn upstream_accounts(
         return None;
     }
     let auth = server.auth.clone().unwrap_or_else(|| UpstreamAuth::OAuth(SignInSettings::default()));
-    Some(UpstreamServerCredentials::new(UpstreamAccountParts {
+    Some(UpstreamServerCredentials::new(UpstreamServerCredentialsParts {
         server: http.url.clone(),
         auth,
         vault: vault(config),

@@ -2,7 +2,7 @@
 
 use super::{StartupError, environment::EnvironmentStage, hooks, stores::StoreStage};
 use crate::{
-    agent_parts::{AgentDefaults, AgentParts},
+    agent_parts::{AgentDefaults, SharedAgentDependencies},
     app::{App, AppParts},
     config::Config,
     mcp_server::elicitation_approver::ElicitationApprover,
@@ -56,7 +56,7 @@ impl ApplicationStage {
         parts.agent_hooks.extend(hooks.clone().map(|hooks| hooks as Arc<dyn AgentHook>));
         let instruction_files = Arc::new(InstructionFileLoader::new(config, environment.workspace.clone()));
         let surroundings = SurroundingsDescriber::new(instruction_files.clone(), environment.clock.clone());
-        let agents = AgentParts {
+        let agents = SharedAgentDependencies {
             models: environment.models.clone(),
             hooks: parts.agent_hooks,
             todos: stores.todos.clone(),

@@ -2,11 +2,11 @@
 
 use crate::app::App;
 use std::sync::Arc;
-use toolstead_application::{ExampleArguments, OrchestrationTools, SubagentPorts, ToolSearch};
+use toolstead_application::{OrchestrationToolExamples, OrchestrationTools, SubagentPorts, ToolSearch};
 use toolstead_domain::{AgentDefinition, TaskStarter, ToolSelection};
 use toolstead_infrastructure::builtin::aliases_of;
 
-const EXAMPLES: ExampleArguments = ExampleArguments {
+const EXAMPLES: OrchestrationToolExamples = OrchestrationToolExamples {
     batch: r#"{"invocations": [{"tool_name": "current_time", "parameters": {}}, {"tool_name": "glob", "parameters": {"pattern": "*.toml"}}]}"#,
     subagent: r#"{"description": "Find the retries", "prompt": "Find where requests are tried again in this workspace. Name each file with its line, and say what bounds the tries.", "agent": "explore"}"#,
     tool_search: r#"{"query": "create a calendar event"}"#,

@@ -7,7 +7,7 @@ use super::{
 use std::sync::Arc;
 use toolstead_domain::ContextProvider;
 use toolstead_infrastructure::{
-    builtin::{InProcessTools, ToolEnvironment, context::BuiltInContext},
+    builtin::{InProcessTools, ToolEnvironment, context::BuiltInContextProvider},
     mcp::client::{Upstream, config::UpstreamConfig},
 };
 
@@ -53,7 +53,7 @@ async fn register_context(
     added: Vec<Arc<dyn ContextProvider>>,
 ) -> Result<(), StartupError> {
     let reports = reports(&running.config, &running.app, VERSION);
-    running.app.context.register(Arc::new(BuiltInContext::new(environment, reports)?)).await?;
+    running.app.context.register(Arc::new(BuiltInContextProvider::new(environment, reports)?)).await?;
     for provider in added {
         running.app.context.register(provider).await?;
     }

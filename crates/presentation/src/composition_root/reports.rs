@@ -38,8 +38,8 @@ fn settings_report(settings: &ResolvedSettings) -> Value {
 
 /// Masks a table of environment variables or headers: only references to variables are shown, and without a default,
 /// because any other text may be a secret. Other values are returned unchanged.
-fn shown(value: &value::ConfigValue) -> Value {
-    let value::ConfigValue::Map(members) = value else { return value.to_json() };
+fn shown(value: &value::ValidatedConfigValue) -> Value {
+    let value::ValidatedConfigValue::Map(members) = value else { return value.to_json() };
     let is_name = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     let members = members.iter().map(|(name, item)| {
         let variable = item.text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));

@@ -5,8 +5,8 @@ use crate::config::{Config, sections::database_url::DatabaseUrl, workspace::make
 use futures::{FutureExt, future::BoxFuture};
 use std::{fmt, path::Path, sync::Arc, time::Duration};
 use toolstead_domain::{
-    ChangeJournal, Clock, ConversationStore, DefinitionStore, ExecutionLog, NoConversations, NoJournal, NoOutputs,
-    OutputStore, QuestionStore, ReadState, Stores, TodoStore, ToolRepository,
+    ChangeJournal, Clock, ConversationStore, ExecutionLog, NoConversations, NoJournal, NoOutputs, OutputStore,
+    PinnedDefinitionStore, QuestionStore, ReadState, Stores, TodoStore, ToolRepository,
 };
 use toolstead_infrastructure::sqlite::{self, AuditRetention, ContentRetention, Database, DatabaseOptions, OpenError};
 
@@ -36,7 +36,7 @@ pub(super) struct StoreStage {
     /// `None`: sessions end with the process, or no database is open.
     pub(super) read_state: Option<Arc<dyn ReadState>>,
     /// Store of the definitions of MCP servers and of their approvals; `None`: definitions are served without approval.
-    pub(super) definitions: Option<Arc<dyn DefinitionStore>>,
+    pub(super) definitions: Option<Arc<dyn PinnedDefinitionStore>>,
     /// `None` if no database is open.
     pub(super) opened: Option<OpenStores>,
 }

@@ -21,7 +21,7 @@ use crate::config::{
     trust::{self, TrustList},
 };
 use async_trait::async_trait;
-use reading::AgentSkillOrCommand;
+use reading::ParsedAgentFile;
 use search::{AgentFileSearchResult, FileStamp, search};
 use search_folders::{SearchFolder, search_folders};
 use std::{
@@ -245,7 +245,7 @@ impl DefinitionFileCatalogue {
             match reading::read(one, place, &file.path, &file.text, &mut listing.notes) {
                 Ok(mut written) => {
                     // Tools may not read a skill's folder if its path is forbidden.
-                    if let AgentSkillOrCommand::Skill(skill) = &mut written
+                    if let ParsedAgentFile::Skill(skill) = &mut written
                         && self.roots.is_forbidden(&file.path)
                     {
                         skill.folder = None;
@@ -272,12 +272,12 @@ impl DefinitionFileCatalogue {
 }
 
 impl AgentFileListing {
-    fn add(&mut self, written: AgentSkillOrCommand, path: Arc<Path>, place: &SearchFolder) {
+    fn add(&mut self, written: ParsedAgentFile, path: Arc<Path>, place: &SearchFolder) {
         let owner = reading::owner(place);
         let hidden = match written {
-            AgentSkillOrCommand::Agent(item) => put(&mut self.agents, item, path, owner, |item| &item.name),
-            AgentSkillOrCommand::Skill(item) => put(&mut self.skills, item, path, owner, |item| &item.name),
-            AgentSkillOrCommand::Command(item) => put(&mut self.commands, item, path, owner, |item| &item.name),
+            ParsedAgentFile::Agent(item) => put(&mut self.agents, item, path, owner, |item| &item.name),
+            ParsedAgentFile::Skill(item) => put(&mut self.skills, item, path, owner, |item| &item.name),
+            ParsedAgentFile::Command(item) => put(&mut self.commands, item, path, owner, |item| &item.name),
         };
         self.hidden.extend(hidden.map(|(name, path, by)| ShadowedFile { kind: place.kind, name, path, by }));
     }

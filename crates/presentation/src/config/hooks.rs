@@ -14,12 +14,12 @@ use crate::config::{
     sections::section,
     tree::{
         check::PathBase, expansion::expand, origin::Origin, problem::Problem, source_file::project_of,
-        value::ConfigValue,
+        value::ValidatedConfigValue,
     },
     trust::{self, TrustList},
 };
 use gates::GateDefinitionFiles;
-use hook_selector_checks::{HookSelectorCheckInputs, MatcherWithOrigin};
+use hook_selector_checks::{MatcherWithOrigin, ToolHookSelectors};
 use serde::Deserialize;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -51,7 +51,7 @@ pub struct ConfiguredHooks {
     /// Files that decide what hooks do. No tool may change them.
     guarded: Vec<(PathBuf, Origin)>,
     /// Matchers and filters, for checks. Boxed because configurations are passed by value and this is rarely read.
-    choices: Box<HookSelectorCheckInputs>,
+    choices: Box<ToolHookSelectors>,
     /// Files that define gates.
     gates: Box<GateDefinitionFiles>,
 }
@@ -70,14 +70,14 @@ pub struct InactiveHook {
 }
 
 /// Inputs for reading hooks.
-pub(super) struct HookInputs<'a> {
+pub(super) struct HookLoadContext<'a> {
     pub(super) folders: &'a StandardFolders,
     pub(super) environment: &'a EnvironmentVariables,
     pub(super) roots: &'a WorkspaceRoots,
     pub(super) trusted: &'a TrustList,
 }
 
-impl HookInputs<'_> {
+impl HookLoadContext<'_> {
     /// Returns the folder in which a hook starts if it does not define one.
     fn start(&self) -> &Path {
         self.roots.start().unwrap_or(&self.folders.start)
@@ -116,7 +116,7 @@ struct HookEntry {
 /// Returns all configured hooks. Adds the settings files that were read for them to `files`.
 pub(super) fn hooks(
     resolved: &ResolvedSettings,
-    surroundings: &HookInputs<'_>,
+    surroundings: &HookLoadContext<'_>,
     files: &mut Vec<ConfigFile>,
     problems: &mut Vec<Problem>,
     notes: &mut Vec<Problem>,
@@ -130,7 +130,7 @@ pub(super) fn hooks(
 /// Returns all configured hooks, and the settings files that were read for them.
 fn read(
     resolved: &ResolvedSettings,
-    surroundings: &HookInputs<'_>,
+    surroundings: &HookLoadContext<'_>,
     problems: &mut Vec<Problem>,
     notes: &mut Vec<Problem>,
 ) -> (ConfiguredHooks, Vec<ConfigFile>) {
@@ -241,7 +241,7 @@ fn waits(file: &Path) -> Problem {
 }
 
 impl HookEntry {
-    fn take(&mut self, key: &str, value: &ConfigValue, origin: &Origin) {
+    fn take(&mut self, key: &str, value: &ValidatedConfigValue, origin: &Origin) {
         let text = || value.as_text().map(str::to_owned);
         let placed = || Some((text()?, origin.clone()));
         match (key, value) {
@@ -251,12 +251,14 @@ impl HookEntry {
             ("command", _) => self.command = text(),
             ("on_error", _) => self.on_error = value.as_text().and_then(FailurePolicy::parse),
             ("args", _) => self.args = Some(value.items().iter().map(|item| item.text.clone()).collect()),
-            ("env", ConfigValue::Map(members)) => {
+            ("env", ValidatedConfigValue::Map(members)) => {
                 self.env = members.iter().map(|(name, item)| (name.clone(), item.text.clone())).collect();
             }
-            ("timeout_seconds", ConfigValue::Integer(seconds)) => self.timeout = Some(Duration::from_secs(*seconds)),
-            ("gate", ConfigValue::Boolean(gate)) => self.gate = *gate,
-            ("background", ConfigValue::Boolean(background)) => self.background = *background,
+            ("timeout_seconds", ValidatedConfigValue::Integer(seconds)) => {
+                self.timeout = Some(Duration::from_secs(*seconds))
+            }
+            ("gate", ValidatedConfigValue::Boolean(gate)) => self.gate = *gate,
+            ("background", ValidatedConfigValue::Boolean(background)) => self.background = *background,
             _ => {}
         }
     }
@@ -269,7 +271,7 @@ impl ConfiguredHooks {
         written: HookEntry,
         origin: &Origin,
         timeout: Duration,
-        surroundings: &HookInputs<'_>,
+        surroundings: &HookLoadContext<'_>,
     ) -> Result<(), String> {
         let event = written.event.ok_or("`event` is missing: when does it run?")?;
         let command = written.command.ok_or("`command` is missing: what does it run?")?;

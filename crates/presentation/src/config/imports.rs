@@ -33,7 +33,7 @@ use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
 };
-use translation::{TranslatedFile, TranslationInputs, translate};
+use translation::{TranslatedFile, TranslationPaths, translate};
 
 /// Keys that name files to import, and the purpose of each.
 const KEYS: [(&str, ImportedContentKind); 2] =
@@ -128,7 +128,7 @@ pub(super) fn load(
                     loaded.layers.push((file, Layer { kind, trusted, entries }));
                     continue;
                 }
-                let surroundings = TranslationInputs { base, default_root: default_root.as_deref() };
+                let surroundings = TranslationPaths { base, default_root: default_root.as_deref() };
                 let TranslatedFile { root, domains } = translate(root, FORMATS, surroundings, notes, problems);
                 let (entries, wrong) = check(&root, base);
                 problems.extend(wrong);

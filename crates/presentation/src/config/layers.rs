@@ -8,8 +8,8 @@ use crate::config::tree::{
     check::{LayerEntry, written},
     expansion,
     origin::Origin,
-    schema::{self, KEY_GROUPS, KeyDefinition, KeyReplacementGroup, Merging, StrictnessOrder, UntrustedEffect},
-    value::{ConfigValue, TextItem},
+    schema::{self, KEY_GROUPS, KeyDefinition, KeyReplacementGroup, MergeRule, StrictnessOrder, UntrustedEffect},
+    value::{TextItem, ValidatedConfigValue},
 };
 use std::collections::BTreeMap;
 use toolstead_application::redaction::redacted;
@@ -70,7 +70,7 @@ pub(super) struct Layer {
 pub(super) struct Contribution {
     pub(super) kind: LayerKind,
     pub(super) trusted: bool,
-    pub(super) value: ConfigValue,
+    pub(super) value: ValidatedConfigValue,
     pub(super) origin: Origin,
 }
 
@@ -84,7 +84,7 @@ impl Contribution {
     /// Returns `true` if the value may replace the effective value, and not only tighten it. A project file never
     /// replaces a setting that belongs to the user, even if it is trusted.
     fn decides(&self, key: &KeyDefinition) -> bool {
-        self.trusted && !(self.kind.is_of_project() && matches!(key.merging, Merging::Users(_)))
+        self.trusted && !(self.kind.is_of_project() && matches!(key.merging, MergeRule::Users(_)))
     }
 }
 
@@ -101,7 +101,7 @@ pub struct EffectiveSetting {
     pub path: Vec<String>,
     pub(super) key: &'static KeyDefinition,
     /// Effective value; `None` if no layer sets it and there is no default.
-    pub value: Option<ConfigValue>,
+    pub value: Option<ValidatedConfigValue>,
     /// Origins of the value, the most decisive first.
     pub origins: Vec<Origin>,
     /// Values of untrusted files that do not take effect.
@@ -113,7 +113,7 @@ pub struct EffectiveSetting {
 #[derive(Debug, Clone, PartialEq)]
 pub struct UntrustedValue {
     /// The value; for a list that is combined from several layers, one item.
-    pub value: ConfigValue,
+    pub value: ValidatedConfigValue,
     /// Origin of the value.
     pub origin: Origin,
 }
@@ -149,7 +149,7 @@ impl ContributionsByKey {
 
     /// Returns the values of this key in all tables of the section that are in trusted layers, even if they do not take
     /// effect.
-    pub(super) fn trusted_in_tables(&self, section: &str, key: &str) -> impl Iterator<Item = &ConfigValue> {
+    pub(super) fn trusted_in_tables(&self, section: &str, key: &str) -> impl Iterator<Item = &ValidatedConfigValue> {
         let is_it = move |path: &[String]| matches!(path, [first, _, last] if first == section && last == key);
         let said = self.settings.iter().filter(move |(path, _)| is_it(path.as_slice())).flat_map(|(_, (_, said))| said);
         said.filter(|one| one.trusted).map(|one| &one.value)
@@ -184,7 +184,7 @@ impl ContributionsByKey {
         let deciding = self.deciding_layers(whole);
         for (path, (key, contributions)) in &mut self.settings {
             let Some((section, table, last)) = in_table(path) else { continue };
-            if key.merging != Merging::Launch || !whole.holds(section, last) {
+            if key.merging != MergeRule::Launch || !whole.holds(section, last) {
                 continue;
             }
             let floor = deciding.get(table).copied();
@@ -244,7 +244,7 @@ fn resolve(path: Vec<String>, key: &'static KeyDefinition, contributions: Vec<Co
             }
             UntrustedEffect::Tightens(_) if value.as_ref().is_some_and(|value| value.same(&one.value)) => {}
             // Trusting the file would make no difference.
-            _ if matches!(key.merging, Merging::Users(_)) => {}
+            _ if matches!(key.merging, MergeRule::Users(_)) => {}
             UntrustedEffect::Waits
             | UntrustedEffect::Counts
             | UntrustedEffect::Tightens(_)
@@ -259,11 +259,11 @@ fn trusted_value(
     key: &KeyDefinition,
     trusted: &[&Contribution],
     all: &[Contribution],
-) -> Option<(Option<ConfigValue>, Vec<Origin>)> {
+) -> Option<(Option<ValidatedConfigValue>, Vec<Origin>)> {
     let of = |one: &Contribution| (Some(one.value.clone()), vec![one.origin.clone()]);
     match key.merging {
-        Merging::Highest | Merging::Launch | Merging::Own => trusted.first().map(|highest| of(highest)),
-        Merging::Capped => {
+        MergeRule::Highest | MergeRule::Launch | MergeRule::Own => trusted.first().map(|highest| of(highest)),
+        MergeRule::Capped => {
             let highest = trusted.first()?;
             let ceiling = trusted.iter().find(|one| one.kind == LayerKind::Administrator);
             Some(match ceiling {
@@ -271,44 +271,44 @@ fn trusted_value(
                 _ => of(highest),
             })
         }
-        Merging::Strictest(strictness) | Merging::Users(strictness) => {
+        MergeRule::Strictest(strictness) | MergeRule::Users(strictness) => {
             let (first, rest) = trusted.split_first()?;
             let joined = rest.iter().fold(first.value.clone(), |all, one| strictness.join(&all, &one.value));
             let decisive = trusted.iter().find(|one| one.value.same(&joined)).unwrap_or(first);
             Some((Some(joined), vec![decisive.origin.clone()]))
         }
-        Merging::Sum => {
+        MergeRule::Sum => {
             let counting: Vec<&Contribution> =
                 all.iter().filter(|one| one.trusted || one.counts_untrusted(key)).collect();
             let items = counting.iter().flat_map(|one| one.value.items().to_vec()).collect();
             let origins = counting.iter().map(|one| one.origin.clone()).collect();
-            (!counting.is_empty()).then_some((Some(ConfigValue::List(items)), origins))
+            (!counting.is_empty()).then_some((Some(ValidatedConfigValue::List(items)), origins))
         }
         // Computed where the setting is used.
-        Merging::Steps => None,
+        MergeRule::Steps => None,
     }
 }
 
 /// Returns the default of a key. Tests check that all defaults are valid JSON.
-fn default_of(key: &KeyDefinition) -> Option<ConfigValue> {
+fn default_of(key: &KeyDefinition) -> Option<ValidatedConfigValue> {
     if key.path == ["sandbox", "network"] {
-        return Some(ConfigValue::List(Vec::new()));
+        return Some(ValidatedConfigValue::List(Vec::new()));
     }
     Some(match serde_json::from_str(key.default?).ok()? {
-        serde_json::Value::Bool(value) => ConfigValue::Boolean(value),
+        serde_json::Value::Bool(value) => ValidatedConfigValue::Boolean(value),
         serde_json::Value::Number(number) => match number.as_u64() {
-            Some(whole) => ConfigValue::Integer(whole),
-            None => ConfigValue::Number(number.as_f64()?),
+            Some(whole) => ValidatedConfigValue::Integer(whole),
+            None => ValidatedConfigValue::Number(number.as_f64()?),
         },
-        serde_json::Value::String(text) => ConfigValue::Text(text),
+        serde_json::Value::String(text) => ValidatedConfigValue::Text(text),
         serde_json::Value::Array(items) => {
             let texts = items.iter().filter_map(|item| item.as_str());
-            ConfigValue::List(texts.map(|text| TextItem::new(text, Origin::Default)).collect())
+            ValidatedConfigValue::List(texts.map(|text| TextItem::new(text, Origin::Default)).collect())
         }
         serde_json::Value::Object(_) if key.kind == schema::ValueKind::Json => {
-            ConfigValue::Json(serde_json::Map::new())
+            ValidatedConfigValue::Json(serde_json::Map::new())
         }
-        serde_json::Value::Object(_) => ConfigValue::Map(Vec::new()),
+        serde_json::Value::Object(_) => ValidatedConfigValue::Map(Vec::new()),
         serde_json::Value::Null => return None,
     })
 }
@@ -316,9 +316,9 @@ fn default_of(key: &KeyDefinition) -> Option<ConfigValue> {
 impl UntrustedValue {
     fn of(key: &KeyDefinition, one: &Contribution) -> Vec<Self> {
         match (&one.value, key.merging) {
-            (ConfigValue::List(items), Merging::Sum) => items
+            (ValidatedConfigValue::List(items), MergeRule::Sum) => items
                 .iter()
-                .map(|item| Self { value: ConfigValue::Text(item.text.clone()), origin: item.origin.clone() })
+                .map(|item| Self { value: ValidatedConfigValue::Text(item.text.clone()), origin: item.origin.clone() })
                 .collect(),
             (value, _) => vec![Self { value: value.clone(), origin: one.origin.clone() }],
         }
@@ -327,22 +327,22 @@ impl UntrustedValue {
 
 impl StrictnessOrder {
     /// Returns `true` if `new` is strictly more restrictive than `old`.
-    fn is_stricter(self, new: &ConfigValue, old: &ConfigValue) -> bool {
+    fn is_stricter(self, new: &ValidatedConfigValue, old: &ValidatedConfigValue) -> bool {
         self.join(new, old).same(new) && !new.same(old)
     }
 
     /// Returns the value that permits only what both permit.
-    fn join(self, a: &ConfigValue, b: &ConfigValue) -> ConfigValue {
+    fn join(self, a: &ValidatedConfigValue, b: &ValidatedConfigValue) -> ValidatedConfigValue {
         let first = match (self, a, b) {
-            (Self::Hosts, ConfigValue::List(a), ConfigValue::List(b)) => {
+            (Self::Hosts, ValidatedConfigValue::List(a), ValidatedConfigValue::List(b)) => {
                 let both = |item: &&TextItem| b.iter().any(|other| other.text == item.text);
-                return ConfigValue::List(a.iter().filter(both).cloned().collect());
+                return ValidatedConfigValue::List(a.iter().filter(both).cloned().collect());
             }
-            (Self::Lowest, ConfigValue::Integer(a), ConfigValue::Integer(b)) => a <= b,
-            (Self::Lowest, ConfigValue::Number(a), ConfigValue::Number(b)) => a <= b,
-            (Self::True, ConfigValue::Boolean(a), ConfigValue::Boolean(_)) => *a,
-            (Self::False, ConfigValue::Boolean(a), ConfigValue::Boolean(_)) => !*a,
-            (Self::Mode, ConfigValue::Text(a), ConfigValue::Text(b)) => leniency(a) <= leniency(b),
+            (Self::Lowest, ValidatedConfigValue::Integer(a), ValidatedConfigValue::Integer(b)) => a <= b,
+            (Self::Lowest, ValidatedConfigValue::Number(a), ValidatedConfigValue::Number(b)) => a <= b,
+            (Self::True, ValidatedConfigValue::Boolean(a), ValidatedConfigValue::Boolean(_)) => *a,
+            (Self::False, ValidatedConfigValue::Boolean(a), ValidatedConfigValue::Boolean(_)) => !*a,
+            (Self::Mode, ValidatedConfigValue::Text(a), ValidatedConfigValue::Text(b)) => leniency(a) <= leniency(b),
             _ => true,
         };
         if first { a.clone() } else { b.clone() }
@@ -378,13 +378,13 @@ impl ResolvedSettings {
     }
 
     /// Returns the effective value at this dotted path.
-    pub(super) fn value(&self, path: &str) -> Option<ConfigValue> {
+    pub(super) fn value(&self, path: &str) -> Option<ValidatedConfigValue> {
         self.setting(path)?.value
     }
 
     /// Returns `true` if the value at this dotted path is `true`.
     pub(super) fn is_true(&self, path: &str) -> bool {
-        self.value(path) == Some(ConfigValue::Boolean(true))
+        self.value(path) == Some(ValidatedConfigValue::Boolean(true))
     }
 
     /// Returns the most decisive origin of the value at this dotted path.
@@ -426,7 +426,7 @@ impl ResolvedSettings {
     }
 
     /// Sets a key in all tables of a section in which it has only its default value.
-    pub(super) fn fill_in(&mut self, section: &str, name: &str, value: &ConfigValue, origin: &Origin) {
+    pub(super) fn fill_in(&mut self, section: &str, name: &str, value: &ValidatedConfigValue, origin: &Origin) {
         let Some(key) = schema::KEYS.iter().find(|key| key.path == [section, "*", name]) else { return };
         let tables: Vec<String> = self.named(section).into_keys().collect();
         for table in tables {
@@ -486,7 +486,7 @@ impl EffectiveSetting {
     }
 
     /// Returns the value for display and logs. Potential secrets are masked.
-    pub fn shown(&self) -> Option<ConfigValue> {
+    pub fn shown(&self) -> Option<ValidatedConfigValue> {
         self.value.as_ref().map(|value| self.masked(value))
     }
 
@@ -499,25 +499,27 @@ impl EffectiveSetting {
 
     /// Masks values of environments and headers, except for their references to variables. Removes text that resembles a
     /// key from settings of servers, hooks, models and services.
-    fn masked(&self, value: &ConfigValue) -> ConfigValue {
+    fn masked(&self, value: &ValidatedConfigValue) -> ValidatedConfigValue {
         let with_text = |item: &TextItem, text: String| TextItem::new(text, item.origin.clone());
         let without_keys = |text: &str| redacted(text).into_owned();
         let may_hold_keys =
             ["mcp_servers", "hooks", "models", "web", "search", "google", "linkedin", "anthropic_admin"]
                 .contains(&self.key.path[0]);
         match value {
-            ConfigValue::Map(members) => {
+            ValidatedConfigValue::Map(members) => {
                 let masked =
                     members.iter().map(|(name, item)| (name.clone(), with_text(item, expansion::masked(&item.text))));
-                ConfigValue::Map(masked.collect())
+                ValidatedConfigValue::Map(masked.collect())
             }
-            ConfigValue::Text(text) if self.key.path.last().is_some_and(|key| key.ends_with("client_secret")) => {
-                ConfigValue::Text(expansion::masked(text))
+            ValidatedConfigValue::Text(text)
+                if self.key.path.last().is_some_and(|key| key.ends_with("client_secret")) =>
+            {
+                ValidatedConfigValue::Text(expansion::masked(text))
             }
-            ConfigValue::List(items) if may_hold_keys => {
-                ConfigValue::List(items.iter().map(|item| with_text(item, without_keys(&item.text))).collect())
+            ValidatedConfigValue::List(items) if may_hold_keys => {
+                ValidatedConfigValue::List(items.iter().map(|item| with_text(item, without_keys(&item.text))).collect())
             }
-            ConfigValue::Text(text) if may_hold_keys => ConfigValue::Text(without_keys(text)),
+            ValidatedConfigValue::Text(text) if may_hold_keys => ValidatedConfigValue::Text(without_keys(text)),
             _ => value.clone(),
         }
     }

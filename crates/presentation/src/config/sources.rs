@@ -34,7 +34,7 @@ pub(super) struct MergedSources {
 
 /// Files that were found, and the problems of those that cannot be read.
 #[derive(Default)]
-struct FileSearchResult {
+struct FoundConfigFiles {
     /// Files in Toolstead's own form.
     own: Vec<SourceFile>,
     /// Files of other clients.
@@ -47,7 +47,7 @@ impl MergedSources {
     pub(super) fn read(request: &ConfigRequest, change: impl FnOnce(&mut TrustList)) -> Result<Self, ConfigError> {
         let folders = StandardFolders::of(&request.environment, &request.start, &request.administrator)?;
         let mut notes = folders.guard_data()?;
-        let FileSearchResult { own, foreign, mut problems } = FileSearchResult::of(request, &folders, &mut notes);
+        let FoundConfigFiles { own, foreign, mut problems } = FoundConfigFiles::of(request, &folders, &mut notes);
         let (mut trusted, note) = TrustList::load(&folders);
         notes.extend(note);
         change(&mut trusted);
@@ -84,7 +84,7 @@ impl MergedSources {
     }
 }
 
-impl FileSearchResult {
+impl FoundConfigFiles {
     /// Reads the file of `--config`, or else searches all locations.
     fn of(request: &ConfigRequest, folders: &StandardFolders, notes: &mut Vec<Problem>) -> Self {
         let Some(path) = &request.file else {

@@ -13,7 +13,7 @@ use crate::config::{
     tree::{
         origin::Origin,
         problem::Problem,
-        value::{ConfigValue, TextItem},
+        value::{TextItem, ValidatedConfigValue},
     },
 };
 use serde_json::{Map, json};
@@ -209,15 +209,15 @@ impl ViewSection<'_> {
             let mut overlay = ToolOverlay::default();
             for (key, one) in keys {
                 match (*key, &one.value) {
-                    ("name", ConfigValue::Text(text)) => match ToolName::parse(text) {
+                    ("name", ValidatedConfigValue::Text(text)) => match ToolName::parse(text) {
                         Ok(name) => overlay.name = Some(name).filter(|name| name.as_str() != *tool),
                         Err(error) => {
                             let message = format!("`views.{view}.overlay.{tool}.name`: {error}");
                             problems.push(Problem::new(one.origin.clone(), message));
                         }
                     },
-                    ("description", ConfigValue::Text(text)) => overlay.description = Some(text.clone()),
-                    ("fixed", ConfigValue::Json(members)) => overlay.fixed = members.clone(),
+                    ("description", ValidatedConfigValue::Text(text)) => overlay.description = Some(text.clone()),
+                    ("fixed", ValidatedConfigValue::Json(members)) => overlay.fixed = members.clone(),
                     ("hide", value) => overlay.hidden = value.items().iter().map(|item| item.text.clone()).collect(),
                     _ => {}
                 }
@@ -233,7 +233,7 @@ impl ViewSection<'_> {
 
     fn integer(&self, key: &str) -> Option<u64> {
         match self.keys.get(key)?.value {
-            ConfigValue::Integer(number) => Some(number),
+            ValidatedConfigValue::Integer(number) => Some(number),
             _ => None,
         }
     }

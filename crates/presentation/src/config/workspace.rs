@@ -15,7 +15,7 @@ use crate::config::{
         origin::Origin,
         ownership::close_to_others,
         problem::Problem,
-        value::{ConfigValue, TextItem},
+        value::{TextItem, ValidatedConfigValue},
     },
 };
 use std::{
@@ -185,9 +185,9 @@ fn admit(
     admitted
 }
 
-fn list(items: Vec<TextItem>) -> (Option<ConfigValue>, Vec<Origin>) {
+fn list(items: Vec<TextItem>) -> (Option<ValidatedConfigValue>, Vec<Origin>) {
     let origins = items.iter().map(|item| item.origin.clone()).collect();
-    (Some(ConfigValue::List(items)), origins)
+    (Some(ValidatedConfigValue::List(items)), origins)
 }
 
 /// Removes repeated paths and preserves the order.

@@ -11,12 +11,12 @@ pub(super) struct SerializedResponse {
     /// The response as one line of JSON.
     pub(super) json: Vec<u8>,
     /// Kind of the answer.
-    pub(super) kind: HttpStatusClass,
+    pub(super) kind: HttpStatusHint,
 }
 
 /// Kind of an answer, as far as the HTTP status depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum HttpStatusClass {
+pub(super) enum HttpStatusHint {
     /// A result, or an error that the method itself defines.
     Regular,
     /// The method is unknown.
@@ -27,28 +27,28 @@ pub(super) enum HttpStatusClass {
 
 impl SerializedResponse {
     pub(super) fn result(id: &RequestId, result: &impl Serialize) -> Self {
-        Self { json: response(id, result), kind: HttpStatusClass::Regular }
+        Self { json: response(id, result), kind: HttpStatusHint::Regular }
     }
 
     /// Serializes a result. `bytes` is its estimated length, for the buffer.
     pub(super) fn sized_result(id: &RequestId, result: &impl Serialize, bytes: usize) -> Self {
-        Self { json: sized_response(id, result, bytes), kind: HttpStatusClass::Regular }
+        Self { json: sized_response(id, result, bytes), kind: HttpStatusHint::Regular }
     }
 
     /// Creates an error. Its kind follows from its code.
     pub(super) fn error(id: &RequestId, error: &RpcError) -> Self {
         let kind = match error.code {
-            RpcError::METHOD_NOT_FOUND => HttpStatusClass::UnknownMethod,
+            RpcError::METHOD_NOT_FOUND => HttpStatusHint::UnknownMethod,
             RpcError::HEADER_MISMATCH | RpcError::MISSING_CAPABILITY | RpcError::UNSUPPORTED_VERSION => {
-                HttpStatusClass::BadRequest
+                HttpStatusHint::BadRequest
             }
-            _ => HttpStatusClass::Regular,
+            _ => HttpStatusHint::Regular,
         };
         Self { json: error_response(Some(id), error), kind }
     }
 
     /// Creates the error for a failure. If an upstream server does not know a method, the kind is still
-    /// [`HttpStatusClass::Regular`], because this server knows the method.
+    /// [`HttpStatusHint::Regular`], because this server knows the method.
     pub(super) fn failure(id: &RequestId, failure: &ToolFailure, suggestions: &dyn SuggestionFormatter) -> Self {
         Self::numbered_failure(id, failure, None, suggestions)
     }
@@ -67,8 +67,8 @@ impl SerializedResponse {
         }
         let answer = Self::error(id, &error);
         match answer.kind {
-            HttpStatusClass::UnknownMethod if failure.upstream.is_some() => {
-                Self { kind: HttpStatusClass::Regular, ..answer }
+            HttpStatusHint::UnknownMethod if failure.upstream.is_some() => {
+                Self { kind: HttpStatusHint::Regular, ..answer }
             }
             _ => answer,
         }

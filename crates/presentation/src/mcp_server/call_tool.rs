@@ -13,7 +13,7 @@ use std::sync::Arc;
 use toolstead_application::{AuditFailure, CancelSignal, ExecuteToolCommand, ExecuteToolError};
 use toolstead_domain::{
     CallOutcome, Caller, CancelReason, ClientProfile, InputRequest, InputRequired, InputResponse, InputResponses,
-    ProtocolGeneration, ProtocolVersion, Scope, StoreError, ToolFailure, ToolResult, error_kind::ErrorKind,
+    ProtocolGeneration, ProtocolVersion, RequestScope, StoreError, ToolFailure, ToolResult, error_kind::ErrorKind,
 };
 use toolstead_infrastructure::{
     dialects,
@@ -26,7 +26,7 @@ use toolstead_infrastructure::{
 /// The sender of a request, as known to the transport.
 #[derive(Debug, Clone)]
 pub(super) struct ClientContext {
-    pub(super) scope: Scope,
+    pub(super) scope: RequestScope,
     pub(super) profile: Arc<ClientProfile>,
 }
 

@@ -2,15 +2,15 @@
 
 mod reason_field;
 
-use crate::approval_question::{ApprovalQuestion, ApprovalQuestionPart, common_scopes};
+use crate::approval_question::{ApprovalPartRow, ApprovalQuestion, common_scopes};
 use async_trait::async_trait;
 use reason_field::REASON;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 use tokio::time::timeout;
 use toolstead_domain::{
-    Approval, ApprovalRequest, ApprovalScope, Approver, ClientCapability, InputRequest, InputResponse, NotAnswered,
-    ports::approver::APPROVAL_KEY,
+    ApprovalOutcome, ApprovalRequest, ApprovalScope, Approver, ClientCapability, InputRequest, InputResponse,
+    NotAnswered, ports::approver::APPROVAL_KEY,
 };
 
 /// Choice that denies.
@@ -37,14 +37,14 @@ impl ElicitationApprover {
 
 #[async_trait]
 impl Approver for ElicitationApprover {
-    async fn ask(&self, request: ApprovalRequest<'_>) -> Approval {
+    async fn ask(&self, request: ApprovalRequest<'_>) -> ApprovalOutcome {
         if request.client.protocol.is_none() || !ClientCapability::Elicitation.is_declared(&request.client.capabilities)
         {
-            return Approval::Unattended;
+            return ApprovalOutcome::Unattended;
         }
         let Some(question) = ApprovalQuestion::of(&request) else {
             tracing::warn!(call = %request.call.id, parts = request.parts.len(), "too many parts for one question");
-            return Approval::Unattended;
+            return ApprovalOutcome::Unattended;
         };
         let by = match request.client.client.as_str() {
             "" => "the person at the client".to_owned(),
@@ -67,10 +67,10 @@ impl Approver for ElicitationApprover {
         };
         match timeout(self.patience, answered).await {
             Ok(Ok(approval)) => approval,
-            Ok(Err(NotAnswered::TimedOut)) | Err(_) => Approval::TimedOut,
+            Ok(Err(NotAnswered::TimedOut)) | Err(_) => ApprovalOutcome::TimedOut,
             Ok(Err(why)) => {
                 tracing::debug!(call = %request.call.id, %why, "the client does not receive the question");
-                Approval::Unattended
+                ApprovalOutcome::Unattended
             }
         }
     }
@@ -99,13 +99,13 @@ fn form(question: &ApprovalQuestion, fields: Vec<(String, Value)>) -> InputReque
     InputRequest { method: "elicitation/create".into(), params }
 }
 
-fn part(index: usize, row: &ApprovalQuestionPart) -> Value {
+fn part(index: usize, row: &ApprovalPartRow) -> Value {
     let title: String = row.what.chars().take(TITLE_CHARACTERS).collect();
     let choices = row.scopes.iter().map(|scope| (scope.as_str(), meaning(*scope)));
     schema(format!("{}. {title}", index + 1), choices)
 }
 
-fn all_parts(rows: &[ApprovalQuestionPart], scopes: &[ApprovalScope]) -> Value {
+fn all_parts(rows: &[ApprovalPartRow], scopes: &[ApprovalScope]) -> Value {
     let choices = scopes.iter().map(|scope| (scope.as_str(), meaning(*scope)));
     let each = (EACH, "answer each part separately in another form");
     schema(format!("All {} parts", rows.len()), choices.chain([each]))
@@ -149,7 +149,7 @@ fn choice(answer: &InputResponse) -> Option<&str> {
 
 /// Reads an answer for each part. Only an `accept` that fills in each field, and nothing else, with one of its choices,
 /// and gives no reason for a denial, approves anything; every other answer denies.
-fn read(answer: &InputResponse, rows: &[ApprovalQuestionPart], by: String) -> Approval {
+fn read(answer: &InputResponse, rows: &[ApprovalPartRow], by: String) -> ApprovalOutcome {
     let scopes = accepted(answer, rows.len()).and_then(|content| {
         let chosen = rows.iter().enumerate().map(|(index, row)| {
             let scope = ApprovalScope::parse(content.get(&field(index))?.as_str()?)?;
@@ -160,11 +160,11 @@ fn read(answer: &InputResponse, rows: &[ApprovalQuestionPart], by: String) -> Ap
     approval(answer, scopes, by)
 }
 
-fn approval(answer: &InputResponse, scopes: Option<Vec<ApprovalScope>>, by: String) -> Approval {
+fn approval(answer: &InputResponse, scopes: Option<Vec<ApprovalScope>>, by: String) -> ApprovalOutcome {
     let content = answer.0.get("content").and_then(Value::as_object);
     match scopes {
-        Some(scopes) => Approval::Granted { by, scopes },
-        None => Approval::Denied { by, message: content.and_then(reason_field::reason) },
+        Some(scopes) => ApprovalOutcome::Granted { by, scopes },
+        None => ApprovalOutcome::Denied { by, message: content.and_then(reason_field::reason) },
     }
 }
 
@@ -188,7 +188,7 @@ mod tests {
         json!({"action": "accept", "content": content})
     }
 
-    async fn answered_by(answers: Vec<Value>) -> Approval {
+    async fn answered_by(answers: Vec<Value>) -> ApprovalOutcome {
         let mut asked = asked(ProtocolVersion::V20260728, json!({"elicitation": {}}));
         let answers = answers.into_iter().map(|answer| Ok(InputResponse(answer)));
         asked.caller = Arc::new(RecordingCaller::answering(answers));
@@ -196,7 +196,7 @@ mod tests {
     }
 
     /// Answers the form with one field a part.
-    async fn answered(answer: Value) -> Approval {
+    async fn answered(answer: Value) -> ApprovalOutcome {
         answered_by(vec![accept(json!({"all_parts": "each"})), answer]).await
     }
 
@@ -249,7 +249,7 @@ mod tests {
     async fn approval_requires_an_accept_with_a_valid_choice_for_each_part() {
         let granted = answered(json!({"action": "accept", "content": {"part_1": "always", "part_2": "run"}})).await;
         let scopes = vec![ApprovalScope::Always, ApprovalScope::Run];
-        assert_eq!(granted, Approval::Granted { by: "the person at agent 1".into(), scopes });
+        assert_eq!(granted, ApprovalOutcome::Granted { by: "the person at agent 1".into(), scopes });
         for answer in [
             json!({"action": "decline"}),
             json!({"action": "cancel"}),
@@ -273,7 +273,7 @@ mod tests {
             json!([{"action": "accept"}]),
         ] {
             let reply = answered(answer.clone()).await;
-            assert_eq!(reply, Approval::denied("the person at agent 1"), "{answer}");
+            assert_eq!(reply, ApprovalOutcome::denied("the person at agent 1"), "{answer}");
         }
     }
 
@@ -281,7 +281,7 @@ mod tests {
     async fn approving_all_parts_requires_an_accept_with_a_choice_that_every_part_offers() {
         let once = answered_by(vec![accept(json!({"all_parts": "once"}))]).await;
         let by = "the person at agent 1".to_owned();
-        assert_eq!(once, Approval::Granted { by, scopes: vec![ApprovalScope::Once; 2] });
+        assert_eq!(once, ApprovalOutcome::Granted { by, scopes: vec![ApprovalScope::Once; 2] });
         for answer in [
             json!({"action": "decline", "content": {"all_parts": "once"}}),
             json!({"content": {"all_parts": "once"}}),
@@ -294,11 +294,18 @@ mod tests {
             accept(json!({"part_1": "once", "part_2": "once"})),
             accept(json!({})),
         ] {
-            assert_eq!(answered_by(vec![answer.clone()]).await, Approval::denied("the person at agent 1"), "{answer}");
+            assert_eq!(
+                answered_by(vec![answer.clone()]).await,
+                ApprovalOutcome::denied("the person at agent 1"),
+                "{answer}"
+            );
         }
         let answer = accept(json!({"all_parts": "once", "reason": "use b"}));
         let message = Some("use b".to_owned());
-        assert_eq!(answered_by(vec![answer]).await, Approval::Denied { by: "the person at agent 1".into(), message });
+        assert_eq!(
+            answered_by(vec![answer]).await,
+            ApprovalOutcome::Denied { by: "the person at agent 1".into(), message }
+        );
     }
 
     #[tokio::test]
@@ -310,7 +317,7 @@ mod tests {
         let caller = Arc::new(RecordingCaller::answering([Ok(InputResponse(answer))]));
         long.caller = caller.clone();
         let approval = ElicitationApprover::new(Duration::from_secs(1)).ask(long.request()).await;
-        assert_eq!(approval, Approval::denied("the person at agent 1"));
+        assert_eq!(approval, ApprovalOutcome::denied("the person at agent 1"));
         let form = caller.questions().remove(0);
         assert_eq!(form.params["requestedSchema"]["properties"]["part_1"]["enum"], json!(["deny"]));
         let message = form.params["message"].as_str().unwrap();
@@ -338,7 +345,7 @@ mod tests {
                 let (caller, asked) = asked_by_form(version, answers);
                 let approval = ElicitationApprover::new(Duration::from_secs(1)).ask(asked.request()).await;
                 let by = "the person at agent 1".to_owned();
-                assert_eq!(approval, Approval::Granted { by, scopes: scopes.to_vec() });
+                assert_eq!(approval, ApprovalOutcome::Granted { by, scopes: scopes.to_vec() });
                 let form = caller.questions().remove(0);
                 let field = &form.params["requestedSchema"]["properties"]["all_parts"];
                 assert_eq!(field["enum"], json!(["deny", "once", "session", "read_only_commands", "each"]));
@@ -353,8 +360,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_form_answer_with_a_reason_denies_the_call_with_that_message() {
-        let denied =
-            |reason: &str| Approval::Denied { by: "the person at agent 1".into(), message: Some(reason.to_owned()) };
+        let denied = |reason: &str| ApprovalOutcome::Denied {
+            by: "the person at agent 1".into(),
+            message: Some(reason.to_owned()),
+        };
         for content in [
             json!({"part_1": "deny", "part_2": "deny", "reason": "use b"}),
             json!({"part_1": "once", "part_2": "once", "reason": "use b"}),
@@ -368,11 +377,11 @@ mod tests {
         for reason in [json!(""), json!("  "), Value::Null] {
             let content = json!({"part_1": "once", "part_2": "once", "reason": reason});
             let granted = answered(json!({"action": "accept", "content": content})).await;
-            assert!(matches!(granted, Approval::Granted { .. }), "{content}");
+            assert!(matches!(granted, ApprovalOutcome::Granted { .. }), "{content}");
         }
         let content = json!({"part_1": "once", "part_2": "once", "reason": {"text": "x"}});
         let answer = answered(json!({"action": "accept", "content": content})).await;
-        assert_eq!(answer, Approval::denied("the person at agent 1"));
+        assert_eq!(answer, ApprovalOutcome::denied("the person at agent 1"));
     }
 
     #[tokio::test]
@@ -400,11 +409,11 @@ mod tests {
         ] {
             let asked = asked(version, capabilities);
             let answer = ElicitationApprover::new(Duration::from_secs(1)).ask(asked.request()).await;
-            assert_eq!(answer, Approval::Unattended);
+            assert_eq!(answer, ApprovalOutcome::Unattended);
         }
         let mut nobody = asked(ProtocolVersion::V20251125, json!({"elicitation": {}}));
         nobody.client.protocol = None;
         let answer = ElicitationApprover::new(Duration::from_secs(1)).ask(nobody.request()).await;
-        assert_eq!(answer, Approval::Unattended);
+        assert_eq!(answer, ApprovalOutcome::Unattended);
     }
 }

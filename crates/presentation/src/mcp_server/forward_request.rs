@@ -10,10 +10,10 @@ use super::{
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use toolstead_application::{
-    CancelSignal, ExecuteToolCommand, ExecuteToolError, ForwardContextRequestCommand, ForwardOutcome,
+    CancelSignal, ContextRequestOutcome, ExecuteToolCommand, ExecuteToolError, ForwardContextRequestCommand,
 };
 use toolstead_domain::{
-    Caller, CancelReason, ContextRequest, DefaultSuggestions, InputResponses, ProtocolGeneration, RequestKind,
+    AuditedRequestKind, Caller, CancelReason, ContextRequest, DefaultSuggestions, InputResponses, ProtocolGeneration,
     SuggestionFormatter, ToolFailure, error_kind::ErrorKind,
 };
 use toolstead_infrastructure::mcp::wire::message::{RequestId, RpcError};
@@ -40,9 +40,9 @@ impl ParsedContextRequest {
         meta: Map<String, Value>,
     ) -> Result<Self, RpcError> {
         let kind = match method {
-            "resources/read" => RequestKind::Resource,
-            "prompts/get" => RequestKind::Prompt,
-            "completion/complete" => RequestKind::Completion,
+            "resources/read" => AuditedRequestKind::Resource,
+            "prompts/get" => AuditedRequestKind::Prompt,
+            "completion/complete" => AuditedRequestKind::Completion,
             _ => return Err(method_not_found(method)),
         };
         let (answers, state) = take_retry(params)?;
@@ -84,10 +84,10 @@ impl McpServer {
         let suggestions = self.app.execute_tool.suggestions();
         let failed = |failure: &ToolFailure| failed(id, kind, &subject, failure, generation, suggestions);
         Some(match self.app.forward_request.handle(command).await {
-            Ok(ForwardOutcome::Answer(members)) => {
+            Ok(ContextRequestOutcome::Answer(members)) => {
                 SerializedResponse::result(id, &wire(kind, members, generation, is_retry))
             }
-            Ok(ForwardOutcome::InputRequired(questions)) => input_required(id, questions),
+            Ok(ContextRequestOutcome::InputRequired(questions)) => input_required(id, questions),
             Err(error) => return without_result(id, error, failed),
         })
     }
@@ -119,7 +119,7 @@ pub(super) fn without_result(
 /// any time, and a result that depends on answers of the client must never be cached. The result is private to this
 /// caller, regardless of the provider's declaration, because rules decide who may read it.
 fn wire(
-    kind: RequestKind,
+    kind: AuditedRequestKind,
     members: Map<String, Value>,
     generation: ProtocolGeneration,
     is_retry: bool,
@@ -129,7 +129,7 @@ fn wire(
         result.insert("resultType".into(), "complete".into());
     }
     result.extend(members.into_iter().filter(|(name, _)| name != "resultType"));
-    if generation == ProtocolGeneration::Modern && kind == RequestKind::Resource {
+    if generation == ProtocolGeneration::Modern && kind == AuditedRequestKind::Resource {
         let may_be_kept = !is_retry && result.get("ttlMs").is_some_and(Value::is_u64);
         if !may_be_kept {
             result.insert("ttlMs".into(), 0.into());
@@ -143,7 +143,7 @@ fn wire(
 /// resource that does not exist.
 pub(super) fn failed(
     id: &RequestId,
-    kind: RequestKind,
+    kind: AuditedRequestKind,
     subject: &str,
     failure: &ToolFailure,
     generation: ProtocolGeneration,
@@ -159,7 +159,7 @@ pub(super) fn failed(
 /// and -32602 since 2026-07-28, with the URI in the data; `None` for any other failure. The error of an upstream server
 /// is converted to the client's generation; its other members are unchanged.
 fn not_found(
-    kind: RequestKind,
+    kind: AuditedRequestKind,
     subject: &str,
     failure: &ToolFailure,
     generation: ProtocolGeneration,
@@ -173,7 +173,7 @@ fn not_found(
         },
         None => failure.kind == ErrorKind::NotFound,
     };
-    if kind != RequestKind::Resource || !says_so {
+    if kind != AuditedRequestKind::Resource || !says_so {
         return None;
     }
     let code = match generation {
@@ -199,7 +199,7 @@ mod tests {
 
     #[track_caller]
     fn check(members: Value, generation: ProtocolGeneration, is_retry: bool, expected: Value) {
-        let result = wire(RequestKind::Resource, members.as_object().unwrap().clone(), generation, is_retry);
+        let result = wire(AuditedRequestKind::Resource, members.as_object().unwrap().clone(), generation, is_retry);
         assert_eq!(Value::Object(result).to_string(), expected.to_string());
     }
 

@@ -10,7 +10,7 @@ use super::{
     server_identity::ServerIdentity,
 };
 use serde_json::{Map, Value, json};
-use toolstead_domain::{ClientProfile, ProtocolGeneration, ProtocolVersion, Scope, task_request::TASKS};
+use toolstead_domain::{ClientProfile, ProtocolGeneration, ProtocolVersion, RequestScope, task_request::TASKS};
 use toolstead_infrastructure::mcp::wire::message::{RequestId, RpcError};
 
 /// Built-in guidance for models, valid for every configuration.
@@ -25,13 +25,13 @@ impl McpServer {
         &self,
         id: &RequestId,
         params: &mut Map<String, Value>,
-        scope: &Scope,
+        scope: &RequestScope,
     ) -> Result<(SerializedResponse, ClientProfile), RpcError> {
         self.identity.initialize(id, params, self.app.provider_notifications.instructions(scope))
     }
 
     /// Answers `server/discover` for this scope.
-    pub(super) fn discover(&self, id: &RequestId, scope: &Scope) -> SerializedResponse {
+    pub(super) fn discover(&self, id: &RequestId, scope: &RequestScope) -> SerializedResponse {
         self.identity.discover(id, self.app.provider_notifications.instructions(scope))
     }
 }

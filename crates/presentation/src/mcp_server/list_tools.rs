@@ -9,7 +9,7 @@ use super::{
 use serde::Serialize;
 use serde_json::{Map, Value, value::RawValue};
 use std::sync::Arc;
-use toolstead_application::{ListToolsQuery, PageLimit, SharedTool, ToolFilter, ToolListForm};
+use toolstead_application::{ListToolsQuery, PageLimit, SharedRegisteredTool, ToolFilter, ToolListForm};
 use toolstead_domain::{ProtocolGeneration, error_kind::ErrorKind};
 use toolstead_infrastructure::mcp::wire::message::{RequestId, RpcError};
 
@@ -93,7 +93,7 @@ impl McpServer {
 }
 
 /// Returns the further members of a server's list, if all of these tools are from that server; otherwise none.
-fn members_of_all(tools: &[SharedTool]) -> Map<String, Value> {
+fn members_of_all(tools: &[SharedRegisteredTool]) -> Map<String, Value> {
     match tools {
         [first, others @ ..] if others.iter().all(|one| Arc::ptr_eq(&one.provider, &first.provider)) => {
             let mut members = first.provider.list_members();

@@ -4,7 +4,7 @@ use super::{
     McpServer,
     call_tool::ClientContext,
     server_notification::{ListKind, ServerNotification},
-    watches::Watches,
+    watches::ResourceWatches,
 };
 use crate::app::App;
 use std::{
@@ -34,7 +34,7 @@ pub(super) struct Interests {
     /// Lists whose changes are reported.
     pub(super) lists: BTreeSet<ListKind>,
     /// Resources that the client watches.
-    pub(super) watches: Arc<Watches>,
+    pub(super) watches: Arc<ResourceWatches>,
     /// Minimum level of logs that do not belong to a call, and its changes; `None` if the client receives none.
     pub(super) logs: Option<watch::Receiver<Option<LogLevel>>>,
 }
@@ -44,7 +44,7 @@ impl Interests {
     /// during the session.
     pub(super) fn of_session(
         client: ClientContext,
-        watches: Arc<Watches>,
+        watches: Arc<ResourceWatches>,
         level: watch::Receiver<Option<LogLevel>>,
     ) -> Self {
         Self { client, lists: ListKind::ALL.into(), watches, logs: Some(level) }
@@ -61,7 +61,7 @@ impl Interests {
 pub(super) struct NotificationFeed {
     sources: NotificationSources,
     wanted: BTreeSet<ListKind>,
-    watches: Arc<Watches>,
+    watches: Arc<ResourceWatches>,
     logs: Option<(LogListenerRegistration, watch::Receiver<Option<LogLevel>>)>,
     /// Changed lists that were not reported yet.
     changed: BTreeSet<ListKind>,
@@ -81,7 +81,7 @@ struct NotificationSources {
 }
 
 /// An event of a source.
-enum Event {
+enum NotificationSourceEvent {
     Tools,
     Context,
     Notice(Arc<ContextEvent>),
@@ -101,10 +101,10 @@ impl NotificationSources {
     }
 
     /// Returns the next event. Never returns if there cannot be another one. Cancel-safe.
-    async fn next(&mut self) -> Event {
+    async fn next(&mut self) -> NotificationSourceEvent {
         tokio::select! {
-            () = changed(&mut self.tools) => Event::Tools,
-            () = changed(&mut self.context) => Event::Context,
+            () = changed(&mut self.tools) => NotificationSourceEvent::Tools,
+            () = changed(&mut self.context) => NotificationSourceEvent::Context,
             event = next_notice(&mut self.notices) => event,
         }
     }
@@ -168,10 +168,10 @@ impl NotificationFeed {
         self.not_before = Some(Instant::now() + BETWEEN_TWO);
     }
 
-    fn take(&mut self, event: Event) {
+    fn take(&mut self, event: NotificationSourceEvent) {
         match event {
-            Event::Tools => self.note(ListKind::Tools),
-            Event::Context => {
+            NotificationSourceEvent::Tools => self.note(ListKind::Tools),
+            NotificationSourceEvent::Context => {
                 let now = *self.sources.context.borrow();
                 let before = std::mem::replace(&mut self.sources.known, now);
                 if now.resources != before.resources {
@@ -181,7 +181,7 @@ impl NotificationFeed {
                     self.note(ListKind::Prompts);
                 }
             }
-            Event::Notice(heard) => match &heard.notice {
+            NotificationSourceEvent::Notice(heard) => match &heard.notice {
                 ContextNotice::ResourceUpdated { uri } => {
                     self.updated.extend(self.watches.changed_with(&heard.provider, uri))
                 }
@@ -190,7 +190,7 @@ impl NotificationFeed {
                     self.ready.extend(said.cloned().map(ServerNotification::Log));
                 }
             },
-            Event::Missed => self.updated.extend(self.watches.uris()),
+            NotificationSourceEvent::Missed => self.updated.extend(self.watches.uris()),
         }
     }
 
@@ -207,11 +207,11 @@ async fn changed<T>(source: &mut watch::Receiver<T>) {
     }
 }
 
-async fn next_notice(source: &mut Option<broadcast::Receiver<Arc<ContextEvent>>>) -> Event {
+async fn next_notice(source: &mut Option<broadcast::Receiver<Arc<ContextEvent>>>) -> NotificationSourceEvent {
     if let Some(receiver) = source {
         match receiver.recv().await {
-            Ok(heard) => return Event::Notice(heard),
-            Err(RecvError::Lagged(_)) => return Event::Missed,
+            Ok(heard) => return NotificationSourceEvent::Notice(heard),
+            Err(RecvError::Lagged(_)) => return NotificationSourceEvent::Missed,
             Err(RecvError::Closed) => *source = None,
         }
     }
@@ -239,7 +239,7 @@ async fn until(moment: Option<Instant>) {
 mod tests {
     use super::*;
     use futures::FutureExt;
-    use toolstead_domain::{ClientProfile, Scope};
+    use toolstead_domain::{ClientProfile, RequestScope};
 
     struct Registries {
         tools: watch::Sender<u64>,
@@ -260,7 +260,7 @@ mod tests {
         );
         let lists = lists.iter().copied().collect();
         let profile = Arc::new(ClientProfile::without_protocol("test"));
-        let client = ClientContext { scope: Scope::default(), profile };
+        let client = ClientContext { scope: RequestScope::default(), profile };
         let interests = Interests { client, lists, watches: Arc::default(), logs: None };
         (registries, NotificationFeed::of(sources, &interests))
     }

@@ -153,12 +153,12 @@ async fn serve<R: AsyncRead + Unpin + Send>(
         Ok(())
     };
     let end = tokio::select! {
-        read = read_all => End::Input(read),
-        () = stop.cancelled() => End::Stopped,
-        () = &mut background => End::Stopped,
-        written = &mut writing => End::Output(written.unwrap_or_else(|panic| Err(io::Error::other(panic)))),
+        read = read_all => StdioEndReason::Input(read),
+        () = stop.cancelled() => StdioEndReason::Stopped,
+        () = &mut background => StdioEndReason::Stopped,
+        written = &mut writing => StdioEndReason::Output(written.unwrap_or_else(|panic| Err(io::Error::other(panic)))),
     };
-    if matches!(end, End::Input(_)) {
+    if matches!(end, StdioEndReason::Input(_)) {
         connection.input_ended();
         // If the application is still starting, this waits as long as the machine needs for that.
         tokio::select! {
@@ -169,7 +169,7 @@ async fn serve<R: AsyncRead + Unpin + Send>(
     }
     let ending = async {
         match end {
-            End::Input(read) => {
+            StdioEndReason::Input(read) => {
                 connection.end(LAST_CALLS, CancelReason::Client, LAST_RECORDS).await;
                 tokio::select! {
                     () = write_rest(connection, &mut writing, LAST_LINES) => {}
@@ -178,13 +178,13 @@ async fn serve<R: AsyncRead + Unpin + Send>(
                 writing.abort();
                 read
             }
-            End::Stopped => {
+            StdioEndReason::Stopped => {
                 connection.end(Duration::ZERO, CancelReason::Shutdown, LAST_RECORDS).await;
                 write_rest(connection, &mut writing, LAST_LINES_AFTER_STOP).await;
                 writing.abort();
                 Ok(())
             }
-            End::Output(written) => {
+            StdioEndReason::Output(written) => {
                 if let Err(error) = written {
                     tracing::debug!(error = &error as &dyn std::error::Error, "the client no longer reads");
                 }
@@ -201,7 +201,7 @@ async fn serve<R: AsyncRead + Unpin + Send>(
     }
 }
 
-enum End {
+enum StdioEndReason {
     Input(io::Result<()>),
     Stopped,
     Output(io::Result<()>),

@@ -6,7 +6,7 @@ use super::{
     protocol_error::{invalid_params, of_kind},
     server_identity::ServerIdentity,
     server_notification::{ListKind, ServerNotification},
-    watches::{MAX_WATCHED, Watches},
+    watches::{MAX_WATCHED, ResourceWatches},
 };
 use crate::app::App;
 use futures::future::join_all;
@@ -53,7 +53,7 @@ impl ChangeSubscription {
     /// Starts watching the resources, and returns the lists and resources that are reported to the client. Resources
     /// that cannot be watched, or not by this client, are removed from the subscription.
     pub(super) async fn agree(&mut self, app: &App, client: ClientContext) -> Interests {
-        let watches = Arc::new(Watches::default());
+        let watches = Arc::new(ResourceWatches::default());
         let requested: Vec<String> = std::mem::take(&mut self.resources).into_iter().collect();
         for some in requested.chunks(AT_ONCE) {
             let adding: Vec<_> = some.iter().map(|uri| watches.add(app, &client, uri.clone())).collect();

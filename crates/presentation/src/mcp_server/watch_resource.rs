@@ -2,10 +2,10 @@
 
 use super::{
     McpServer, answer::SerializedResponse, call_tool::ClientContext, forward_request::failed,
-    protocol_error::invalid_params, watches::Watches,
+    protocol_error::invalid_params, watches::ResourceWatches,
 };
 use serde_json::{Map, Value, json};
-use toolstead_domain::{ProtocolGeneration, RequestKind};
+use toolstead_domain::{AuditedRequestKind, ProtocolGeneration};
 use toolstead_infrastructure::mcp::wire::message::{RequestId, RpcError};
 
 impl McpServer {
@@ -17,7 +17,7 @@ impl McpServer {
         method: &str,
         params: &Map<String, Value>,
         client: &ClientContext,
-        watches: &Watches,
+        watches: &ResourceWatches,
     ) -> SerializedResponse {
         let uri = match uri(params) {
             Ok(uri) => uri,
@@ -31,7 +31,7 @@ impl McpServer {
             Ok(()) => SerializedResponse::result(id, &json!({})),
             Err(failure) => failed(
                 id,
-                RequestKind::Resource,
+                AuditedRequestKind::Resource,
                 uri,
                 &failure,
                 ProtocolGeneration::Legacy,

@@ -14,11 +14,11 @@ pub(super) const MAX_WATCHED: usize = 256;
 
 /// Watched resources. Dropping an entry ends its watch.
 #[derive(Debug, Default)]
-pub(super) struct Watches {
+pub(super) struct ResourceWatches {
     by_uri: Mutex<BTreeMap<String, ResourceWatchGuard>>,
 }
 
-impl Watches {
+impl ResourceWatches {
     /// Starts watching a resource. A resource that is already watched is watched anew, if that is still permitted.
     ///
     /// # Errors

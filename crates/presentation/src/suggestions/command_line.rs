@@ -5,9 +5,9 @@ use toolstead_domain::{DefaultSuggestions, Suggestion, SuggestionFormatter};
 
 /// Suggestions for users of the command line.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct CliSuggestions;
+pub(crate) struct CliSuggestionFormatter;
 
-impl SuggestionFormatter for CliSuggestions {
+impl SuggestionFormatter for CliSuggestionFormatter {
     fn format(&self, suggestion: &Suggestion) -> Option<String> {
         Some(match suggestion {
             Suggestion::AllowRules(rules) => {

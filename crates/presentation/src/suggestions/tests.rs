@@ -60,7 +60,7 @@ fn check(name: &str, format: impl Fn(&Suggestion) -> Option<String>, foreign: &[
 #[test]
 fn suggestions_for_one_interface_contain_no_terms_of_another() {
     let foreign = [METHODS, OF_CLIENTS, OF_OPERATORS];
-    check("command line", |one| CliSuggestions.format(one), &foreign);
+    check("command line", |one| CliSuggestionFormatter.format(one), &foreign);
     check("MCP", |one| McpSuggestions.format(one), &[OF_OPERATORS]);
     check("HTTP", |one| HttpSuggestions.format(one), &[OF_CLIENTS]);
     let foreign = [FLAGS_AND_COMMANDS, METHODS, OF_CLIENTS, OF_OPERATORS];
@@ -96,6 +96,6 @@ fn commands_in_suggestions_can_be_pasted_into_a_shell() {
         (&suggestions()[4], "Review it, then trust it with `toolstead config trust '/w/a b.toml'`."),
         (&suggestions()[6], "`toolstead auth login google --grant gmail --principal 'token:ann'` signs in."),
     ] {
-        assert_eq!(CliSuggestions.format(suggestion).as_deref(), Some(expected));
+        assert_eq!(CliSuggestionFormatter.format(suggestion).as_deref(), Some(expected));
     }
 }

@@ -6,7 +6,7 @@ use toolstead_domain::{Timestamp, workspace_roots::lexical};
 use toolstead_infrastructure::sandbox::workspace::{
     facts::FileKind,
     granted_workspace::GrantedWorkspace,
-    walk::{Visitor, WalkControl, WalkEntry, WalkLimits, WalkOrder},
+    walk::{Visitor, WalkControl, WalkEntry, WalkOptions, WalkOrder},
 };
 
 /// Maximum number of named entries of the working folder.
@@ -76,7 +76,7 @@ fn git_head(granted: &GrantedWorkspace, start: &Path) -> Option<String> {
 /// Returns the names of the entries of a folder that may be read, without those of version control; `None` if there are
 /// none.
 fn top_level(granted: &GrantedWorkspace, start: &Path) -> Option<String> {
-    let limits = WalkLimits { entries: MOST_ENTRIES, depth: 1, order: WalkOrder::ShallowFirst };
+    let limits = WalkOptions { entries: MOST_ENTRIES, depth: 1, order: WalkOrder::ShallowFirst };
     let found = granted.find_lexical(start).ok()?;
     let (summary, names) = granted.walk(&found, limits, (), &FolderEntryNameCollector).ok()?;
     let names = names.concat();

@@ -1,7 +1,7 @@
 //! The instruction files of the user and of the workspace.
 
 use super::{
-    instruction_reader::{InstructionReader, InstructionRoots, trusting},
+    instruction_reader::{InstructionFileFinder, InstructionReader, trusting},
     shown_name::shown_name,
 };
 use crate::config::{
@@ -23,7 +23,7 @@ use toolstead_infrastructure::sandbox::workspace::{
     facts::FileKind,
     granted_workspace::GrantedWorkspace,
     stop::StopCondition,
-    walk::{Visitor, WalkControl, WalkEntry, WalkLimits, WalkOrder},
+    walk::{Visitor, WalkControl, WalkEntry, WalkOptions, WalkOrder},
 };
 
 /// Maximum time to read all files.
@@ -56,12 +56,12 @@ pub struct ListedInstructionFile {
     /// Real path.
     pub path: PathBuf,
     /// State of the file.
-    pub state: InstructionFileDelivery,
+    pub state: InstructionFileStatus,
 }
 
 /// State of an instruction file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum InstructionFileDelivery {
+pub enum InstructionFileStatus {
     /// The system prompt contains it.
     InSystemPrompt,
     /// Agents receive it once a call touches a file in its folder or below.
@@ -166,7 +166,7 @@ impl InstructionFileLoader {
         for own in self.folders.own() {
             let before = listed.len();
             self.with_own(&own, &trusted, |source| {
-                list_folder(source, &own.path, own.names, &InstructionFileDelivery::InSystemPrompt, &mut listed);
+                list_folder(source, &own.path, own.names, &InstructionFileStatus::InSystemPrompt, &mut listed);
             });
             if listed.len() > before {
                 break;
@@ -174,11 +174,11 @@ impl InstructionFileLoader {
         }
         let Some(start) = self.workspace.start() else { return listed };
         self.with_workspace(&trusted, |source| {
-            list_folder(source, start, &INSTRUCTION_FILES, &InstructionFileDelivery::InSystemPrompt, &mut listed);
+            list_folder(source, start, &INSTRUCTION_FILES, &InstructionFileStatus::InSystemPrompt, &mut listed);
             let roots = self.policy.workspace().all();
             let folders: BTreeSet<PathBuf> = roots.flat_map(|root| folders_with_files(source, root)).collect();
             for folder in folders.iter().filter(|folder| folder.as_path() != start) {
-                list_folder(source, folder, &INSTRUCTION_FILES, &InstructionFileDelivery::OnTouch, &mut listed);
+                list_folder(source, folder, &INSTRUCTION_FILES, &InstructionFileStatus::OnTouch, &mut listed);
             }
         });
         listed
@@ -190,8 +190,8 @@ impl InstructionFileLoader {
         GrantedWorkspace::new(workspace, grant, StopCondition::at(now.checked_add(READING).unwrap_or(now)))
     }
 
-    fn with_workspace(&self, trusted: &TrustedFolders, work: impl FnOnce(&InstructionRoots<'_>)) {
-        work(&InstructionRoots {
+    fn with_workspace(&self, trusted: &TrustedFolders, work: impl FnOnce(&InstructionFileFinder<'_>)) {
+        work(&InstructionFileFinder {
             granted: self.granted(),
             is_trusted: &|path| trusted.contain(path),
             shown: &|path| shown_name(&self.workspace.shown(path)),
@@ -204,7 +204,7 @@ impl InstructionFileLoader {
         &self,
         own: &UserInstructionFolder,
         trusted: &TrustedFolders,
-        work: impl FnOnce(&InstructionRoots<'_>),
+        work: impl FnOnce(&InstructionFileFinder<'_>),
     ) {
         let roots = WorkspaceRoots { read_only: vec![own.path.clone()], ..WorkspaceRoots::default() };
         let Ok(workspace) = opened(&roots, None) else { return };
@@ -214,7 +214,7 @@ impl InstructionFileLoader {
             Some(below) => format!("~/{}", shown_name(&below.to_string_lossy())),
             None => shown_name(&path.to_string_lossy()),
         };
-        work(&InstructionRoots {
+        work(&InstructionFileFinder {
             granted: self.granted_in(workspace, Arc::new(policy)),
             is_trusted: &|path| !own.needs_trust || trusted.contain(path),
             shown: &shown,
@@ -227,12 +227,12 @@ impl ListedInstructionFile {
     /// Returns the file and its state on one line.
     pub fn describe(&self) -> String {
         let state = match &self.state {
-            InstructionFileDelivery::InSystemPrompt => "in the system prompt".to_owned(),
-            InstructionFileDelivery::OnTouch => "sent once a call touches a file in its folder or below".to_owned(),
-            InstructionFileDelivery::Untrusted(folder) => {
+            InstructionFileStatus::InSystemPrompt => "in the system prompt".to_owned(),
+            InstructionFileStatus::OnTouch => "sent once a call touches a file in its folder or below".to_owned(),
+            InstructionFileStatus::Untrusted(folder) => {
                 format!("not read: its folder is not trusted; to trust it, run `{}`", trusting(folder))
             }
-            InstructionFileDelivery::Refused(reason) => format!("not read: {reason}"),
+            InstructionFileStatus::Refused(reason) => format!("not read: {reason}"),
         };
         format!("{}: {state}", self.file)
     }
@@ -240,31 +240,31 @@ impl ListedInstructionFile {
 
 /// Adds the instruction file of a folder to the list, and those before it that may not be read.
 fn list_folder(
-    source: &InstructionRoots<'_>,
+    source: &InstructionFileFinder<'_>,
     folder: &Path,
     names: &[&str],
-    state: &InstructionFileDelivery,
+    state: &InstructionFileStatus,
     listed: &mut Vec<ListedInstructionFile>,
 ) {
     let (found, refused) = source.find_in(folder, names);
     listed.extend(refused.into_iter().map(|(path, reason)| ListedInstructionFile {
         file: (source.shown)(&path),
         path,
-        state: InstructionFileDelivery::Refused(reason),
+        state: InstructionFileStatus::Refused(reason),
     }));
     listed.extend(found.map(|found| {
         let path = found.path().real.clone();
         let state = match (source.is_trusted)(&path) {
             true => state.clone(),
-            false => InstructionFileDelivery::Untrusted(folder.to_path_buf()),
+            false => InstructionFileStatus::Untrusted(folder.to_path_buf()),
         };
         ListedInstructionFile { file: (source.shown)(&path), path, state }
     }));
 }
 
 /// Returns the folders at and below a root that contain instruction files, as far as the limits permit.
-fn folders_with_files(source: &InstructionRoots<'_>, root: &Path) -> Vec<PathBuf> {
-    let limits = WalkLimits { entries: MOST_ENTRIES, depth: MOST_DEPTH, order: WalkOrder::ShallowFirst };
+fn folders_with_files(source: &InstructionFileFinder<'_>, root: &Path) -> Vec<PathBuf> {
+    let limits = WalkOptions { entries: MOST_ENTRIES, depth: MOST_DEPTH, order: WalkOrder::ShallowFirst };
     let Ok(found) = source.granted.find_lexical(root) else { return Vec::new() };
     let walked = source.granted.walk(&found, limits, (), &InstructionFolderVisitor);
     walked.map(|(_, folders)| folders.concat()).unwrap_or_default()

@@ -27,7 +27,7 @@ const MOST_NOTES: usize = 100;
 const MOST_DEPTH: usize = 4;
 
 /// Files of some roots, with what agents may read of them.
-pub(super) struct InstructionRoots<'a> {
+pub(super) struct InstructionFileFinder<'a> {
     /// The roots, with the permissions of a tool that reads.
     pub(super) granted: GrantedWorkspace,
     /// Returns `true` if the file at a real path is in a trusted folder.
@@ -51,7 +51,7 @@ pub(super) struct InstructionReader {
     pub(super) bytes: usize,
 }
 
-impl InstructionRoots<'_> {
+impl InstructionFileFinder<'_> {
     /// Finds a file without reading it; `None` if there is none.
     ///
     /// # Errors
@@ -94,7 +94,7 @@ impl InstructionReader {
     /// returns `true` for its shown path. Files that are untrusted or may not be read are noted.
     pub(super) fn read_folder(
         &mut self,
-        source: &InstructionRoots<'_>,
+        source: &InstructionFileFinder<'_>,
         folder: &Path,
         names: &[&str],
         is_known: impl Fn(&str) -> bool,
@@ -126,7 +126,7 @@ impl InstructionReader {
     }
 
     /// Reads a file and those that it includes. `chain` contains the files that include it.
-    fn read_file(&mut self, source: &InstructionRoots<'_>, found: &FileHandle, chain: &mut Vec<PathBuf>) {
+    fn read_file(&mut self, source: &InstructionFileFinder<'_>, found: &FileHandle, chain: &mut Vec<PathBuf>) {
         let real = &found.path().real;
         if !self.read.insert(real.clone()) {
             return;
@@ -155,7 +155,12 @@ impl InstructionReader {
         chain.pop();
     }
 
-    fn include(&mut self, source: &InstructionRoots<'_>, named: &str, chain: &mut Vec<PathBuf>) -> Result<(), String> {
+    fn include(
+        &mut self,
+        source: &InstructionFileFinder<'_>,
+        named: &str,
+        chain: &mut Vec<PathBuf>,
+    ) -> Result<(), String> {
         let folder = chain.last().and_then(|file| file.parent()).unwrap_or(Path::new("/"));
         let path = match (named.strip_prefix("~/"), source.home) {
             (Some(rest), Some(home)) => lexical(home, Path::new(rest)),

@@ -48,7 +48,7 @@ fn is_known(block: &Value) -> bool {
 
 /// Returns the number of characters of a block without its content and its type.
 fn extra_length(block: &Value) -> usize {
-    let content = BlockContentMember::of(block);
+    let content = BlockPayloadLocation::of(block);
     let of = |object: &Value, content: Option<&str>| {
         let members = object.as_object().into_iter().flatten();
         let beside = members.filter(|(name, value)| !belongs(name, value, content));
@@ -65,12 +65,12 @@ fn extra_length(block: &Value) -> usize {
 
 /// Member of a block that is its content and has limits of its own: in the block itself, or in its embedded resource.
 #[derive(Clone, Copy)]
-struct BlockContentMember {
+struct BlockPayloadLocation {
     member: &'static str,
     is_inner: bool,
 }
 
-impl BlockContentMember {
+impl BlockPayloadLocation {
     /// Finds the member in the same way as [`block_text`] and [`media::data`].
     fn of(block: &Value) -> Self {
         let (top, inner) = if block_text(block).is_some() { ("text", "text") } else { ("data", "blob") };
@@ -99,7 +99,7 @@ fn belongs(name: &str, value: &Value, content: Option<&str>) -> bool {
 /// Removes and returns the members beside the content. `addresses` is the number of bytes left for addresses, which
 /// stay in the block; further ones are replaced by a placeholder.
 fn strip(block: &mut Value, addresses: &mut usize) -> Map<String, Value> {
-    let content = BlockContentMember::of(block);
+    let content = BlockPayloadLocation::of(block);
     let mut resource = block.get_mut("resource").filter(|resource| resource.is_object()).map(Value::take);
     let inner = resource.as_mut().map(|resource| strip_object(resource, content.inner(), addresses));
     let mut off = strip_object(block, content.top(), addresses);

@@ -91,10 +91,10 @@ impl<'a> OverflowStorage<'a> {
     /// Stores a value as pretty-printed JSON, so that a range of lines can be read. Uses compact JSON if pretty-printed
     /// JSON would consist mostly of blanks or exceed the limit.
     pub(super) async fn store_json(&mut self, of: &str, value: &Value) -> StorageOutcome {
-        let mut line = PrefixWriter::of(self.max_bytes.saturating_add(1));
+        let mut line = TruncatingWriter::of(self.max_bytes.saturating_add(1));
         // Serializing JSON values never fails, and the writer accepts every byte.
         let _ = serde_json::to_writer(&mut line, value);
-        let mut lines = PrefixWriter::of(self.max_bytes.min(line.in_all.saturating_mul(MAX_GROWTH)));
+        let mut lines = TruncatingWriter::of(self.max_bytes.min(line.in_all.saturating_mul(MAX_GROWTH)));
         let is_written = serde_json::to_writer_pretty(LimitErrorWriter(&mut lines), value).is_ok();
         let text = if is_written { lines } else { line };
         self.store_beginning(of, "application/json", &text.bytes, text.in_all).await
@@ -126,19 +126,19 @@ impl StorageOutcome {
 }
 
 /// Writer that retains the first bytes and counts all.
-struct PrefixWriter {
+struct TruncatingWriter {
     bytes: Vec<u8>,
     most: usize,
     in_all: usize,
 }
 
-impl PrefixWriter {
+impl TruncatingWriter {
     fn of(most: usize) -> Self {
         Self { bytes: Vec::new(), most, in_all: 0 }
     }
 }
 
-impl io::Write for PrefixWriter {
+impl io::Write for TruncatingWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let room = self.most - self.bytes.len();
         self.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
@@ -152,7 +152,7 @@ impl io::Write for PrefixWriter {
 }
 
 /// Writer that fails if the content exceeds the limit.
-struct LimitErrorWriter<'a>(&'a mut PrefixWriter);
+struct LimitErrorWriter<'a>(&'a mut TruncatingWriter);
 
 impl io::Write for LimitErrorWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

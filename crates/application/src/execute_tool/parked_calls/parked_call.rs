@@ -1,7 +1,7 @@
 //! One call that may be parked: its open questions, and the current round of its client.
 
 use super::{
-    sealed_state::{Digest, RequestStateContent, Seal},
+    sealed_state::{Digest, RequestStateContent, RequestStateKey},
     waiting_room::ParkedCallTable,
 };
 use crate::{
@@ -56,7 +56,7 @@ pub(super) struct CallProperties {
     pub(super) cancel: CancelSignal,
     /// Maximum time to wait for a round.
     pub(super) retry_timeout: Duration,
-    pub(super) seal: Arc<Seal>,
+    pub(super) seal: Arc<RequestStateKey>,
     pub(super) room: Arc<ParkedCallTable<ParkedCall>>,
     pub(super) open_calls: Arc<OpenCalls>,
 }
@@ -412,7 +412,7 @@ mod tests {
             client: Arc::new(ClientProfile { capabilities, ..ClientProfile::without_protocol("test") }),
             cancel: CancelSignal::new(),
             retry_timeout: Duration::from_secs(60),
-            seal: Arc::new(Seal::new()),
+            seal: Arc::new(RequestStateKey::new()),
             room: Arc::new(ParkedCallTable::new()),
             open_calls: OpenCalls::new(1),
         };

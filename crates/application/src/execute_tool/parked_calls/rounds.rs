@@ -123,7 +123,7 @@ impl Drop for CancelOnDrop<'_> {
 
 /// Runs the path to its end, with or without an attached round, and retains its outcome until the client retrieves it.
 async fn keep(mut path: CallFuture, call: Arc<ParkedCall>, grace: Duration) {
-    let _place = WaitingRoomPlace(call.clone());
+    let _place = ParkedCallEntryGuard(call.clone());
     let abandoned = tokio::select! {
         biased;
         outcome = &mut path => {
@@ -151,9 +151,9 @@ async fn hand_out(call: &ParkedCall, outcome: CallResult) {
 }
 
 /// The place of a call in the waiting room.
-struct WaitingRoomPlace(Arc<ParkedCall>);
+struct ParkedCallEntryGuard(Arc<ParkedCall>);
 
-impl Drop for WaitingRoomPlace {
+impl Drop for ParkedCallEntryGuard {
     fn drop(&mut self) {
         self.0.terms.room.leave(self.0.terms.id);
     }

@@ -30,14 +30,14 @@ pub(super) struct RequestStateContent {
 }
 
 /// Key that authenticates states. It is generated at start, so states of an earlier process are rejected.
-pub(super) struct Seal {
+pub(super) struct RequestStateKey {
     /// One block of HMAC-SHA256.
     key: [u8; 64],
     /// Reference point of the times in states.
     start: Instant,
 }
 
-impl Seal {
+impl RequestStateKey {
     pub(super) fn new() -> Self {
         // 488 bits of the system's randomness.
         let secret: [[u8; 16]; 4] = array::from_fn(|_| *Uuid::new_v4().as_bytes());
@@ -103,14 +103,14 @@ mod tests {
         assert_eq!(text, "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
     }
 
-    fn state(seal: &Seal) -> RequestStateContent {
+    fn state(seal: &RequestStateKey) -> RequestStateContent {
         let until = seal.start + Duration::from_millis(300_000);
         RequestStateContent { call: CallId(Uuid::now_v7()), round: 3, until, owner: [1; 32], request: [2; 32] }
     }
 
     #[test]
     fn a_sealed_state_opens_unchanged_and_only_with_the_seal_that_created_it() {
-        let (seal, other) = (Seal::new(), Seal::new());
+        let (seal, other) = (RequestStateKey::new(), RequestStateKey::new());
         let state = state(&seal);
         let text = seal.seal(&state);
         assert_eq!(seal.open(&text), Some(state));
@@ -121,7 +121,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_sealed_state_with_any_changed_byte_is_rejected(at in 0..(STATE + SEAL), by in 1..=255_u8) {
-            let seal = Seal::new();
+            let seal = RequestStateKey::new();
             let mut bytes = URL_SAFE_NO_PAD.decode(seal.seal(&state(&seal))).unwrap();
             bytes[at] ^= by;
             prop_assert_eq!(seal.open(&URL_SAFE_NO_PAD.encode(bytes)), None);

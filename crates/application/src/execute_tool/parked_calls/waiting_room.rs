@@ -19,7 +19,7 @@ pub(super) struct ParkedCallTable<C>(Mutex<HashMap<CallId, (Principal, Arc<C>)>>
 /// Error: the principal has its maximum of parked calls and none of them is waiting, or it has fewer and the maximum of all
 /// principals is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct WaitingRoomFull;
+pub(super) struct TooManyParkedCalls;
 
 impl<C> ParkedCallTable<C> {
     pub(super) fn new() -> Self {
@@ -33,7 +33,7 @@ impl<C> ParkedCallTable<C> {
         owner: &Principal,
         call: &Arc<C>,
         is_waiting: impl Fn(&C) -> bool,
-    ) -> Result<Option<Arc<C>>, WaitingRoomFull> {
+    ) -> Result<Option<Arc<C>>, TooManyParkedCalls> {
         let mut calls = self.lock();
         if calls.contains_key(&id) {
             return Ok(None);
@@ -42,11 +42,14 @@ impl<C> ParkedCallTable<C> {
         let mut made_room = None;
         if of_one().count() >= MAX_OF_ONE {
             // Ids are ordered by time.
-            let oldest =
-                of_one().filter(|(_, (_, call))| is_waiting(call)).map(|(id, _)| *id).min().ok_or(WaitingRoomFull)?;
+            let oldest = of_one()
+                .filter(|(_, (_, call))| is_waiting(call))
+                .map(|(id, _)| *id)
+                .min()
+                .ok_or(TooManyParkedCalls)?;
             made_room = calls.remove(&oldest).map(|(_, call)| call);
         } else if calls.len() >= MAX {
-            return Err(WaitingRoomFull);
+            return Err(TooManyParkedCalls);
         }
         calls.insert(id, (owner.clone(), call.clone()));
         Ok(made_room)
@@ -100,6 +103,6 @@ mod tests {
             room.enter(call_id(number), &owner, &Arc::new(()), |()| true)
         };
         assert!((0..1024).all(|number| enter(number) == Ok(None)));
-        assert_eq!(enter(1024), Err(WaitingRoomFull));
+        assert_eq!(enter(1024), Err(TooManyParkedCalls));
     }
 }

@@ -31,7 +31,7 @@ impl Ruled {
     /// Creates the rule with this answer, in front of an approver who approves once.
     async fn of(says: ApprovalRuleDecision, rules: &[(Effect, &'static str)], hooks: Vec<Arc<dyn ToolHook>>) -> Self {
         let rule = Arc::new(Nightly(says, AtomicUsize::new(0)));
-        let person = Arc::new(ScriptedApprover::answering([Approval::once("ada")]));
+        let person = Arc::new(ScriptedApprover::answering([ApprovalOutcome::once("ada")]));
         let kept = Arc::new(InMemoryRuleStore::new());
         let approver =
             Arc::new(ApprovalRuleApprover::new(vec![rule.clone() as Arc<dyn AutoApprovalRule>], person.clone()));
@@ -125,7 +125,7 @@ impl AutoApprovalRule for Faulty {
 
 #[async_trait]
 impl Approver for Faulty {
-    async fn ask(&self, request: ApprovalRequest<'_>) -> Approval {
+    async fn ask(&self, request: ApprovalRequest<'_>) -> ApprovalOutcome {
         let left = tokio::time::Instant::from_std(request.deadline) - tokio::time::Instant::now();
         assert_eq!(left, CallSettings::default().approval_timeout, "the request has the deadline");
         self.answer().await

@@ -46,7 +46,7 @@ async fn explaining_a_call_returns_its_decision_without_running_or_recording_it(
     let verdict = async |tool: &str| {
         let explained = house
             .handler
-            .explain(ExplainCallQuery { tool: tool.into(), arguments: json!({}), scope: Scope::default() })
+            .explain(ExplainCallQuery { tool: tool.into(), arguments: json!({}), scope: RequestScope::default() })
             .await;
         explained.map(|explained| explained.decision.verdict).map_err(|error| error.kind())
     };
@@ -73,8 +73,8 @@ async fn a_denying_rule_hides_a_tool_and_refuses_its_call() {
 
 #[tokio::test]
 async fn an_approver_may_approve_or_deny_a_call_and_the_record_names_the_approver() {
-    let denied = Approval::denied("ann");
-    let approver = ScriptedApprover::answering([Approval::once("ann"), denied, Approval::TimedOut]);
+    let denied = ApprovalOutcome::denied("ann");
+    let approver = ScriptedApprover::answering([ApprovalOutcome::once("ann"), denied, ApprovalOutcome::TimedOut]);
     let house = Plan { approver: Arc::new(approver), ..Default::default() }.house(provider()).await;
     assert_eq!(house.call("write", json!({})).await, "written");
     assert_eq!(
@@ -97,7 +97,7 @@ async fn the_model_reads_the_message_of_a_denial_in_one_line() {
         (&long, format!(", with this message: {}", &long[..1_000])),
         (" \n", ".".into()),
     ] {
-        let denied = Approval::Denied { by: "ann".into(), message: Some(message.into()) };
+        let denied = ApprovalOutcome::Denied { by: "ann".into(), message: Some(message.into()) };
         let approver = Arc::new(ScriptedApprover::answering([denied]));
         let house = Plan { approver, ..Default::default() }.house(provider()).await;
         let answer = house.call("write", json!({})).await;
@@ -108,7 +108,7 @@ async fn the_model_reads_the_message_of_a_denial_in_one_line() {
 
 #[tokio::test]
 async fn a_question_that_the_user_interrupts_cancels_its_call() {
-    let approver = Arc::new(ScriptedApprover::answering([Approval::Cancelled]));
+    let approver = Arc::new(ScriptedApprover::answering([ApprovalOutcome::Cancelled]));
     let house = Plan { approver, ..Default::default() }.house(provider()).await;
     assert!(house.call("write", json!({})).await.contains("cancelled"));
     assert_eq!(house.log.rows()[0].outcome, ExecutionOutcome::Cancelled(CancelReason::Client));
@@ -117,12 +117,14 @@ async fn a_question_that_the_user_interrupts_cancels_its_call() {
 
 #[tokio::test]
 async fn a_session_approval_allows_later_calls_of_that_session_and_the_record_cites_it() {
-    let approver =
-        ScriptedApprover::answering([Approval::Granted { by: "ann".into(), scopes: vec![ApprovalScope::Session] }]);
+    let approver = ScriptedApprover::answering([ApprovalOutcome::Granted {
+        by: "ann".into(),
+        scopes: vec![ApprovalScope::Session],
+    }]);
     let house = Plan { approver: Arc::new(approver), ..Default::default() }.house(provider()).await;
     assert_eq!(house.call("write", json!({})).await, "written");
     assert_eq!(house.call("write", json!({"other": true})).await, "written");
-    let elsewhere = command("write", json!({})).within(Scope::of(Principal::local(), "t"));
+    let elsewhere = command("write", json!({})).within(RequestScope::of(Principal::local(), "t"));
     assert!(house.execute(elsewhere).await.starts_with("permission_denied"));
     let decisions: Vec<_> = house.log.rows().into_iter().map(|row| row.decision.unwrap()).collect();
     assert_eq!(decisions[0].approved_by.as_deref(), Some("ann (session)"));
@@ -131,7 +133,7 @@ async fn a_session_approval_allows_later_calls_of_that_session_and_the_record_ci
 
 #[tokio::test]
 async fn a_call_that_no_rule_can_express_is_approved_only_for_the_same_arguments() {
-    let yes = || Approval::Granted { by: "ann".into(), scopes: vec![ApprovalScope::Session] };
+    let yes = || ApprovalOutcome::Granted { by: "ann".into(), scopes: vec![ApprovalScope::Session] };
     let approver = Arc::new(ScriptedApprover::answering([yes()]));
     let plan = Plan { approver: approver.clone(), ..Default::default() };
     let house = plan.house(ScriptedProvider::new("built-in").with(opaque())).await;
@@ -148,7 +150,7 @@ async fn a_call_that_no_rule_can_express_is_approved_only_for_the_same_arguments
 
 #[tokio::test]
 async fn sending_requires_approval_every_time_despite_an_allow_rule() {
-    let yes = || Approval::Granted { by: "ann".into(), scopes: vec![ApprovalScope::Session] };
+    let yes = || ApprovalOutcome::Granted { by: "ann".into(), scopes: vec![ApprovalScope::Session] };
     let approver = Arc::new(ScriptedApprover::answering([yes(), yes()]));
     let plan = Plan { rules: vec![(Effect::Allow, "send")], approver: approver.clone(), ..Default::default() };
     let house = plan.house(ScriptedProvider::new("built-in").with(send())).await;
@@ -164,7 +166,7 @@ async fn sending_requires_approval_every_time_despite_an_allow_rule() {
 
 #[tokio::test]
 async fn an_ask_rule_requires_approval_for_every_call_despite_an_always_approval() {
-    let yes = || Approval::Granted { by: "ann".into(), scopes: vec![ApprovalScope::Always] };
+    let yes = || ApprovalOutcome::Granted { by: "ann".into(), scopes: vec![ApprovalScope::Always] };
     for rule in ["write", "Write(a)"] {
         let approver = Arc::new(ScriptedApprover::answering([yes(), yes()]));
         let plan = Plan { rules: vec![(Effect::Ask, rule)], approver: approver.clone(), ..Default::default() };
@@ -190,7 +192,7 @@ async fn approving_read_only_commands_covers_later_command_lines_that_only_read(
             Ok(lines.map(|line| run(line.as_str().unwrap())).collect())
         })
         .answers(ToolResult::text("ran"));
-    let yes = || Approval::Granted { by: "ann".into(), scopes: vec![ReadOnlyCommands; 2] };
+    let yes = || ApprovalOutcome::Granted { by: "ann".into(), scopes: vec![ReadOnlyCommands; 2] };
     let approver = Arc::new(ScriptedApprover::answering([yes(), yes()]));
     let plan = Plan { rules: vec![(Effect::Ask, "Bash(wc *)")], approver: approver.clone(), ..Default::default() };
     let house = plan.house(ScriptedProvider::new("built-in").with(bash)).await;

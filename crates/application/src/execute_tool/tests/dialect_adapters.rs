@@ -44,8 +44,8 @@ fn looking() -> ScriptedProvider {
         .with(ScriptedTool::of(faced("fail", "PeekInVain")).fails(ErrorKind::Io, "the disk is gone"))
 }
 
-fn scope(dialect: Option<&'static str>) -> Scope {
-    Scope::of(Principal::local(), "s").in_dialect(dialect.map(Dialect))
+fn scope(dialect: Option<&'static str>) -> RequestScope {
+    RequestScope::of(Principal::local(), "s").in_dialect(dialect.map(Dialect))
 }
 
 /// Returns the answer to a call in a dialect, and the arguments that the tool received.

@@ -60,14 +60,14 @@ async fn a_hook_can_refuse_defer_or_rewrite_a_call_and_is_notified_of_its_end() 
 async fn a_hook_can_require_approval_for_a_call_that_the_rules_allow() {
     let plan =
         |rules, approver| Plan { hooks: vec![Arc::new(Guard::default())], rules, approver, ..Default::default() };
-    let yes = Arc::new(ScriptedApprover::answering([Approval::once("ada")]));
+    let yes = Arc::new(ScriptedApprover::answering([ApprovalOutcome::once("ada")]));
     for (rules, approver, expected) in [
         (vec![], Arc::new(NoApprover) as Arc<dyn Approver>, "No approver is available"),
         (vec![], yes, "content"),
         // No approval is requested for a call that a rule denies.
         (
             vec![(Effect::Deny, "read(path:doubtful)")],
-            Arc::new(ScriptedApprover::answering([Approval::once("ada")])),
+            Arc::new(ScriptedApprover::answering([ApprovalOutcome::once("ada")])),
             "the deny rule",
         ),
     ] {
@@ -187,7 +187,7 @@ impl ToolHook for Doubt {
 
 #[tokio::test]
 async fn a_session_approval_does_not_satisfy_a_hook_that_requires_approval() {
-    let yes = || Approval::Granted { by: "ann".into(), scopes: vec![ApprovalScope::Session; 2] };
+    let yes = || ApprovalOutcome::Granted { by: "ann".into(), scopes: vec![ApprovalScope::Session; 2] };
     // One call is approved for the session by a rule, the other by its arguments.
     for (tool, answer) in [("write", "written"), ("opaque", "ran")] {
         let approver = Arc::new(ScriptedApprover::answering([yes(), yes()]));

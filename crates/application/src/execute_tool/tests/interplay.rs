@@ -23,7 +23,7 @@ struct Met {
 }
 
 impl Met {
-    fn by(answer: Approval) -> Arc<Self> {
+    fn by(answer: ApprovalOutcome) -> Arc<Self> {
         Arc::new(Self { approver: Arc::new(ScriptedApprover::answering([answer])), provider: Arc::new(provider()) })
     }
 
@@ -70,7 +70,7 @@ impl Row {
 }
 
 /// Calls a tool that changes something, and returns its error. The log expects exactly these records.
-async fn check(answer: Approval, rows: &[(Row, (usize, usize))], ran: usize) -> Option<ExecuteToolError> {
+async fn check(answer: ApprovalOutcome, rows: &[(Row, (usize, usize))], ran: usize) -> Option<ExecuteToolError> {
     let (met, mut log, mut order) = (Met::by(answer), MockLog::new(), Sequence::new());
     for (row, so_far) in rows {
         met.expect(&mut log, &mut order, *row, *so_far);
@@ -83,18 +83,18 @@ async fn check(answer: Approval, rows: &[(Row, (usize, usize))], ran: usize) -> 
 #[tokio::test]
 async fn a_change_is_approved_then_recorded_then_run_then_recorded_again() {
     let rows = [(Row::Start, (1, 0)), (Row::End, (1, 1))];
-    assert!(check(Approval::once("somebody"), &rows, 1).await.is_none());
+    assert!(check(ApprovalOutcome::once("somebody"), &rows, 1).await.is_none());
 }
 
 #[tokio::test]
 async fn a_change_that_an_approver_denies_is_recorded_once_and_never_reaches_its_provider() {
-    let error = check(Approval::denied("somebody"), &[(Row::End, (1, 0))], 0).await;
+    let error = check(ApprovalOutcome::denied("somebody"), &[(Row::End, (1, 0))], 0).await;
     assert!(matches!(error, Some(ExecuteToolError::Refused(_))), "{error:?}");
 }
 
 #[tokio::test]
 async fn a_change_whose_start_cannot_be_recorded_never_reaches_its_provider() {
     let rows = [(Row::StartThatIsLost, (1, 0)), (Row::End, (1, 0))];
-    let error = check(Approval::once("somebody"), &rows, 0).await;
+    let error = check(ApprovalOutcome::once("somebody"), &rows, 0).await;
     assert!(matches!(error, Some(ExecuteToolError::AuditFailure { what: AuditFailure::Start, .. })), "{error:?}");
 }

@@ -9,7 +9,7 @@ mock! {
     Asker {}
     #[async_trait]
     impl Approver for Asker {
-        async fn ask<'s, 'r>(&'s self, request: ApprovalRequest<'r>) -> Approval;
+        async fn ask<'s, 'r>(&'s self, request: ApprovalRequest<'r>) -> ApprovalOutcome;
     }
 }
 
@@ -61,7 +61,7 @@ async fn a_call_passes_a_mocked_hook_a_mocked_approver_and_a_mocked_provider() {
         .expect_ask()
         .once()
         .withf(|request| request.preview == Some("+new") && request.parts.len() == 1)
-        .returning(|_| Approval::once("Ada"));
+        .returning(|_| ApprovalOutcome::once("Ada"));
 
     let mut tools = MockTools::new();
     tools.expect_name().return_const("pages".to_owned());
@@ -88,7 +88,7 @@ async fn a_change_that_differs_after_the_approval_requires_approval_again() {
     let (mut approver, log) = (MockAsker::new(), shown.clone());
     approver.expect_ask().times(2).returning(move |request| {
         log.lock().unwrap().push(request.preview.unwrap_or_default().to_owned());
-        Approval::once("Ada")
+        ApprovalOutcome::once("Ada")
     });
 
     let mut tools = MockTools::new();

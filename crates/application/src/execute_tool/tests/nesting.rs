@@ -4,7 +4,7 @@ use super::{
     retries::{Forms, modern, retry},
     *,
 };
-use crate::orchestration::{ExampleArguments, OrchestrationTools};
+use crate::orchestration::{OrchestrationToolExamples, OrchestrationTools};
 use futures::poll;
 use proptest::prelude::*;
 use std::{pin::pin, task::Poll};
@@ -69,7 +69,7 @@ impl Plan {
     pub(super) async fn house_that_nests(self) -> House {
         let house = self.house(provider().with(send()).with(opaque())).await;
         house.registry.register(Arc::new(Maker(house.provider.clone()))).await.unwrap();
-        let examples = ExampleArguments {
+        let examples = OrchestrationToolExamples {
             batch: r#"{"invocations": [{"tool_name": "one"}]}"#,
             subagent: r#"{"prompt": "p"}"#,
             tool_search: r#"{"query": "q"}"#,
@@ -209,9 +209,9 @@ struct Slow(Duration);
 
 #[async_trait]
 impl Approver for Slow {
-    async fn ask(&self, _: ApprovalRequest<'_>) -> Approval {
+    async fn ask(&self, _: ApprovalRequest<'_>) -> ApprovalOutcome {
         tokio::time::sleep(self.0).await;
-        Approval::once("tester")
+        ApprovalOutcome::once("tester")
     }
 }
 
@@ -362,7 +362,7 @@ proptest! {
                     _ => Vec::new(),
                 };
                 let tool = house.registry.resolve(tool).unwrap().tool.clone();
-                house.permissions.policy_of(&Scope::of(Principal::local(), "s")).decide(&tool, &Map::new(), &accesses).verdict == Verdict::Allow
+                house.permissions.policy_of(&RequestScope::of(Principal::local(), "s")).decide(&tool, &Map::new(), &accesses).verdict == Verdict::Allow
             };
             for tool in ["write", "echo", "outside"] {
                 let before = house.provider.calls().len();

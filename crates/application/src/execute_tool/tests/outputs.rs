@@ -155,10 +155,10 @@ async fn an_approver_receives_the_resolved_arguments_and_a_note_of_each_referenc
     struct Shown(std::sync::Mutex<Vec<String>>);
     #[async_trait]
     impl Approver for Shown {
-        async fn ask(&self, request: ApprovalRequest<'_>) -> Approval {
+        async fn ask(&self, request: ApprovalRequest<'_>) -> ApprovalOutcome {
             assert_eq!(request.call.arguments["text"].as_str().map(str::len), Some(50_000));
             self.0.lock().unwrap().extend(request.references.iter().cloned());
-            Approval::once("ann")
+            ApprovalOutcome::once("ann")
         }
     }
     let shown = Arc::new(Shown(Default::default()));

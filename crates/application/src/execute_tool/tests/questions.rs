@@ -43,7 +43,7 @@ fn open() -> Plan {
 
 impl House {
     fn question_rows(&self) -> Vec<ToolExecution> {
-        self.log.rows().into_iter().filter(|row| row.kind == RequestKind::Question).collect()
+        self.log.rows().into_iter().filter(|row| row.kind == AuditedRequestKind::Question).collect()
     }
 
     fn words(&self) -> Vec<String> {

@@ -16,7 +16,7 @@ fn heard(watch: &mut EventSubscription) -> Vec<String> {
 
 #[tokio::test]
 async fn subscribers_receive_each_step_of_a_call_in_order_and_no_secrets() {
-    let yes = Arc::new(ScriptedApprover::answering([Approval::once("ada")]));
+    let yes = Arc::new(ScriptedApprover::answering([ApprovalOutcome::once("ada")]));
     let approver: Arc<dyn Approver> = yes;
     let hooks: Vec<Arc<dyn ToolHook>> = vec![Arc::new(Guard::default())];
     let secret = ScriptedTool::of(tool_with_schema("login", json!({"type": "object"})))

@@ -87,7 +87,7 @@ async fn an_unknown_tool_name_in_a_selection_is_reported_with_the_nearest_name()
 
 /// Creates a house whose approver answers each request with the next of these scopes, and none afterwards.
 async fn asked(rules: &[(Effect, &'static str)], answers: &[ApprovalScope]) -> (House, Arc<ScriptedApprover>) {
-    let yes = |holds: &ApprovalScope| Approval::Granted { by: "ann".into(), scopes: vec![*holds] };
+    let yes = |holds: &ApprovalScope| ApprovalOutcome::Granted { by: "ann".into(), scopes: vec![*holds] };
     let approver = Arc::new(ScriptedApprover::answering(answers.iter().map(yes)));
     let plan = Plan { rules: rules.to_vec(), approver: approver.clone(), ..Default::default() };
     (plan.house_that_nests().await, approver)
@@ -209,7 +209,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
             let house = Plan { rules, ..Default::default() }.house_that_nests().await;
-            let policy = house.permissions.policy_of(&Scope::of(Principal::local(), "s"));
+            let policy = house.permissions.policy_of(&RequestScope::of(Principal::local(), "s"));
             let snapshot = house.registry.snapshot();
             let holds = |windows: &[Vec<&'static str>], tool: &Tool| {
                 windows.iter().all(|names| ToolSelection::canonical(names.iter().copied()).includes(tool))

@@ -18,12 +18,14 @@ pub(super) struct Forms {
 
 #[async_trait]
 impl Approver for Forms {
-    async fn ask(&self, request: ApprovalRequest<'_>) -> Approval {
+    async fn ask(&self, request: ApprovalRequest<'_>) -> ApprovalOutcome {
         match request.caller.ask_as(APPROVAL_KEY, form("may it run?")).await {
-            Ok(answer) if answer.0 == "yes" => Approval::Granted { by: "ann".into(), scopes: self.scopes.clone() },
-            Ok(_) => Approval::denied("ann"),
-            Err(NotAnswered::TimedOut) => Approval::TimedOut,
-            Err(_) => Approval::Unattended,
+            Ok(answer) if answer.0 == "yes" => {
+                ApprovalOutcome::Granted { by: "ann".into(), scopes: self.scopes.clone() }
+            }
+            Ok(_) => ApprovalOutcome::denied("ann"),
+            Err(NotAnswered::TimedOut) => ApprovalOutcome::TimedOut,
+            Err(_) => ApprovalOutcome::Unattended,
         }
     }
 }
@@ -157,8 +159,8 @@ async fn a_request_state_is_accepted_only_for_its_own_principal_session_and_argu
     for (command, state, why) in [
         (modern("write", json!({"a": 2})), &state, "another tool or other arguments"),
         (modern("endless", json!({"a": 1})), &state, "another tool or other arguments"),
-        (owned(Scope::of(Principal::token("other"), "s")), &state, "another client or another session"),
-        (owned(Scope::of(Principal::local(), "other")), &state, "another client or another session"),
+        (owned(RequestScope::of(Principal::token("other"), "s")), &state, "another client or another session"),
+        (owned(RequestScope::of(Principal::local(), "other")), &state, "another client or another session"),
         (asked(), &forged, "changed, or made before this process started"),
         (asked(), &last, "changed, or made before this process started"),
         (asked(), &stale, "changed, or made before this process started"),
@@ -663,10 +665,10 @@ async fn an_approval_of_a_cancelled_call_grants_nothing() {
     struct TooLate(CancelSignal);
     #[async_trait]
     impl Approver for TooLate {
-        async fn ask(&self, _: ApprovalRequest<'_>) -> Approval {
+        async fn ask(&self, _: ApprovalRequest<'_>) -> ApprovalOutcome {
             self.0.cancel(CancelReason::Client);
             yield_now().await;
-            Approval::Granted { by: "ann".into(), scopes: vec![ApprovalScope::Always] }
+            ApprovalOutcome::Granted { by: "ann".into(), scopes: vec![ApprovalScope::Always] }
         }
     }
     let (cancel, store) = (CancelSignal::new(), Arc::new(InMemoryRuleStore::new()));

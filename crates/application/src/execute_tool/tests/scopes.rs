@@ -4,8 +4,8 @@ use super::*;
 use crate::get_tool::{GetToolHandler, GetToolQuery};
 use toolstead_domain::{PermissionMode, View};
 
-fn here() -> Scope {
-    Scope::of(Principal::local(), "s")
+fn here() -> RequestScope {
+    RequestScope::of(Principal::local(), "s")
 }
 
 /// Returns a view with these additional rules.
@@ -25,17 +25,17 @@ async fn a_tool_denied_by_a_view_is_hidden_and_refused_in_that_view_alone() {
     let list = ListToolsHandler::new(house.registry.clone(), house.permissions.clone());
     let get = GetToolHandler::new(house.registry.clone(), house.permissions.clone());
     let reading = here().through(view("reading", &[(Effect::Deny, "write"), (Effect::Allow, "Write")]));
-    let names = |scope: &Scope, cursor: Option<String>| {
+    let names = |scope: &RequestScope, cursor: Option<String>| {
         let query = ListToolsQuery { scope: scope.clone(), cursor, page: PageLimit::Tools(2), ..Default::default() };
         let page = list.handle(&query)?;
         let names: Vec<String> = page.tools.iter().map(|one| one.tool.name().to_string()).collect();
         Ok::<_, InvalidCursor>((names, page.next_cursor))
     };
-    let is_listed = |scope: &Scope| {
+    let is_listed = |scope: &RequestScope| {
         let query = ListToolsQuery { scope: scope.clone(), ..Default::default() };
         list.handle(&query).unwrap().tools.iter().any(|one| one.tool.name().as_str() == "write")
     };
-    let hidden = |scope: &Scope| {
+    let hidden = |scope: &RequestScope| {
         get.handle(&GetToolQuery { scope: scope.clone(), name: "write".into() }).unwrap().hidden_because
     };
     assert!(is_listed(&here()) && !is_listed(&reading) && is_listed(&here()));
@@ -53,7 +53,7 @@ async fn a_tool_denied_by_a_view_is_hidden_and_refused_in_that_view_alone() {
 
 #[tokio::test]
 async fn a_session_approval_given_in_a_view_applies_only_to_that_view_of_the_session() {
-    let yes = || Approval::Granted { by: "ann".into(), scopes: vec![ApprovalScope::Session] };
+    let yes = || ApprovalOutcome::Granted { by: "ann".into(), scopes: vec![ApprovalScope::Session] };
     let approver = Arc::new(ScriptedApprover::answering([yes()]));
     let house = Plan { approver: approver.clone(), ..Default::default() }.house(provider()).await;
     let (one, other) = (here().through(view("one", &[])), here().through(view("other", &[])));
@@ -73,7 +73,7 @@ async fn a_session_approval_given_in_a_view_applies_only_to_that_view_of_the_ses
 async fn a_view_in_dont_ask_mode_refuses_calls_that_require_approval() {
     let roots = WorkspaceRoots { write: vec!["/w".into()], ..Default::default() };
     let policy = PermissionPolicy { mode: PermissionMode::DontAsk, roots, ..Default::default() };
-    let approver = Arc::new(ScriptedApprover::answering([Approval::once("ann")]));
+    let approver = Arc::new(ScriptedApprover::answering([ApprovalOutcome::once("ann")]));
     let house = Plan { approver: approver.clone(), ..Default::default() }.house(provider()).await;
     let scope = here().through(View::new("quiet", Arc::new(policy)));
     assert!(house.execute(command("write", json!({})).within(scope)).await.starts_with("permission_denied"));

@@ -24,9 +24,9 @@ fn view(name: &str, overlays: impl IntoIterator<Item = (&'static str, ToolOverla
 }
 
 /// The tool `read` as `peek`, at a fixed path.
-fn peeking() -> Scope {
+fn peeking() -> RequestScope {
     let overlay = overlay("peek", json!({"path": "a.txt"}), &["limit"]);
-    Scope::of(Principal::local(), "s").through(view("small", [("read", overlay)]))
+    RequestScope::of(Principal::local(), "s").through(view("small", [("read", overlay)]))
 }
 
 #[tokio::test]
@@ -73,11 +73,11 @@ async fn lists_and_lookups_show_tools_as_the_view_renames_and_restricts_them() {
     let house = Plan::default().house(provider()).await;
     let list = ListToolsHandler::new(house.registry.clone(), house.permissions.clone());
     let get = GetToolHandler::new(house.registry.clone(), house.permissions.clone());
-    let names = |scope: &Scope| {
+    let names = |scope: &RequestScope| {
         let page = list.handle(&ListToolsQuery { scope: scope.clone(), ..Default::default() }).unwrap();
         page.tools.iter().map(|one| one.tool.name().to_string()).collect::<Vec<_>>()
     };
-    let everything = names(&Scope::default());
+    let everything = names(&RequestScope::default());
     let in_view = names(&peeking());
     assert!(everything.contains(&"read".into()) && !everything.contains(&"peek".into()), "{everything:?}");
     assert!(!in_view.contains(&"read".into()) && in_view.contains(&"peek".into()), "{in_view:?}");
@@ -87,12 +87,12 @@ async fn lists_and_lookups_show_tools_as_the_view_renames_and_restricts_them() {
 
     // The name of another tool, which the view then cannot show; and an overlay that does not fit.
     let taking = [("read", overlay("echo", json!({}), &[])), ("long", overlay("short", json!({}), &[]))];
-    let taking = Scope::default().through(view("taking", taking));
+    let taking = RequestScope::default().through(view("taking", taking));
     let found = get.handle(&GetToolQuery { scope: taking.clone(), name: "echo".into() }).unwrap();
     assert_eq!(found.registered.own.name().as_str(), "read");
     assert_eq!(names(&taking).iter().filter(|name| *name == "echo").count(), 1);
     assert_eq!(house.execute(command("echo", json!({"path": "a"})).within(taking)).await, "content");
-    let unfit = Scope::default().through(view("unfit", [("read", overlay("peek", json!({}), &["path"]))]));
+    let unfit = RequestScope::default().through(view("unfit", [("read", overlay("peek", json!({}), &["path"]))]));
     assert!(!names(&unfit).contains(&"peek".into()) && !names(&unfit).contains(&"read".into()));
     let found = get.handle(&GetToolQuery { scope: unfit, name: "peek".into() }).unwrap();
     assert!(found.hidden_because.unwrap().contains("requires the parameter `path`"));
@@ -113,7 +113,7 @@ async fn fixed_values_of_an_outer_view_and_tool_names_of_an_inner_view_take_prec
     let house = Plan::default().house(provider()).await;
     let outer = view("outer", [("read", overlay("outer_name", json!({"path": "outer"}), &[]))]);
     let inner = view("inner", [("read", overlay("inner_name", json!({"path": "inner", "limit": 3}), &[]))]);
-    let scope = Scope::of(Principal::local(), "s").through(outer).narrowed_to(inner);
+    let scope = RequestScope::of(Principal::local(), "s").through(outer).narrowed_to(inner);
     assert_eq!(house.execute(command("inner_name", json!({})).within(scope)).await, "content");
     assert_eq!(house.only_row().arguments, json!({"path": "outer", "limit": 3}));
 }
@@ -126,11 +126,12 @@ async fn the_limits_of_a_view_apply_to_its_calls() {
     let limits = ViewCallLimits { timeout: Some(Duration::from_secs(3)), ..ViewCallLimits::default() };
     let content = ViewContent::default().with_limits(limits);
     let policy = Arc::new(PermissionPolicy::default());
-    let scope = Scope::default().through(View::with_content("quick", policy, content));
+    let scope = RequestScope::default().through(View::with_content("quick", policy, content));
     let (settings, tool) = (CallSettings::default(), samples::tool("x"));
-    let time = |wanted, scope: &Scope| settings.time_for(&tool, wanted, &command("x", json!({})).within(scope.clone()));
+    let time =
+        |wanted, scope: &RequestScope| settings.time_for(&tool, wanted, &command("x", json!({})).within(scope.clone()));
     assert_eq!(time(None, &scope), Duration::from_secs(3));
     assert_eq!(time(Some(Duration::from_secs(60)), &scope), Duration::from_secs(3));
     assert_eq!(time(Some(Duration::from_secs(1)), &scope), Duration::from_secs(1));
-    assert_eq!(time(None, &Scope::default()), settings.default_timeout);
+    assert_eq!(time(None, &RequestScope::default()), settings.default_timeout);
 }

@@ -1,17 +1,18 @@
 //! Rules that a user writes in place of the offered ones.
 
 use super::*;
-use toolstead_domain::OfferedRulePrefixLengths;
+use toolstead_domain::RuleWideningLimits;
 
 /// Calls a tool that runs `git log -1` three times, the first time with this answer. Returns the offered rule, and the
 /// number of approval requests.
 async fn answered(rule: &str) -> (Option<String>, usize) {
-    let widening = Some(OfferedRulePrefixLengths { least: 1, offered: Some(2) });
+    let widening = Some(RuleWideningLimits { least: 1, offered: Some(2) });
     let git = CommandAccess { widening, ..CommandAccess::program(["git", "log", "-1"]) };
     let tool = ScriptedTool::named("git_log").touches(vec![Access::RunCommand(git)]).answers(ToolResult::text("ran"));
     let (by, scopes, rules) = ("ann".into(), vec![ApprovalScope::Session], vec![Some(rule.to_owned())]);
-    let answer = Approval::GrantedWithRules { by, scopes, rules };
-    let approver = Arc::new(ScriptedApprover::answering([answer, Approval::once("ann"), Approval::once("ann")]));
+    let answer = ApprovalOutcome::GrantedWithRules { by, scopes, rules };
+    let approver =
+        Arc::new(ScriptedApprover::answering([answer, ApprovalOutcome::once("ann"), ApprovalOutcome::once("ann")]));
     let plan = Plan { approver: approver.clone(), ..Default::default() };
     let house = plan.house(ScriptedProvider::new("built-in").with(tool)).await;
     for _ in 0..3 {

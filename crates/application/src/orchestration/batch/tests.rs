@@ -1,5 +1,5 @@
 use super::*;
-use crate::orchestration::{ExampleArguments, OrchestrationTools};
+use crate::orchestration::{OrchestrationToolExamples, OrchestrationTools};
 use proptest::prelude::*;
 use std::{
     sync::{Arc, Mutex},
@@ -85,7 +85,7 @@ impl Calls for Tools {
 }
 
 fn batches() -> OrchestrationTools {
-    let examples = ExampleArguments {
+    let examples = OrchestrationToolExamples {
         batch: r#"{"invocations": [{"tool_name": "one"}]}"#,
         subagent: r#"{"prompt": "p"}"#,
         tool_search: r#"{"query": "q"}"#,

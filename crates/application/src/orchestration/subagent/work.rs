@@ -15,7 +15,8 @@ use std::{
 use tokio::{runtime::Handle, time::sleep_until};
 use toolstead_domain::{
     AgentEvent, AgentOutcome, CallContext, Caller, Calls, CancelReason, ConversationId, Delegation, Principal,
-    TaskOutputSink, TaskWork, TaskWorkOutcome, ToolFailure, ToolResult, ToolSelection, Usage, error_kind::ErrorKind,
+    TaskOutputSink, TaskWork, TaskWorkOutcome, TokenUsage, ToolFailure, ToolResult, ToolSelection,
+    error_kind::ErrorKind,
 };
 
 /// Delegated work before it starts.
@@ -36,7 +37,7 @@ pub(super) struct DetachedWork {
 struct RunEnd {
     outcome: AgentOutcome,
     text: String,
-    usage: Usage,
+    usage: TokenUsage,
     cost: Option<f64>,
     calls: u64,
     turns: u64,
@@ -144,7 +145,7 @@ impl RunEnd {
     fn without_end_event(duration: Duration) -> Self {
         let message = "the run of the agent reported no end: this is a bug in Toolstead".to_owned();
         let outcome = AgentOutcome::Failed { kind: ErrorKind::Internal, message };
-        Self { outcome, text: String::new(), usage: Usage::default(), cost: None, calls: 0, turns: 0, duration }
+        Self { outcome, text: String::new(), usage: TokenUsage::default(), cost: None, calls: 0, turns: 0, duration }
     }
 
     fn event(&self) -> AgentEvent {
@@ -177,7 +178,7 @@ impl RunEnd {
     }
 
     fn structured(&self, conversation: ConversationId, agent: &str, text: &str) -> Value {
-        let Usage { input_tokens, cache_read_tokens, cache_write_tokens, output_tokens } = self.usage;
+        let TokenUsage { input_tokens, cache_read_tokens, cache_write_tokens, output_tokens } = self.usage;
         let mut usage = json!({
             "input_tokens": input_tokens, "cache_read_tokens": cache_read_tokens,
             "cache_write_tokens": cache_write_tokens, "output_tokens": output_tokens,

@@ -23,7 +23,7 @@ struct Yes {
 /// The scopes of a tree; the first is that of the session.
 struct Tree {
     parents: Vec<Option<usize>>,
-    scopes: Vec<Scope>,
+    scopes: Vec<RequestScope>,
 }
 
 impl Tree {
@@ -210,14 +210,14 @@ proptest! {
 }
 
 impl Shelf {
-    async fn approve(&self, scope: &Scope, access: Access, holds: ApprovalScope) -> ApprovalScope {
+    async fn approve(&self, scope: &RequestScope, access: Access, holds: ApprovalScope) -> ApprovalScope {
         let rule = rule_to_remember(&self.tool, &access, &policy(&[]).roots);
         let scopes = self.book.scopes(scope, &access, rule.is_some());
         let part = ApprovalPart { access: Some(access), cause: Cause::Default("asked"), rule, scopes };
         self.book.remember(scope, &identity("1"), &part, holds).await
     }
 
-    fn verdict_in(&self, scope: &Scope) -> Verdict {
+    fn verdict_in(&self, scope: &RequestScope) -> Verdict {
         self.book.policy_of(scope).judge(&self.tool, &write("/w/a")).verdict
     }
 }

@@ -6,7 +6,7 @@ use toolstead_domain::{Budgets, TokenPrices};
 
 /// A model that calls a tool in every answer.
 fn restless(answers: usize) -> Arc<ScriptedModel> {
-    let usage = Usage { input_tokens: 1_000, output_tokens: 100, ..Usage::default() };
+    let usage = TokenUsage { input_tokens: 1_000, output_tokens: 100, ..TokenUsage::default() };
     let prices = TokenPrices { input: 10.0, cache_read: 1.0, cache_write: 10.0, output: 50.0 };
     let answers = (0..answers).map(|n| ScriptedAnswer::call(&format!("c{n}"), "echo", json!({"n": n})).uses(usage));
     Arc::new(ScriptedModel::answering(answers).with_prices(prices))

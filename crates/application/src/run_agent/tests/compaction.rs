@@ -102,7 +102,7 @@ fn every_summary_keeps_the_first_and_the_last_user_message() {
         blocks: vec![Block::text("y".repeat(1_000))],
         model: "m".into(),
         stop: Some(stop),
-        usage: Usage::default(),
+        usage: TokenUsage::default(),
     };
     let said = |text: &str| ConversationEventKind::UserSaid { blocks: vec![Block::text(text)] };
     let over = ConversationEventKind::TurnEnded { outcome: "finished".into(), message: None };
@@ -234,21 +234,21 @@ async fn a_run_continues_if_its_summary_fails_or_is_blocked_by_a_hook() {
 async fn a_user_can_compact_their_own_conversation_once_it_is_long_enough() {
     let house = house().await;
     let model_ = model([text("a summary")]);
-    let command = |scope: Scope| CompactConversationCommand {
+    let command = |scope: RequestScope| CompactConversationCommand {
         conversation: house.conversation,
         model: model_.clone(),
         summarizer: None,
         scope,
         cancel: CancelSignal::new(),
     };
-    let mine = || Scope::of(Principal::local(), house.conversation.session());
+    let mine = || RequestScope::of(Principal::local(), house.conversation.session());
     assert!(matches!(house.handler.compact(command(mine())).await, Err(CompactConversationError::NotFound(_))));
     house.run(&model([text("one")]), &"first ".repeat(500)).await;
     assert!(matches!(house.handler.compact(command(mine())).await, Err(CompactConversationError::TooShort)));
     for n in 0..3 {
         house.run(&model([text(&format!("answer {n} {}", "z".repeat(1_000)))]), &format!("question {n}")).await;
     }
-    let other = Scope::of(Principal::token("other"), house.conversation.session());
+    let other = RequestScope::of(Principal::token("other"), house.conversation.session());
     assert!(matches!(house.handler.compact(command(other)).await, Err(CompactConversationError::NotFound(_))));
     let shorter = house.handler.compact(command(mine())).await.unwrap();
     assert!(shorter.after < shorter.before, "{shorter:?}");
@@ -273,7 +273,7 @@ async fn a_compaction_repeats_a_nonempty_todo_plan_beside_the_summary() {
             conversation: house.conversation,
             model: model([text("a summary")]),
             summarizer: None,
-            scope: Scope::of(me, session),
+            scope: RequestScope::of(me, session),
             cancel: CancelSignal::new(),
         };
         house.handler.compact(command).await.unwrap();

@@ -1,10 +1,10 @@
 //! Runs whose tools are deferred.
 
 use super::*;
-use crate::orchestration::{ExampleArguments, OrchestrationTools};
+use crate::orchestration::{OrchestrationToolExamples, OrchestrationTools};
 use toolstead_domain::{CallId, ModelRequest, ToolSelection};
 
-const EXAMPLES: ExampleArguments = ExampleArguments {
+const EXAMPLES: OrchestrationToolExamples = OrchestrationToolExamples {
     batch: r#"{"invocations": [{"tool_name": "echo"}]}"#,
     subagent: r#"{"prompt": "p"}"#,
     tool_search: r#"{"query": "q"}"#,

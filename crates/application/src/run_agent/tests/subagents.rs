@@ -1,7 +1,7 @@
 //! Delegated work: its permissions, its budgets, its ends, and its events.
 
 use super::{surroundings::Desk, *};
-use crate::orchestration::{ExampleArguments, OrchestrationTools, SubagentPorts};
+use crate::orchestration::{OrchestrationToolExamples, OrchestrationTools, SubagentPorts};
 use async_trait::async_trait;
 use proptest::prelude::*;
 use std::{collections::BTreeMap, sync::Mutex};
@@ -11,7 +11,7 @@ use toolstead_domain::{
     testing::scripted_approver::ScriptedApprover,
 };
 
-const EXAMPLES: ExampleArguments = ExampleArguments {
+const EXAMPLES: OrchestrationToolExamples = OrchestrationToolExamples {
     batch: r#"{"invocations": [{"tool_name": "echo"}]}"#,
     subagent: r#"{"prompt": "p"}"#,
     tool_search: r#"{"query": "q"}"#,
@@ -121,7 +121,7 @@ fn told_of_agents(ran: &Ran) -> Vec<String> {
 
 #[tokio::test]
 async fn a_subagent_works_in_its_own_conversation_and_returns_its_report_to_the_parent() {
-    let usage = Usage { input_tokens: 100, output_tokens: 10, ..Usage::default() };
+    let usage = TokenUsage { input_tokens: 100, output_tokens: 10, ..TokenUsage::default() };
     let child = model([call("k1", "echo").uses(usage), text("found it").uses(usage)]);
     let house = house_with([("child", child.clone())]).await;
     let parent = model([handing("c1", work("general", "child")).uses(usage), text("done").uses(usage)]);
@@ -202,7 +202,7 @@ async fn delegation_is_limited_to_two_levels_of_subagents() {
 
 #[tokio::test]
 async fn a_subagent_shares_the_remaining_budgets_of_its_parent_run() {
-    let usage = Usage { input_tokens: 1_000, ..Usage::default() };
+    let usage = TokenUsage { input_tokens: 1_000, ..TokenUsage::default() };
     let restless =
         || model((0..9).map(|n| ScriptedAnswer::call(&format!("k{n}"), "echo", json!({"n": n})).uses(usage)));
     let check = async |budgets: fn(&mut Budgets), echoes: usize, childs: u64, end: &str| {
@@ -223,7 +223,7 @@ async fn a_subagent_shares_the_remaining_budgets_of_its_parent_run() {
 
 #[tokio::test]
 async fn a_run_with_a_cost_budget_refuses_a_subagent_model_without_known_prices() {
-    let usage = Usage { input_tokens: 1_000, ..Usage::default() };
+    let usage = TokenUsage { input_tokens: 1_000, ..TokenUsage::default() };
     let priced = |answers: Vec<ScriptedAnswer>| {
         let prices = TokenPrices { input: 1.0, cache_read: 1.0, cache_write: 1.0, output: 1.0 };
         Arc::new(ScriptedModel::answering(answers).with_prices(prices).named("priced"))
@@ -340,7 +340,7 @@ async fn a_subagent_can_be_resumed_only_in_its_own_session() {
         [(Principal::local(), ConversationId(Uuid::now_v7())), (Principal::token("other"), house.conversation)]
     {
         let other = model([handing("o1", resume("general")), text("done")]);
-        let scope = Scope::of(principal.clone(), conversation.session());
+        let scope = RequestScope::of(principal.clone(), conversation.session());
         house.ran(RunAgentCommand { scope, conversation, ..house.command(&other, "go") }).await;
         let events = house.store.events(&principal, conversation).await.unwrap();
         let results: Vec<String> = events.iter().map(|event| summary(&event.kind)).collect();
@@ -452,7 +452,7 @@ proptest! {
                 roots: WorkspaceRoots { write: vec!["/w".into()], ..Default::default() },
                 ..PermissionPolicy::default()
             };
-            let scope = Scope::default().through(toolstead_domain::scope::View::new("v", Arc::new(view)));
+            let scope = RequestScope::default().through(toolstead_domain::scope::View::new("v", Arc::new(view)));
             let ran = house.ran(RunAgentCommand { scope, ..house.command(&parent, "go") }).await;
             prop_assert_eq!(ran.end(), "finished");
             let own = house.conversation.to_string();

@@ -107,7 +107,7 @@ async fn an_impossible_or_failed_call_has_an_error_result_and_does_not_affect_it
 #[tokio::test]
 async fn calls_use_the_session_of_the_conversation_instead_of_the_session_of_the_scope() {
     let (house, model) = (house().await, model([call("c1", "echo"), text("done")]));
-    let scope = Scope::of(Principal::local(), "elsewhere");
+    let scope = RequestScope::of(Principal::local(), "elsewhere");
     house.ran(RunAgentCommand { scope, ..house.command(&model, "go") }).await;
     let sessions: Vec<String> = house.log.rows().into_iter().map(|row| row.session).collect();
     assert_eq!(sessions, [house.conversation.to_string()]);
@@ -215,9 +215,9 @@ async fn a_run_emits_all_events_in_order_with_secrets_redacted_and_usage_reporte
     let answers = [
         text("look")
             .and_call("c1", "echo", json!({"password": "hunter22"}))
-            .uses(Usage { input_tokens: 10, output_tokens: 5, ..Usage::default() })
+            .uses(TokenUsage { input_tokens: 10, output_tokens: 5, ..TokenUsage::default() })
             .after_retry(std::time::Duration::from_secs(2), "busy"),
-        text("done").uses(Usage { input_tokens: 20, output_tokens: 1, ..Usage::default() }),
+        text("done").uses(TokenUsage { input_tokens: 20, output_tokens: 1, ..TokenUsage::default() }),
     ];
     let (house, model) = (house().await, model(answers));
     let mut watch = house.bus.subscribe_as(Principal::local());
@@ -263,7 +263,7 @@ async fn a_conversation_continues_in_the_next_run_of_its_own_principal_only() {
     let kept = house.store.find(&Principal::local(), house.conversation).await.unwrap().unwrap();
     assert_eq!(kept.title, "my name is Ann");
     let stranger = model([text("who?")]);
-    let scope = Scope::of(Principal::token("other"), house.conversation.session());
+    let scope = RequestScope::of(Principal::token("other"), house.conversation.session());
     let ran = house.ran(RunAgentCommand { scope, ..house.command(&stranger, "who am I") }).await;
     let said: Vec<String> =
         stranger.requests().iter().flat_map(|request| &request.messages).map(|message| message.text()).collect();

@@ -2,7 +2,7 @@ use super::*;
 use crate::{
     model::{
         message::{Image, ToolArguments},
-        usage::Usage,
+        usage::TokenUsage,
     },
     testing::samples::START,
 };
@@ -28,7 +28,7 @@ fn sealed() -> Block {
 }
 
 fn answer_of(blocks: Vec<Block>, stop: Option<StopReason>) -> ConversationEventKind {
-    ModelAnswered { blocks, model: "m".into(), stop, usage: Usage::default() }
+    ModelAnswered { blocks, model: "m".into(), stop, usage: TokenUsage::default() }
 }
 
 /// An answer of texts, and of calls, which are written `#id`.

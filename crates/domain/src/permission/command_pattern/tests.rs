@@ -93,7 +93,7 @@ fn the_outline_of_a_pattern_has_the_words_common_to_all_covered_commands() {
         ("npx tsc", None),
     ] {
         let outline = CommandPattern::parse(pattern, ALLOW).unwrap().outline();
-        let written = outline.map(|PatternWords { head, tail, is_open }| {
+        let written = outline.map(|CommandPatternOutline { head, tail, is_open }| {
             format!("{} | {}{}", head.join(" "), tail.join(" "), if is_open { " | …" } else { "" })
                 .replace("|  |", "| |")
         });

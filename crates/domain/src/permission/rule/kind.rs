@@ -11,7 +11,7 @@ mod request;
 use super::{Effect, RuleSubject};
 use crate::{
     access::{Access, AccessKind, AccessPath, CommandAccess},
-    permission::{command_pattern::PatternWords, path_pattern::PatternContext},
+    permission::{command_pattern::CommandPatternOutline, path_pattern::PatternContext},
     tool::Tool,
     workspace_roots::WorkspaceRoots,
 };
@@ -21,7 +21,7 @@ use std::{fmt, sync::Arc};
 /// Compiled parentheses of a rule.
 ///
 /// The first three methods define the meaning of the rule. Kinds override the others where they apply.
-pub(super) trait RuleKind: fmt::Debug + Send + Sync {
+pub(super) trait RuleMatcher: fmt::Debug + Send + Sync {
     /// Returns the part of a call that the rule is compared with.
     fn subject(&self) -> RuleSubject;
 
@@ -65,7 +65,7 @@ pub(super) trait RuleKind: fmt::Debug + Send + Sync {
 
     /// Returns the words that are common to all commands that the rule covers; `None` for a rule without wildcards, for
     /// one that leaves the program open, and for one that does not apply to commands.
-    fn outline(&self) -> Option<PatternWords> {
+    fn outline(&self) -> Option<CommandPatternOutline> {
         None
     }
 
@@ -96,7 +96,7 @@ pub(super) trait RuleKind: fmt::Debug + Send + Sync {
 }
 
 /// Compiled parentheses; the error contains an alternative to write.
-type RuleKindResult = Result<Arc<dyn RuleKind>, String>;
+type RuleKindResult = Result<Arc<dyn RuleMatcher>, String>;
 
 /// Head that names a kind of access, of any tool.
 #[derive(Debug)]

@@ -74,7 +74,7 @@ async fn tokens_are_bound_to_one_principal_one_grant_and_one_origin() {
 async fn a_service_at_another_address_receives_no_tokens_granted_for_the_first() {
     let bench = google().await;
     bench.sign_in(&GMAIL).await;
-    let moved = Accounts::new(AccountsParts {
+    let moved = OAuthAccounts::new(AccountsParts {
         services: vec![(&GMAIL, Url::parse("https://evil.example/gmail").unwrap())],
         ..parts(&bench)
     });
@@ -95,7 +95,7 @@ async fn an_issuer_with_another_token_or_revocation_address_receives_no_earlier_
         OAuthClient { revocation_url: elsewhere.url("/revoke"), ..usual.clone() },
     ] {
         let services = vec![(&GMAIL, Url::parse(GMAIL_ORIGIN).unwrap())];
-        let moved = Accounts::new(AccountsParts { client: Ok(client), services, ..parts(&bench) });
+        let moved = OAuthAccounts::new(AccountsParts { client: Ok(client), services, ..parts(&bench) });
         let none = moved.headers(&Principal::local(), &gmail()).await;
         assert!(matches!(none, Err(CredentialsError::SignIn(_))), "{none:?}");
     }
@@ -122,7 +122,7 @@ async fn signing_out_removes_tokens_of_earlier_addresses_without_sending_them_to
             client.issuer = "https://sign-in.example".into();
         }
         let services = vec![(&GMAIL, Url::parse(service).unwrap())];
-        let moved = Accounts::new(AccountsParts { client: Ok(client), services, ..parts(&bench) });
+        let moved = OAuthAccounts::new(AccountsParts { client: Ok(client), services, ..parts(&bench) });
         let signed_out = moved.sign_out(&Principal::local(), &GMAIL).await.unwrap();
         let [out] = signed_out.as_slice() else { panic!("{signed_out:?}") };
         assert_eq!((out.issuer.as_str(), out.origin.as_str()), ("https://accounts.google.com", GMAIL_ORIGIN));
@@ -142,7 +142,7 @@ async fn signing_out_without_a_client_deletes_tokens_and_reports_the_missing_rev
     let bench = google().await;
     bench.sign_in(&GMAIL).await;
     bench.sign_in(&CALENDAR).await;
-    let without = Accounts::new(AccountsParts { client: Err("there is no client".into()), ..parts(&bench) });
+    let without = OAuthAccounts::new(AccountsParts { client: Err("there is no client".into()), ..parts(&bench) });
     let signed_out = without.sign_out(&Principal::local(), &GMAIL).await.unwrap();
     assert_eq!(signed_out.len(), 1);
     assert!(signed_out[0].revoked.as_ref().unwrap_err().contains("there is no client"), "{signed_out:?}");

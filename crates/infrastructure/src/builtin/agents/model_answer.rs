@@ -4,8 +4,8 @@ use crate::builtin::tool_kit::tool_context::ToolContext;
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 use toolstead_domain::{
-    Access, Block, EventKind, EventOrigin, ModelError, ModelEvent, ModelProvider, ModelRequest, StopReason,
-    ToolFailure, Usage, error_kind::ErrorKind,
+    Access, Block, EventKind, EventOrigin, ModelError, ModelEvent, ModelProvider, ModelRequest, StopReason, TokenUsage,
+    ToolFailure, error_kind::ErrorKind,
 };
 
 /// Maximum size of the text of an answer, in bytes. It is the limit of any answer of a provider, because answers are
@@ -16,7 +16,7 @@ const MAX_TEXT: usize = 64 << 20;
 pub(in crate::builtin) struct ModelTextAnswer {
     pub(in crate::builtin) text: String,
     pub(in crate::builtin) stop: StopReason,
-    pub(in crate::builtin) usage: Usage,
+    pub(in crate::builtin) usage: TokenUsage,
 }
 
 /// Returns the access of a request to the model: its host, which receives the text of the request. A model that an

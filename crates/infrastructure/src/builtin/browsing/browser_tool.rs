@@ -33,9 +33,9 @@ pub trait BrowserTool: Send + Sync + 'static {
     type Input: DeserializeOwned + JsonSchema + Send + Sync;
 
     /// Returns what a call touches, by default the open page alone.
-    fn touches<'a>(&self, input: &'a Self::Input) -> BrowserCallTargets<'a> {
+    fn touches<'a>(&self, input: &'a Self::Input) -> BrowserCallAccesses<'a> {
         let _ = input;
-        BrowserCallTargets::default()
+        BrowserCallAccesses::default()
     }
 
     /// Returns the timeout that the call requests, in milliseconds; `None` for the default.
@@ -62,8 +62,8 @@ pub trait BrowserTool: Send + Sync + 'static {
 
 /// Accesses of a call on a browser.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct BrowserCallTargets<'a> {
-    pub(in crate::builtin) target: TargetHost<'a>,
+pub struct BrowserCallAccesses<'a> {
+    pub(in crate::builtin) target: BrowserCallTarget<'a>,
     /// Files of the workspace that the call reads.
     pub(in crate::builtin) reads: &'a [String],
     /// File that the call writes.
@@ -72,7 +72,7 @@ pub struct BrowserCallTargets<'a> {
 
 /// Target whose host a call on a browser reaches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum TargetHost<'a> {
+pub(crate) enum BrowserCallTarget<'a> {
     /// The open page.
     #[default]
     Page,
@@ -115,12 +115,12 @@ impl<T: BrowserTool> BuiltInTool for T {
         call: &ToolCall,
         world: &ToolEnvironment,
     ) -> Result<Vec<Access>, ToolFailure> {
-        let BrowserCallTargets { target: place, reads, writes } = self.touches(input);
+        let BrowserCallAccesses { target: place, reads, writes } = self.touches(input);
         let mut accesses = match place {
-            TargetHost::Page => access_to_page(call, world),
-            TargetHost::Element(reference, number) => access_to_element(reference, number, call, world),
-            TargetHost::Address(url) => vec![Access::ReachHost(host_of(url)?.into())],
-            TargetHost::NoHost => Vec::new(),
+            BrowserCallTarget::Page => access_to_page(call, world),
+            BrowserCallTarget::Element(reference, number) => access_to_element(reference, number, call, world),
+            BrowserCallTarget::Address(url) => vec![Access::ReachHost(host_of(url)?.into())],
+            BrowserCallTarget::NoHost => Vec::new(),
         };
         for path in reads {
             accesses.push(Access::ReadPath(world.access(path).await?));

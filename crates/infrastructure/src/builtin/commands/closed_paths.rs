@@ -12,7 +12,7 @@ use crate::{
         facts::FileKind,
         granted_workspace::GrantedWorkspace,
         stop::StopCondition,
-        walk::{UnreadableReason, Visitor, WalkControl, WalkEnd, WalkEntry, WalkFolder, WalkLimits, WalkOrder},
+        walk::{UnreadableReason, Visitor, WalkControl, WalkEnd, WalkEntry, WalkFolder, WalkOptions, WalkOrder},
     },
 };
 use std::{
@@ -106,7 +106,7 @@ fn find_closed_paths(files: &GrantedWorkspace, mut closed: ClosedPaths) -> Resul
         }
         let objection = objection(grant, &path, FileKind::Folder);
         closed.mark_read_only(root, objection);
-        let limits = WalkLimits { entries: left, depth: ANY_DEPTH, order: WalkOrder::AnyOrder };
+        let limits = WalkOptions { entries: left, depth: ANY_DEPTH, order: WalkOrder::AnyOrder };
         let folder = files.find_lexical(root)?;
         let (walked, workers) = files.walk(&folder, limits, objection, &ClosedPathsFolderVisitor { grant })?;
         left = left.saturating_sub(walked.entries);

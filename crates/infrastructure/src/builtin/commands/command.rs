@@ -157,8 +157,8 @@ impl CommandHandle {
             tokio::spawn(write_input(stdin, texts, end.clone(), is_terminal));
         }
         let supervisor = Supervisor {
-            stdout: Pipe::of(child.stdout.take(), OutputStream::Stdout),
-            stderr: Pipe::of(child.stderr.take(), OutputStream::Stderr),
+            stdout: OutputPipeReader::of(child.stdout.take(), OutputStream::Stdout),
+            stderr: OutputPipeReader::of(child.stderr.take(), OutputStream::Stderr),
             child,
             proxy,
             closed_wider,
@@ -381,7 +381,7 @@ async fn write_input(
 }
 
 /// The reading end of a pipe, until its other end is closed.
-struct Pipe {
+struct OutputPipeReader {
     receiver: Option<pipe::Receiver>,
     stream: OutputStream,
     buffer: Vec<u8>,
@@ -389,7 +389,7 @@ struct Pipe {
     is_filled: bool,
 }
 
-impl Pipe {
+impl OutputPipeReader {
     fn of(receiver: Option<pipe::Receiver>, stream: OutputStream) -> Self {
         Self { receiver, stream, buffer: Vec::new(), is_filled: true }
     }
@@ -420,8 +420,8 @@ impl Pipe {
 
 /// The task that owns the child process.
 struct Supervisor {
-    stdout: Pipe,
-    stderr: Pipe,
+    stdout: OutputPipeReader,
+    stderr: OutputPipeReader,
     child: Child,
     proxy: Option<EgressProxy>,
     closed_wider: Option<String>,
@@ -527,7 +527,12 @@ impl Supervisor {
 }
 
 /// Reads both pipes until they are closed, or until the capture is full if that ends the command.
-async fn drain(capture: &Arc<Capture>, excess: ExcessPolicy, stdout: &mut Pipe, stderr: &mut Pipe) {
+async fn drain(
+    capture: &Arc<Capture>,
+    excess: ExcessPolicy,
+    stdout: &mut OutputPipeReader,
+    stderr: &mut OutputPipeReader,
+) {
     while (stdout.is_open() || stderr.is_open()) && !(excess == ExcessPolicy::Ends && capture.is_full()) {
         tokio::select! {
             bytes = stdout.read() => take(capture, stdout, bytes).await,
@@ -536,7 +541,7 @@ async fn drain(capture: &Arc<Capture>, excess: ExcessPolicy, stdout: &mut Pipe, 
     }
 }
 
-async fn take(capture: &Arc<Capture>, pipe: &Pipe, bytes: usize) {
+async fn take(capture: &Arc<Capture>, pipe: &OutputPipeReader, bytes: usize) {
     if !capture.is_on_disk(bytes) {
         return capture.append(pipe.stream, &pipe.buffer[..bytes]);
     }

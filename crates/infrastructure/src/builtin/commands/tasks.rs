@@ -9,7 +9,7 @@ use crate::{
         commands::{
             command::{CommandEnd, CommandHandle, EndCause, OnceFlag},
             programs::CommandSettings,
-            tasks::detached_registry::{DetachedTaskRegistry, RemoteTask},
+            tasks::detached_registry::{DetachedTaskRegistry, RemoteTaskConnection},
         },
         files::read_state::SessionKey,
         text::wording::rfc3339,
@@ -93,7 +93,7 @@ pub(crate) struct Task {
     /// Set once the session was notified that the task has ended.
     end_reported: OnceFlag,
     /// Connection to the task, if another process owns it.
-    remote: Option<RemoteTask>,
+    remote: Option<RemoteTaskConnection>,
 }
 
 /// The kind of work that a task is.

@@ -6,7 +6,7 @@ use crate::{
     sandbox::workspace::{
         facts::FileKind,
         granted_workspace::GrantedWorkspace,
-        walk::{Visitor, WalkControl, WalkEntry, WalkLimits, WalkOrder},
+        walk::{Visitor, WalkControl, WalkEntry, WalkOptions, WalkOrder},
     },
 };
 
@@ -68,7 +68,7 @@ impl PartialPath {
 /// Returns the readable entries of the folder that begin with the name, sorted, and their number; folders end with a
 /// slash. Blocks.
 pub(super) fn entries(typed: &PartialPath, files: &GrantedWorkspace) -> (Vec<String>, usize) {
-    let limits = WalkLimits { entries: LOOKED_AT, depth: 1, order: WalkOrder::ShallowFirst };
+    let limits = WalkOptions { entries: LOOKED_AT, depth: 1, order: WalkOrder::ShallowFirst };
     let walked = files.find(&typed.folder()).and_then(|folder| files.walk(&folder, limits, (), typed));
     let mut names = walked.map(|(_, names)| names.concat()).unwrap_or_default();
     names.sort();

@@ -21,7 +21,7 @@ use toolstead_domain::{
 struct Bench {
     folder: TempDir,
     policy: Arc<PermissionPolicy>,
-    provider: BuiltInContext,
+    provider: BuiltInContextProvider,
 }
 
 impl Bench {
@@ -48,7 +48,7 @@ impl Bench {
             description: "D",
             make: Box::new(|| Box::pin(async { json!({"a": 1}) })),
         };
-        let provider = BuiltInContext::new(world, vec![report]).unwrap();
+        let provider = BuiltInContextProvider::new(world, vec![report]).unwrap();
         Self { folder, policy: Arc::new(policy), provider }
     }
 
@@ -135,7 +135,7 @@ async fn the_catalogue_lists_two_kinds_of_resources_and_three_prompts() {
     };
     assert!(catalogue.prompts.iter().all(|prompt| required(prompt) == 1));
     let closed = ToolEnvironment::new(Arc::new(Workspace::closed()), Arc::new(SystemClock), String::new());
-    let without_roots = BuiltInContext::new(closed, Vec::new()).unwrap().list().await.unwrap();
+    let without_roots = BuiltInContextProvider::new(closed, Vec::new()).unwrap().list().await.unwrap();
     assert_eq!(without_roots.templates, []);
 }
 

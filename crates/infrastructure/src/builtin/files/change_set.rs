@@ -6,7 +6,7 @@ pub(crate) mod recording;
 use crate::{
     builtin::files::{
         change_set::{
-            drafts::{ApplyFailure, Drafts},
+            drafts::{ApplyFailure, FileChangeTransaction},
             recording::ChangeRecorder,
         },
         etag::digest_of,
@@ -424,7 +424,7 @@ fn apply_steps(steps: &[PlannedChange<'_>], recording: &ChangeRecorder) -> Resul
     if steps.is_empty() {
         return Ok(Vec::new());
     }
-    let mut drafts = Drafts::new();
+    let mut drafts = FileChangeTransaction::new();
     let mut changes = Vec::new();
     for (_, step) in &steps {
         let draft = step.prepare()?;

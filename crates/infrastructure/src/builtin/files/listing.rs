@@ -15,7 +15,7 @@ use crate::{
         file_handle::FileHandle,
         granted_workspace::GrantedWorkspace,
         unmistakable,
-        walk::{Visitor, WalkControl, WalkEnd, WalkEntry, WalkFolder, WalkLimits, WalkOrder, WalkSummary},
+        walk::{Visitor, WalkControl, WalkEnd, WalkEntry, WalkFolder, WalkOptions, WalkOrder, WalkSummary},
     },
 };
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
@@ -120,7 +120,7 @@ pub(crate) fn list_folder(
     let filter = IgnoreOptions { show_hidden: wanted.show_hidden, respect_ignore_files: wanted.respect_gitignore };
     let listing = ListingVisitor { filter, left_out: left_out(wanted.ignore)? };
     let depth = if wanted.depth == 0 { MAX_DEPTH } else { wanted.depth };
-    let limits = WalkLimits { entries, depth, order: WalkOrder::ShallowFirst };
+    let limits = WalkOptions { entries, depth, order: WalkOrder::ShallowFirst };
     let (walked, met) = files.walk(found, limits, filter.above(files, found), &listing)?;
 
     let room = DisplayLimits {

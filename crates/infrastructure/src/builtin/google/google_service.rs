@@ -2,7 +2,7 @@
 
 use crate::{
     builtin::tool_kit::{tool_context::ToolContext, tool_environment::ToolEnvironment},
-    services::google::{GoogleAccount, resource},
+    services::google::{GoogleApiClient, resource},
     web::web_client::HostCheck,
 };
 use toolstead_domain::{Access, Availability, ToolFailure, error_kind::ErrorKind};
@@ -54,9 +54,9 @@ impl GoogleServiceDefinition {
         self,
         run: &ToolContext<'a>,
         judge: HostCheck<'a>,
-    ) -> Result<GoogleAccount<'a>, ToolFailure> {
+    ) -> Result<GoogleApiClient<'a>, ToolFailure> {
         let (world, context) = (run.environment(), run.context());
-        Ok(GoogleAccount {
+        Ok(GoogleApiClient {
             service: self.name,
             reach: world.web().client(),
             credentials: world.web().credentials(),

@@ -197,9 +197,9 @@ pub(crate) enum ContentId {
 
 /// Cached indexes of the files that were read last.
 #[derive(Debug, Default)]
-pub(crate) struct LineIndexes(Mutex<VecDeque<(ContentId, LineIndex)>>);
+pub(crate) struct LineIndexCache(Mutex<VecDeque<(ContentId, LineIndex)>>);
 
-impl LineIndexes {
+impl LineIndexCache {
     /// Returns the cached index of a content with this start and unit, or a new one.
     pub(crate) fn get(&self, content: ContentId, start: u64, unit: CodeUnitLayout) -> LineIndex {
         let memory = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn line_indexes_are_cached_per_content_up_to_a_limit() {
-        let (indexes, id) = (LineIndexes::default(), |n: usize| ContentId::Output(digest_of(&n.to_le_bytes())));
+        let (indexes, id) = (LineIndexCache::default(), |n: usize| ContentId::Output(digest_of(&n.to_le_bytes())));
         let mut index = LineIndex::new(0, CodeUnitLayout::Byte);
         index.push(7);
         indexes.put(id(0), index.clone());

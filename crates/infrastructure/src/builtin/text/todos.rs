@@ -6,7 +6,7 @@ use toolstead_domain::{StoreError, Todo, TodoList, ToolFailure, error_kind::Erro
 
 /// A stored task.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct StoredTodo {
+pub(crate) struct TodoOutput {
     id: String,
     content: String,
     /// `pending`, `in_progress`, `completed` or `canceled`.
@@ -18,8 +18,8 @@ pub(crate) struct StoredTodo {
 }
 
 /// Returns all entries of a plan.
-pub(crate) fn stored(plan: &TodoList) -> Vec<StoredTodo> {
-    let one = |todo: &Todo| StoredTodo {
+pub(crate) fn stored(plan: &TodoList) -> Vec<TodoOutput> {
+    let one = |todo: &Todo| TodoOutput {
         id: todo.id.clone(),
         content: todo.content.clone(),
         status: todo.status.as_str(),

@@ -19,7 +19,7 @@ use crate::builtin::{
     },
     tools::apply_patch::{
         parser::{FilePatch, PatchAction, PatchError, parse},
-        patching::{PatchApplier, PatchedFile},
+        patching::{PatchApplier, FilePatchResult},
     },
 };
 use schemars::JsonSchema;
@@ -152,7 +152,7 @@ fn no_patch(error: &PatchError) -> ToolFailure {
 }
 
 fn format_result(
-    patched: Vec<PatchedFile>,
+    patched: Vec<FilePatchResult>,
     dry_run: bool,
     how_to_undo: Option<String>,
 ) -> Result<ToolResult, ToolFailure> {
@@ -186,7 +186,7 @@ fn format_result(
         text.push_str(&format!("\n… and {}", counted(hidden, "more place")));
     }
     let diff = (!diff.is_empty()).then_some(diff);
-    let files = patched.into_iter().map(PatchedFile::into_output).collect();
+    let files = patched.into_iter().map(FilePatchResult::into_output).collect();
     answer(text.trim_end_matches('\n'), &Output { files, dry_run, diff })
 }
 

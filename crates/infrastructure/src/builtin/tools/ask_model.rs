@@ -166,7 +166,7 @@ mod tests {
     use serde_json::{Value, json};
     use std::sync::Arc;
     use toolstead_domain::{
-        Access, Availability, EventKind, ModelError, ModelProvider, Models, StopReason, Usage,
+        Access, Availability, EventKind, ModelError, ModelProvider, Models, StopReason, TokenUsage,
         error_kind::ErrorKind,
         testing::{
             recording_events::RecordingEvents,
@@ -196,7 +196,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_model_answer_is_returned_with_its_stop_reason_and_token_usage() {
-        let usage = Usage { input_tokens: 7, output_tokens: 3, ..Usage::default() };
+        let usage = TokenUsage { input_tokens: 7, output_tokens: 3, ..TokenUsage::default() };
         let answer = ScriptedAnswer::text("Forty-two.").uses(usage);
         let model =
             Arc::new(ScriptedModel::answering([answer, ScriptedAnswer::text("cut").stops(StopReason::MaxTokens)]));

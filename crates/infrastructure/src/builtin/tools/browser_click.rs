@@ -5,7 +5,7 @@ use crate::{
     builtin::{
         browsing::{
             self,
-            browser_tool::{BrowserCallTargets, BrowserTool, TargetHost},
+            browser_tool::{BrowserCallAccesses, BrowserTool, BrowserCallTarget},
         },
         tool_kit::tool_context::ToolContext,
     },
@@ -75,11 +75,11 @@ impl BrowserTool for BrowserClick {
     const EXAMPLE: &str = r#"{"ref": "e12"}"#;
     type Input = Input;
 
-    fn touches<'a>(&self, input: &'a Input) -> BrowserCallTargets<'a> {
-        BrowserCallTargets {
-            target: TargetHost::Element(input.reference.as_deref(), input.element_id),
+    fn touches<'a>(&self, input: &'a Input) -> BrowserCallAccesses<'a> {
+        BrowserCallAccesses {
+            target: BrowserCallTarget::Element(input.reference.as_deref(), input.element_id),
             writes: input.save_as.as_deref(),
-            ..BrowserCallTargets::default()
+            ..BrowserCallAccesses::default()
         }
     }
 

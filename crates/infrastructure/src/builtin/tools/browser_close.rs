@@ -3,7 +3,7 @@
 use crate::builtin::{
     browsing::{
         self,
-        browser_tool::{BrowserCallTargets, BrowserTool, TargetHost},
+        browser_tool::{BrowserCallAccesses, BrowserTool, BrowserCallTarget},
     },
     tool_kit::tool_context::ToolContext,
 };
@@ -28,8 +28,8 @@ impl BrowserTool for BrowserClose {
     const EXAMPLE: &str = r#"{}"#;
     type Input = Input;
 
-    fn touches<'a>(&self, _: &'a Input) -> BrowserCallTargets<'a> {
-        BrowserCallTargets { target: TargetHost::NoHost, ..BrowserCallTargets::default() }
+    fn touches<'a>(&self, _: &'a Input) -> BrowserCallAccesses<'a> {
+        BrowserCallAccesses { target: BrowserCallTarget::NoHost, ..BrowserCallAccesses::default() }
     }
 
     fn output_schema(&self) -> Option<Value> {

@@ -5,7 +5,7 @@ use crate::{
     builtin::{
         browsing::{
             self, ReportScope,
-            browser_tool::{BrowserCallTargets, BrowserTool, TargetHost},
+            browser_tool::{BrowserCallAccesses, BrowserTool, BrowserCallTarget},
         },
         tool_kit::tool_context::ToolContext,
     },
@@ -65,9 +65,9 @@ impl BrowserTool for BrowserNavigate {
     const EXAMPLE: &str = r#"{"url": "https://shop.example.com/"}"#;
     type Input = Input;
 
-    fn touches<'a>(&self, input: &'a Input) -> BrowserCallTargets<'a> {
-        let place = input.url.as_deref().map_or(TargetHost::Page, TargetHost::Address);
-        BrowserCallTargets { target: place, writes: input.save_as.as_deref(), ..BrowserCallTargets::default() }
+    fn touches<'a>(&self, input: &'a Input) -> BrowserCallAccesses<'a> {
+        let place = input.url.as_deref().map_or(BrowserCallTarget::Page, BrowserCallTarget::Address);
+        BrowserCallAccesses { target: place, writes: input.save_as.as_deref(), ..BrowserCallAccesses::default() }
     }
 
     fn milliseconds(&self, input: &Input) -> Option<u64> {

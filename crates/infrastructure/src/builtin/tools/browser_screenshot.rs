@@ -5,7 +5,7 @@ use crate::{
     builtin::{
         browsing::{
             self,
-            browser_tool::{BrowserCallTargets, BrowserTool},
+            browser_tool::{BrowserCallAccesses, BrowserTool},
         },
         files::image_view::{ImageView, view},
         tool_kit::{blocking::on_blocking_thread, schema::output_schema, tool_context::ToolContext},
@@ -79,8 +79,8 @@ impl BrowserTool for BrowserScreenshot {
         Some(output_schema::<Output>())
     }
 
-    fn touches<'a>(&self, input: &'a Input) -> BrowserCallTargets<'a> {
-        BrowserCallTargets { writes: input.save_as.as_deref(), ..BrowserCallTargets::default() }
+    fn touches<'a>(&self, input: &'a Input) -> BrowserCallAccesses<'a> {
+        BrowserCallAccesses { writes: input.save_as.as_deref(), ..BrowserCallAccesses::default() }
     }
 
     async fn run(&self, input: Input, run: &ToolContext<'_>) -> Result<ToolResult, ToolFailure> {

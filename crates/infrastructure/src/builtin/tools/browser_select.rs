@@ -3,7 +3,7 @@
 use crate::builtin::{
     browsing::{
         self,
-        browser_tool::{BrowserCallTargets, BrowserTool, TargetHost},
+        browser_tool::{BrowserCallAccesses, BrowserTool, BrowserCallTarget},
     },
     tool_kit::tool_context::ToolContext,
 };
@@ -39,10 +39,10 @@ impl BrowserTool for BrowserSelect {
     const EXAMPLE: &str = r#"{"ref": "e5", "values": ["Medium"]}"#;
     type Input = Input;
 
-    fn touches<'a>(&self, input: &'a Input) -> BrowserCallTargets<'a> {
-        BrowserCallTargets {
-            target: TargetHost::Element(input.reference.as_deref(), input.element_id),
-            ..BrowserCallTargets::default()
+    fn touches<'a>(&self, input: &'a Input) -> BrowserCallAccesses<'a> {
+        BrowserCallAccesses {
+            target: BrowserCallTarget::Element(input.reference.as_deref(), input.element_id),
+            ..BrowserCallAccesses::default()
         }
     }
 

@@ -13,7 +13,7 @@ use crate::{
     },
     services::calendar::{
         Calendar, EventQuery, MAX_RESULTS,
-        times::{InvalidTime, Moment, Zone, rfc3339},
+        times::{InvalidTime, DateOrDateTime, Zone, rfc3339},
     },
 };
 use chrono::{DateTime, FixedOffset, Utc};
@@ -139,7 +139,7 @@ fn build_query(input: Input, now: DateTime<Utc>) -> Result<EventQuery, InvalidTi
         None => Zone::system(now),
     };
     let given = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
-    let moment = |text: Option<String>| given(text).map(|text| Moment::parse(&text, &zone)).transpose();
+    let moment = |text: Option<String>| given(text).map(|text| DateOrDateTime::parse(&text, &zone)).transpose();
     let today = zone.day_of(now);
     let (time_min, time_max): (Option<DateTime<FixedOffset>>, _) =
         match (moment(input.time_min)?, moment(input.time_max)?) {

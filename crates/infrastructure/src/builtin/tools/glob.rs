@@ -14,7 +14,7 @@ use crate::{
         file_handle::FileHandle,
         granted_workspace::{GrantedWorkspace, similar_names},
         path_error::PathError,
-        walk::{Visitor, WalkControl, WalkEnd, WalkEntry, WalkFolder, WalkLimits, WalkOrder, WalkSummary},
+        walk::{Visitor, WalkControl, WalkEnd, WalkEntry, WalkFolder, WalkOptions, WalkOrder, WalkSummary},
     },
 };
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
@@ -271,7 +271,7 @@ fn find(files: &GrantedWorkspace, input: Input, entries: usize) -> Result<Search
     let shown = files.workspace().shown(&found.path().lexical);
     let filter = IgnoreOptions { show_hidden: input.show_hidden, respect_ignore_files: input.respect_gitignore };
     let search = Search { files: &files, plan: &plan, filter, shown: DisplayPathPrefix::of(&shown) };
-    let limits = WalkLimits { entries, depth: plan.depth, order: WalkOrder::AnyOrder };
+    let limits = WalkOptions { entries, depth: plan.depth, order: WalkOrder::AnyOrder };
     let (walked, parts) = files.walk(&found, limits, filter.above(&files, &found), &search)?;
     let mut hits: Vec<Hit> = parts.into_iter().flatten().collect();
     hits.sort_unstable_by(Hit::by_age);
@@ -287,7 +287,7 @@ fn find(files: &GrantedWorkspace, input: Input, entries: usize) -> Result<Search
 fn hint(files: &GrantedWorkspace, folder: &FileHandle, input: &Input, plan: &Plan) -> String {
     if let Some(name) = &plan.name {
         let files = files.with_stop(files.stop().within(LOOKING_TIME));
-        let limits = WalkLimits { entries: NAMES_LOOKED_AT, depth: MAX_DEPTH, order: WalkOrder::ShallowFirst };
+        let limits = WalkOptions { entries: NAMES_LOOKED_AT, depth: MAX_DEPTH, order: WalkOrder::ShallowFirst };
         let names = files.walk(folder, limits, (), &EntryNameCollector);
         let mut names = names.map(|(_, names)| names.concat()).unwrap_or_default();
         names.sort_unstable();

@@ -110,7 +110,7 @@ fn orders(_: &mut SchemaGenerator) -> Schema {
 
 #[derive(Serialize, JsonSchema)]
 struct Output {
-    jobs: Vec<JobInList>,
+    jobs: Vec<JobSummary>,
     /// `start` of the next call; absent at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_start: Option<usize>,
@@ -120,7 +120,7 @@ struct Output {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct JobInList {
+struct JobSummary {
     /// The number of the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
@@ -144,7 +144,7 @@ struct JobInList {
     url: Option<String>,
 }
 
-impl From<JobCard> for JobInList {
+impl From<JobCard> for JobSummary {
     fn from(card: JobCard) -> Self {
         let JobCard { id, title, company, company_url, location, posted, posted_date, salary, url } = card;
         Self { id, title, company, company_url, location, posted, posted_date, salary, url }
@@ -229,7 +229,7 @@ fn text(output: &Output, start: usize) -> String {
     blocks.join("\n\n")
 }
 
-fn block(number: usize, job: &JobInList) -> String {
+fn block(number: usize, job: &JobSummary) -> String {
     let mut lines = vec![format!("{number}. {}", job.title)];
     let posted = match (&job.posted, &job.posted_date) {
         (Some(words), Some(day)) => Some(format!("{words} ({day})")),

@@ -21,7 +21,7 @@ use crate::{
         text::{
             hex_window::{SHOWN_BYTES, hex_window},
             line_ending::LineEnding,
-            line_index::LineIndexes,
+            line_index::LineIndexCache,
         },
         tool_kit::{
             answer::answer,
@@ -244,9 +244,9 @@ impl BuiltInTool for ReadFile {
         let shown =
             on_source(input.path.clone(), run, move |files, source| reading.read(files, source, &input)).await?;
         let result = match shown {
-            ReadOutcome::Done(result) => Ok(result),
-            ReadOutcome::Picture(picture) => picture.answer(run).await,
-            ReadOutcome::Document(source, output, wanted) => {
+            InitialReadOutcome::Done(result) => Ok(result),
+            InitialReadOutcome::Picture(picture) => picture.answer(run).await,
+            InitialReadOutcome::Document(source, output, wanted) => {
                 let reader = DocumentReader {
                     helpers: run.environment().processes().helpers(),
                     limits: &run.environment().files().limits().of_documents(),
@@ -262,7 +262,7 @@ impl BuiltInTool for ReadFile {
 }
 
 /// Outcome of reading a source: a finished result, or content that needs further steps.
-enum ReadOutcome {
+enum InitialReadOutcome {
     Done(ToolResult),
     /// An image. If it was changed to be shown, its original is still to be stored.
     Picture(Box<picture::Picture>),
@@ -289,7 +289,7 @@ fn document(mut output: Output, shown: documents::RenderedDocument) -> Result<To
 /// Services and limits of one reading.
 struct FileReader {
     limits: FileLimits,
-    lines: Arc<LineIndexes>,
+    lines: Arc<LineIndexCache>,
     read_state: Arc<dyn ReadState>,
     viewer: SessionKey,
     /// Maximum number of characters shown to the model.
@@ -321,7 +321,7 @@ impl FileReader {
         })
     }
 
-    fn read(&self, files: &GrantedWorkspace, source: FileOrOutput, input: &Input) -> Result<ReadOutcome, ToolFailure> {
+    fn read(&self, files: &GrantedWorkspace, source: FileOrOutput, input: &Input) -> Result<InitialReadOutcome, ToolFailure> {
         if let FileOrOutput::File(found) = &source
             && found.facts().kind == FileKind::Folder
         {
@@ -334,7 +334,7 @@ impl FileReader {
                 entries: Some(listed.entries),
                 ..Output::default()
             };
-            return answer(text, &output).map(ReadOutcome::Done);
+            return answer(text, &output).map(InitialReadOutcome::Done);
         }
         let (mut content, sampled) = open_with_sample(source, files, self.limits.text_bytes)?;
         if input.byte_offset.is_some() {
@@ -356,7 +356,7 @@ impl FileReader {
             (FileKindByContent::Image(format), None) => {
                 let _seat = self.seat(files.stop())?;
                 let picture = picture::view(content, format, &self.limits, input.crop)?;
-                return Ok(ReadOutcome::Picture(Box::new(picture)));
+                return Ok(InitialReadOutcome::Picture(Box::new(picture)));
             }
             (FileKindByContent::Binary(what), None) => return self.bytes(&mut content, &sampled, &what, input),
         };
@@ -402,7 +402,7 @@ impl FileReader {
         mut content: OpenContent,
         sampled: &ContentSample,
         input: &Input,
-    ) -> Result<ReadOutcome, ToolFailure> {
+    ) -> Result<InitialReadOutcome, ToolFailure> {
         content.reader.rewind().map_err(|error| content.unreadable(error))?;
         let output = Output {
             path: content.name.clone(),
@@ -414,7 +414,7 @@ impl FileReader {
         let wanted = DocumentRange { pages: input.pages.clone(), offset: input.offset, limit: input.limit };
         let source =
             documents::DocumentSource { size_bytes: content.bytes, path: content.name, content: content.reader };
-        Ok(ReadOutcome::Document(Box::new(source), Box::new(output), wanted))
+        Ok(InitialReadOutcome::Document(Box::new(source), Box::new(output), wanted))
     }
 
     /// Describes a file or stored output, and shows some of its bytes as a hex dump. `what` names the kind of a content
@@ -425,7 +425,7 @@ impl FileReader {
         sampled: &ContentSample,
         what: &str,
         input: &Input,
-    ) -> Result<ReadOutcome, ToolFailure> {
+    ) -> Result<InitialReadOutcome, ToolFailure> {
         let asked = input.byte_offset.unwrap_or(0);
         let offset = match asked < 0 {
             true => content.bytes.saturating_sub(asked.unsigned_abs()),
@@ -459,7 +459,7 @@ impl FileReader {
             truncated: end < content.bytes || offset > 0,
             ..Output::default()
         };
-        answer(text.trim_end_matches('\n'), &output).map(ReadOutcome::Done)
+        answer(text.trim_end_matches('\n'), &output).map(InitialReadOutcome::Done)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The tool `todo_read`.
 
 use crate::builtin::{
-    text::todos::{self, StoredTodo},
+    text::todos::{self, TodoOutput},
     tool_kit::{answer::answer, built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext},
 };
 use schemars::JsonSchema;
@@ -24,7 +24,7 @@ pub(crate) struct Input {
 #[derive(Serialize, JsonSchema)]
 struct Output {
     /// In the order of the plan.
-    todos: Vec<StoredTodo>,
+    todos: Vec<TodoOutput>,
     statistics: TodoStatistics,
 }
 

@@ -1,7 +1,7 @@
 //! The tool `todo_write`.
 
 use crate::builtin::{
-    text::todos::{self, StoredTodo},
+    text::todos::{self, TodoOutput},
     tool_kit::{answer::answer, built_in_tool::BuiltInTool, schema::output_schema, tool_context::ToolContext},
 };
 use schemars::JsonSchema;
@@ -78,9 +78,9 @@ enum Priority {
 #[derive(Serialize, JsonSchema)]
 struct Output {
     /// The old plan.
-    old: Vec<StoredTodo>,
+    old: Vec<TodoOutput>,
     /// The new plan.
-    new: Vec<StoredTodo>,
+    new: Vec<TodoOutput>,
     warnings: Vec<String>,
 }
 

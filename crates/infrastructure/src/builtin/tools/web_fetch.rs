@@ -116,7 +116,7 @@ struct Output {
     characters: usize,
     /// `true` if not everything is shown.
     truncated: bool,
-    processed: ResponseProcessing,
+    processed: AppliedResponseProcessing,
     /// `true` if it is from the cache, at most 15 minutes old.
     from_cache: bool,
     duration_ms: u64,
@@ -140,7 +140,7 @@ struct Output {
 /// Processing of the response.
 #[derive(Serialize, JsonSchema, Debug, Default, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
-enum ResponseProcessing {
+enum AppliedResponseProcessing {
     /// A page as Markdown.
     Markdown,
     /// A page as plain text.
@@ -215,7 +215,7 @@ impl BuiltInTool for WebFetch {
             content_type: one_line(&clean_text(fetched.content_type()), MAX_CONTENT_TYPE),
             bytes: fetched.answer.body.len() as u64,
             from_cache: fetched.from_cache,
-            processed: ResponseProcessing::Nothing,
+            processed: AppliedResponseProcessing::Nothing,
             ..Output::default()
         };
         let timed = |output: Output| Output {

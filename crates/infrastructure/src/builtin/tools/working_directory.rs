@@ -22,11 +22,11 @@ struct Output {
     #[serde(skip_serializing_if = "Option::is_none")]
     cwd: Option<String>,
     /// The folders that may be used.
-    roots: Vec<Root>,
+    roots: Vec<ListedRoot>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Root {
+struct ListedRoot {
     path: String,
     /// `true` if files can be changed there, as rules permit.
     writable: bool,
@@ -56,7 +56,7 @@ impl BuiltInTool for WorkingDirectory {
         let all = all.chain(roots.read_only.iter().map(|path| (path, false)));
         let output = Output {
             cwd: roots.start().map(shown),
-            roots: all.map(|(path, writable)| Root { path: shown(path), writable }).collect(),
+            roots: all.map(|(path, writable)| ListedRoot { path: shown(path), writable }).collect(),
         };
         let text = match &output.cwd {
             Some(cwd) => {

@@ -17,7 +17,7 @@ const BYTES: usize = 32 << 20;
 
 /// Key of a cached response: the request of one principal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(in crate::builtin) struct PageRequest {
+pub(in crate::builtin) struct PageCacheKey {
     pub(in crate::builtin) principal: Principal,
     pub(in crate::builtin) url: String,
     /// Accepted content types: a server may have a different response for each.
@@ -30,7 +30,7 @@ pub(in crate::builtin) struct PageCache(Mutex<PageCacheState>);
 
 #[derive(Debug, Default)]
 struct PageCacheState {
-    entries: HashMap<PageRequest, CachedPage>,
+    entries: HashMap<PageCacheKey, CachedPage>,
     bytes: usize,
     /// Number of responses stored so far, including discarded ones.
     count: u64,
@@ -46,7 +46,7 @@ struct CachedPage {
 
 impl PageCache {
     /// Returns the cached response; `None` if there is none, or it is too old at this time.
-    pub(in crate::builtin) fn answer(&self, request: &PageRequest, now: Timestamp) -> Option<WebResponse> {
+    pub(in crate::builtin) fn answer(&self, request: &PageCacheKey, now: Timestamp) -> Option<WebResponse> {
         let pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let page = pages.entries.get(request)?;
         let age = now.0.checked_sub(page.stored_at.0).and_then(|age| u64::try_from(age).ok())?;
@@ -55,7 +55,7 @@ impl PageCache {
 
     /// Caches a response if its status and headers allow that; otherwise does nothing. Discards the oldest responses
     /// beyond the limits.
-    pub(in crate::builtin) fn remember(&self, request: PageRequest, answer: WebResponse, now: Timestamp) {
+    pub(in crate::builtin) fn remember(&self, request: PageCacheKey, answer: WebResponse, now: Timestamp) {
         if !is_cacheable(&answer) {
             return;
         }
@@ -110,8 +110,8 @@ mod tests {
         }
     }
 
-    fn of(principal: &str, url: &str, accept: &'static str) -> PageRequest {
-        PageRequest { principal: Principal::new("test", principal), url: url.into(), accept }
+    fn of(principal: &str, url: &str, accept: &'static str) -> PageCacheKey {
+        PageCacheKey { principal: Principal::new("test", principal), url: url.into(), accept }
     }
 
     #[test]

@@ -55,7 +55,7 @@ const HOP_BY_HOP: [HeaderName; 10] = [
 type Body = Either<Full<Bytes>, Incoming>;
 
 /// Upstream connection that a request leaves open.
-enum ProxiedConnection {
+enum OpenUpstreamConnection {
     /// A tunnel in both directions.
     Tunnel(OnUpgrade, Box<TcpStream>),
     /// An exchange whose response is still being read.
@@ -83,7 +83,7 @@ pub(super) async fn serve(client: TrafficMeterStream, gate: &TargetConnector) {
         return;
     }
     let upstream = upstream.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if let Some(ProxiedConnection::Tunnel(client, mut upstream)) = upstream
+    if let Some(OpenUpstreamConnection::Tunnel(client, mut upstream)) = upstream
         && let Ok(client) = client.await
     {
         // Either side may close the connection. The error is not reported to either.
@@ -94,7 +94,7 @@ pub(super) async fn serve(client: TrafficMeterStream, gate: &TargetConnector) {
 async fn answer(
     request: Request<Incoming>,
     gate: &TargetConnector,
-    upstream: &Mutex<Option<ProxiedConnection>>,
+    upstream: &Mutex<Option<OpenUpstreamConnection>>,
 ) -> Response<Body> {
     let answered =
         if request.method() == Method::CONNECT { tunnel(request, gate).await } else { forward(request, gate).await };
@@ -113,19 +113,19 @@ async fn answer(
 async fn tunnel(
     mut request: Request<Incoming>,
     gate: &TargetConnector,
-) -> Result<(Response<Body>, ProxiedConnection), Refusal> {
+) -> Result<(Response<Body>, OpenUpstreamConnection), Refusal> {
     let authority = request.uri().authority().ok_or(Refusal::Request("CONNECT requires a host and a port"))?;
     let (host, port) = parse_authority(authority.as_str(), None)?;
     agrees(request.headers(), &host, port)?;
     let stream = gate.open(&host, port).await?;
-    let upstream = ProxiedConnection::Tunnel(on(&mut request), Box::new(stream));
+    let upstream = OpenUpstreamConnection::Tunnel(on(&mut request), Box::new(stream));
     Ok((Response::new(Either::Left(Full::default())), upstream))
 }
 
 async fn forward(
     request: Request<Incoming>,
     gate: &TargetConnector,
-) -> Result<(Response<Body>, ProxiedConnection), Refusal> {
+) -> Result<(Response<Body>, OpenUpstreamConnection), Refusal> {
     let (mut head, body) = request.into_parts();
     let Some(authority) = head.uri.authority() else {
         return Err(Refusal::Request("this is a proxy: the request must have an absolute URL, or be CONNECT"));
@@ -156,7 +156,7 @@ async fn forward(
         // An error of the connection is reported with the response.
         let _ = connection.await;
     });
-    let kept = ProxiedConnection::Exchange { _driver: AbortOnDropHandle::new(driver) };
+    let kept = OpenUpstreamConnection::Exchange { _driver: AbortOnDropHandle::new(driver) };
     let mut response =
         sender.send_request(Request::from_parts(head, body)).await.map_err(|error| broken(error.to_string()))?;
     if response.status().is_informational() {

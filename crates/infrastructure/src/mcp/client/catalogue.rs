@@ -59,7 +59,7 @@ pub(super) struct ToolCatalogue {
 /// One page as received. Each definition is parsed separately, so that an invalid one does not affect the others.
 #[derive(Default)]
 struct ToolListPage<'a> {
-    tools: RawDefinitionPage<'a>,
+    tools: CappedDefinitionList<'a>,
     next_cursor: Option<&'a RawValue>,
     /// Members of the page, except the tools, the cursor and those for one connection only.
     rest: Vec<(String, &'a RawValue)>,
@@ -98,9 +98,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for ToolListPage<'a> {
 
 /// First definitions of a page, up to `MAX_PAGE`. The rest is skipped to save memory.
 #[derive(Default)]
-pub(super) struct RawDefinitionPage<'a>(pub(super) Vec<&'a RawValue>);
+pub(super) struct CappedDefinitionList<'a>(pub(super) Vec<&'a RawValue>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for RawDefinitionPage<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for CappedDefinitionList<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct DefinitionsVisitor;
         impl<'de> Visitor<'de> for DefinitionsVisitor {

@@ -21,7 +21,7 @@ use crate::{
         config::{CredentialsOwner, McpTransport, UpstreamConfig},
         connection::{
             handshake_result::HandshakeResult,
-            peer::{ConnectionLoss, Peer},
+            peer::{ConnectionLoss, UpstreamConnectionState},
             question_kind::ServedClients,
             request::ConnectionRequestSerializer,
             request_error::RequestError,
@@ -97,7 +97,7 @@ pub(super) enum HandshakeMethod {
 }
 
 /// Reaction of a server of unknown generation to the first message.
-enum FirstResponse {
+enum ProbeOutcome {
     /// The server described itself.
     Card(HandshakeResult),
     /// The server refused the message, gave an invalid response or ended.
@@ -216,10 +216,10 @@ impl UpstreamConnector<'_> {
     async fn probe(&self) -> OpenResult {
         let transport = self.connect().await?;
         let refused = match first_response(&*transport, self.config.timeouts.probe).await {
-            FirstResponse::Card(card) => return Ok((transport, card)),
-            FirstResponse::Refused(error) => error,
+            ProbeOutcome::Card(card) => return Ok((transport, card)),
+            ProbeOutcome::Refused(error) => error,
             // This server has received both first messages. A new connection sends it only one.
-            FirstResponse::Modern => {
+            ProbeOutcome::Modern => {
                 drop(transport);
                 return self.discover().await;
             }
@@ -295,8 +295,8 @@ impl UpstreamConnector<'_> {
         }
     }
 
-    fn peer(&self) -> Arc<Peer> {
-        let mut peer = Peer::new(self.config.name.clone(), self.capabilities.clone());
+    fn peer(&self) -> Arc<UpstreamConnectionState> {
+        let mut peer = UpstreamConnectionState::new(self.config.name.clone(), self.capabilities.clone());
         peer.is_of_one_client = self.deps.clients.are_one();
         Arc::new(peer)
     }
@@ -304,11 +304,11 @@ impl UpstreamConnector<'_> {
 
 /// Asks a server of unknown generation for its description. A silent server does not know the request or is slow to
 /// start; it also receives `initialize`, and the first valid response counts.
-async fn first_response(transport: &dyn Transport, patience: Duration) -> FirstResponse {
+async fn first_response(transport: &dyn Transport, patience: Duration) -> ProbeOutcome {
     let mut discovery = pin!(handshake::discover(transport));
     match timeout(patience, &mut discovery).await {
-        Ok(Ok(card)) => return FirstResponse::Card(card),
-        Ok(Err(error)) => return FirstResponse::Refused(error),
+        Ok(Ok(card)) => return ProbeOutcome::Card(card),
+        Ok(Err(error)) => return ProbeOutcome::Refused(error),
         Err(_) => {}
     }
     let mut initialization = pin!(handshake::initialize(transport, ProtocolVersion::NEWEST_LEGACY));
@@ -317,13 +317,13 @@ async fn first_response(transport: &dyn Transport, patience: Duration) -> FirstR
         tokio::select! {
             biased;
             card = &mut discovery, if is_silent => match card {
-                Ok(_) => return FirstResponse::Modern,
+                Ok(_) => return ProbeOutcome::Modern,
                 Err(_) => is_silent = false,
             },
             card = &mut initialization => return match card {
-                Ok(card) => FirstResponse::Card(card),
-                Err(RequestError::Rpc(_)) if is_silent => FirstResponse::Modern,
-                Err(error) => FirstResponse::Refused(error),
+                Ok(card) => ProbeOutcome::Card(card),
+                Err(RequestError::Rpc(_)) if is_silent => ProbeOutcome::Modern,
+                Err(error) => ProbeOutcome::Refused(error),
             },
         }
     }

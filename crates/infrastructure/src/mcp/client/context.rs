@@ -24,8 +24,8 @@ use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout};
 use toolstead_domain::{
-    Access, CallContext, CallOutcome, CompletionReference, CompletionRequest, ContextCatalogue, ContextNotice,
-    ContextProvider, ContextRequest, LogLevel, ProtocolGeneration, ProviderListError, ProviderState, RequestKind,
+    Access, AuditedRequestKind, CallContext, CallOutcome, CompletionReference, CompletionRequest, ContextCatalogue,
+    ContextNotice, ContextProvider, ContextRequest, LogLevel, ProtocolGeneration, ProviderListError, ProviderState,
     ServerName, ServerPinningSettings, ToolCall, ToolFailure, ToolResult, error_kind::ErrorKind,
 };
 
@@ -251,7 +251,7 @@ impl ContextProvider for Upstream {
         match outcome {
             // The server has no completions and never declared them, so this is not the client's error.
             Err(failure)
-                if request.kind() == RequestKind::Completion
+                if request.kind() == AuditedRequestKind::Completion
                     && !self.declares("completions")
                     && failure.upstream.as_ref().is_some_and(|error| error.code == RpcError::METHOD_NOT_FOUND) =>
             {

@@ -10,7 +10,7 @@ pub mod stdio;
 
 use crate::mcp::{
     client::connection::{
-        peer::Peer,
+        peer::UpstreamConnectionState,
         request::{ConnectionRequestSerializer, ForwardedRequest},
         request_error::RequestError,
     },
@@ -29,7 +29,7 @@ use toolstead_domain::{Caller, ProtocolVersion};
 #[async_trait]
 pub(super) trait Transport: Debug + Send + Sync {
     /// Returns the state of the server at the other end.
-    fn peer(&self) -> &Arc<Peer>;
+    fn peer(&self) -> &Arc<UpstreamConnectionState>;
 
     /// Returns the transport as one word, if it may differ from the configured one.
     fn label(&self) -> Option<&'static str> {

@@ -137,7 +137,7 @@ fn has_double(value: &Value) -> bool {
 /// Names of the members of a message.
 #[derive(Deserialize)]
 #[serde(field_identifier, rename_all = "lowercase")]
-enum Member {
+enum MemberName {
     Jsonrpc,
     Id,
     Method,
@@ -149,7 +149,7 @@ enum Member {
 }
 
 #[derive(Deserialize)]
-struct JsonString<'a>(#[serde(borrow)] Cow<'a, str>);
+struct CowStr<'a>(#[serde(borrow)] Cow<'a, str>);
 
 struct MessageMembersSeed {
     takes_calls_apart: bool,
@@ -174,12 +174,12 @@ impl<'de> Visitor<'de> for MessageMembersSeed {
         let (mut is_versioned, mut id, mut method, mut params) = (false, None, None, None);
         while let Some(member) = map.next_key()? {
             match member {
-                Member::Jsonrpc if !is_versioned && map.next_value::<JsonString<'de>>()?.0 == "2.0" => {
+                MemberName::Jsonrpc if !is_versioned && map.next_value::<CowStr<'de>>()?.0 == "2.0" => {
                     is_versioned = true
                 }
-                Member::Id if id.is_none() => id = Some(map.next_value::<PlainId>()?.0),
-                Member::Method if method.is_none() => method = Some(map.next_value::<JsonString<'de>>()?.0),
-                Member::Params if params.is_none() => {
+                MemberName::Id if id.is_none() => id = Some(map.next_value::<PlainId>()?.0),
+                MemberName::Method if method.is_none() => method = Some(map.next_value::<CowStr<'de>>()?.0),
+                MemberName::Params if params.is_none() => {
                     let is_call = self.takes_calls_apart && method.as_deref() == Some("tools/call");
                     params = Some(if is_call {
                         Params::Call(map.next_value::<FastPathToolCall>()?.0)
@@ -187,7 +187,7 @@ impl<'de> Visitor<'de> for MessageMembersSeed {
                         Params::Object(map.next_value::<Option<_>>()?.unwrap_or_default())
                     });
                 }
-                Member::Other => _ = map.next_value::<IgnoredAny>()?,
+                MemberName::Other => _ = map.next_value::<IgnoredAny>()?,
                 _ => return Err(needs_closer_look()),
             }
         }
@@ -250,7 +250,7 @@ impl<'de> Visitor<'de> for ToolCallVisitor {
     /// Of members with the same name the last value counts, at the position of the first.
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ToolCallParams, A::Error> {
         let (mut tool, mut arguments, mut meta, mut rest) = (None, Value::Null, None, Vec::new());
-        while let Some(JsonString(name)) = map.next_key()? {
+        while let Some(CowStr(name)) = map.next_key()? {
             match &*name {
                 "name" => tool = Some(map.next_value()?),
                 "arguments" => arguments = map.next_value()?,

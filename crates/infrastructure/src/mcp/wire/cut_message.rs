@@ -11,7 +11,7 @@ use toolstead_domain::json_memory::hides_values;
 
 /// Kind of a truncated or invalid message, with its id if that could be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CutMessage {
+pub enum TruncatedMessage {
     /// Message with a method, except that of a notification.
     Request(Option<RequestId>),
     /// Message with a result or an error.
@@ -22,7 +22,7 @@ pub enum CutMessage {
     Unknown(Option<RequestId>),
 }
 
-impl CutMessage {
+impl TruncatedMessage {
     /// Reads the members of the outermost object as far as possible. Some peers write the id last.
     pub fn read(beginning: &[u8], end: &[u8]) -> Self {
         if hides_values(beginning) || hides_values(end) {
@@ -91,8 +91,8 @@ mod tests {
     use proptest::prelude::*;
 
     #[track_caller]
-    fn check(beginning: &str, expected: CutMessage) {
-        assert_eq!(CutMessage::read(beginning.as_bytes(), b"xxx\"}}"), expected, "{beginning}");
+    fn check(beginning: &str, expected: TruncatedMessage) {
+        assert_eq!(TruncatedMessage::read(beginning.as_bytes(), b"xxx\"}}"), expected, "{beginning}");
     }
 
     fn number(id: i64) -> Option<RequestId> {
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn an_id_near_the_beginning_is_found() {
-        use CutMessage::{Answer, Request, Unknown};
+        use TruncatedMessage::{Answer, Request, Unknown};
         check(r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"a":"xxx"#, Request(number(7)));
         check(r#" { "id" : "a\"b" , "params":{"id":9"#, Unknown(Some(RequestId::Text("a\"b".into()))));
         check(r#"{"x":{"id":1,"y":["}"]},"id":-2,"params":"#, Unknown(number(-2)));
@@ -113,7 +113,7 @@ mod tests {
         check(r#"{"id":12345"#, Unknown(None));
         check(r#"{"id":{"$serde_json::private::RawValue":"7"},"params":"xxx"#, Unknown(None));
         check(r#"{"id":1.5,"method":"m","params":{"#, Request(None));
-        check(r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"xxx"#, CutMessage::Notification);
+        check(r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"xxx"#, TruncatedMessage::Notification);
         check("xxxx", Unknown(None));
         check("", Unknown(None));
     }
@@ -130,16 +130,20 @@ mod tests {
             (r#"xxx"}}"#, None),
             ("", None),
         ] {
-            let read = |beginning: &[u8]| CutMessage::read(beginning, end.as_bytes());
-            assert_eq!(read(br#"{"method":"tools/call","params":{"a":"xxx"#), CutMessage::Request(id.clone()), "{end}");
-            assert_eq!(read(br#"{"result":{"a":"xxx"#), CutMessage::Answer(id), "{end}");
+            let read = |beginning: &[u8]| TruncatedMessage::read(beginning, end.as_bytes());
+            assert_eq!(
+                read(br#"{"method":"tools/call","params":{"a":"xxx"#),
+                TruncatedMessage::Request(id.clone()),
+                "{end}"
+            );
+            assert_eq!(read(br#"{"result":{"a":"xxx"#), TruncatedMessage::Answer(id), "{end}");
         }
     }
 
     proptest! {
         #[test]
         fn reading_a_cut_message_never_panics(text in prop::collection::vec(prop::sample::select(br#"{}[]":,\ id1x"#.to_vec()), 0..64)) {
-            CutMessage::read(&text, &text);
+            TruncatedMessage::read(&text, &text);
         }
     }
 }

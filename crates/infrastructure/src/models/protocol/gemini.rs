@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use toolstead_domain::{
     Block, Image, Message, ModelError, ModelEvent, ModelRequest, OfferedTool, Role, SealedBlock, Secret, StopReason,
-    ToolArguments, Usage,
+    TokenUsage, ToolArguments,
 };
 
 /// Protocol of Gemini.
@@ -121,7 +121,7 @@ impl ModelProtocol for Gemini {
             thinking: String::new(),
             has_calls: false,
             stop: None,
-            usage: Usage::default(),
+            usage: TokenUsage::default(),
         })
     }
 }
@@ -255,7 +255,7 @@ struct GeminiDecoder {
     thinking: String,
     has_calls: bool,
     stop: Option<StopReason>,
-    usage: Usage,
+    usage: TokenUsage,
 }
 
 impl GeminiDecoder {
@@ -398,7 +398,7 @@ impl GeminiDecoder {
     }
 }
 
-fn read_usage(usage: &Value) -> Usage {
+fn read_usage(usage: &Value) -> TokenUsage {
     let of = |name: &str| count(usage, &format!("/{name}"));
     let input = of("promptTokenCount").saturating_add(of("toolUsePromptTokenCount"));
     let output = of("candidatesTokenCount").saturating_add(of("thoughtsTokenCount"));

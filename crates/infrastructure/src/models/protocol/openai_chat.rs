@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use toolstead_domain::{
     Block, Image, Message, ModelError, ModelEvent, ModelRequest, OfferedTool, Role, SealedBlock, Secret, StopReason,
-    ToolArguments, Usage,
+    TokenUsage, ToolArguments,
 };
 
 /// Protocol of Chat Completions.
@@ -256,7 +256,7 @@ struct ChatDecoder {
     calls: Vec<PartialCall>,
     reason: Option<String>,
     is_refusal: bool,
-    usage: Usage,
+    usage: TokenUsage,
     is_over: bool,
 }
 
@@ -271,7 +271,7 @@ impl ChatDecoder {
             calls: Vec::new(),
             reason: None,
             is_refusal: false,
-            usage: Usage::default(),
+            usage: TokenUsage::default(),
             is_over: false,
         }
     }
@@ -441,7 +441,7 @@ impl ChatDecoder {
     }
 }
 
-fn read_usage(usage: &Value) -> Usage {
+fn read_usage(usage: &Value) -> TokenUsage {
     let (input, output) = (count(usage, "/prompt_tokens"), count(usage, "/completion_tokens"));
     let read = count(usage, "/prompt_tokens_details/cached_tokens").max(count(usage, "/prompt_cache_hit_tokens"));
     let write = count(usage, "/prompt_tokens_details/cache_write_tokens");

@@ -23,7 +23,7 @@ use serde_json::{
 use std::collections::BTreeMap;
 use toolstead_domain::{
     Block, Image, Message, ModelError, ModelEvent, ModelRequest, OfferedTool, Role, SealedBlock, Secret, StopReason,
-    ToolArguments, ToolResultBlock, Usage,
+    TokenUsage, ToolArguments, ToolResultBlock,
 };
 
 /// Protocol of Responses.
@@ -235,7 +235,7 @@ struct RawOutputItems<'a> {
 
 /// Event with a whole answer.
 #[derive(Deserialize)]
-struct WithResponse<'a> {
+struct ResponseEvent<'a> {
     #[serde(borrow)]
     response: &'a RawValue,
 }
@@ -320,7 +320,7 @@ fn texts(item: &Value, list: &str, names: &[&str], joint: &str) -> String {
     texts.join(joint)
 }
 
-fn read_usage(response: &Value) -> Usage {
+fn read_usage(response: &Value) -> TokenUsage {
     let of = |pointer: &str| count(response, &format!("/usage{pointer}"));
     parts::usage(of("/input_tokens"), of("/input_tokens_details/cached_tokens"), 0, of("/output_tokens"))
 }
@@ -363,7 +363,7 @@ impl Decoder for ResponsesDecoder {
                 self.item(item.get(), place, &mut events)?;
             }
             "response.completed" | "response.incomplete" | "response.failed" => {
-                let WithResponse { response } = serde_json::from_slice(&event.data).map_err(unreadable)?;
+                let ResponseEvent { response } = serde_json::from_slice(&event.data).map_err(unreadable)?;
                 self.response(response.get(), &mut events)?;
             }
             "error" => return Err(parts::error(&document)),

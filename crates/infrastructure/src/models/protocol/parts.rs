@@ -5,7 +5,7 @@ use crate::models::{
     settings::ModelSettings,
 };
 use serde_json::Value;
-use toolstead_domain::{Block, Image, ModelError, Usage};
+use toolstead_domain::{Block, Image, ModelError, TokenUsage};
 
 /// Returns the path to append to the base URL. A base URL without a path gets the usual version prefix.
 pub(super) fn path(settings: &ModelSettings, version: &str, path: &str) -> String {
@@ -40,8 +40,8 @@ pub(super) fn unexpected(what: &str) -> ModelError {
 }
 
 /// Returns the token usage. Cached tokens are counted separately from the input, in which the provider includes them.
-pub(super) fn usage(input: u64, cache_read: u64, cache_write: u64, output: u64) -> Usage {
-    Usage {
+pub(super) fn usage(input: u64, cache_read: u64, cache_write: u64, output: u64) -> TokenUsage {
+    TokenUsage {
         input_tokens: input.saturating_sub(cache_read).saturating_sub(cache_write),
         cache_read_tokens: cache_read,
         cache_write_tokens: cache_write,

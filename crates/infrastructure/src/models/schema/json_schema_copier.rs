@@ -1,6 +1,6 @@
 //! Copy of a schema for providers that accept JSON Schema (draft 2020-12). Only invalid keywords are omitted.
 
-use super::{SizeBudget, property_names::PropertyNames, reference, sentence};
+use super::{SizeBudget, property_names::PropertyNameMapping, reference, sentence};
 use serde_json::{Map, Value, json};
 
 /// Kind of a keyword's value.
@@ -77,7 +77,7 @@ const TYPES: &[&str] = &["array", "boolean", "integer", "null", "number", "objec
 /// Copier of a schema whose root is an object.
 pub(super) struct JsonSchemaCopier<'a> {
     pub(super) root: &'a Value,
-    pub(super) names: &'a PropertyNames,
+    pub(super) names: &'a PropertyNameMapping,
     pub(super) room: SizeBudget,
     /// `true` if the provider requires `properties` for every object and `items` for every array, and rejects boolean
     /// schemas.

@@ -1,7 +1,7 @@
 //! Copy of a schema for Gemini, which accepts a subset of OpenAPI schemas: no references, a single type, few keywords.
 //! Other restrictions are added to descriptions.
 
-use super::{SizeBudget, property_names::PropertyNames, reference, sentence};
+use super::{SizeBudget, property_names::PropertyNameMapping, reference, sentence};
 use serde_json::{Map, Value, json};
 
 /// Keywords that a schema for Gemini may have.
@@ -45,7 +45,7 @@ const FORMATS: &[(&str, &[&str])] =
 /// Copier of a schema whose root is an object.
 pub(super) struct OpenApiCopier<'a> {
     pub(super) root: &'a Value,
-    pub(super) names: &'a PropertyNames,
+    pub(super) names: &'a PropertyNameMapping,
     pub(super) room: SizeBudget,
     /// References that are being expanded.
     pub(super) open: Vec<String>,

@@ -15,7 +15,7 @@ const MAX_DEPTH: usize = 128;
 
 /// Property names of a schema that a provider rejects, with their replacements. Almost always empty.
 #[derive(Debug, Default)]
-pub(super) struct PropertyNames {
+pub(super) struct PropertyNameMapping {
     provider_names: BTreeMap<String, String>,
     original_names: BTreeMap<String, String>,
 }
@@ -42,7 +42,7 @@ pub(super) fn is_anything(_: &str) -> bool {
     true
 }
 
-impl PropertyNames {
+impl PropertyNameMapping {
     /// Collects the property names in a schema that the provider does not accept (`taken` returns `false`), and chooses
     /// replacements.
     pub(super) fn of(schema: &Value, taken: fn(&str) -> bool) -> Self {

@@ -217,8 +217,8 @@ fn property_names_that_a_provider_rejects_are_replaced_and_restored() {
     let copy = schema_copy(ProviderKind::Anthropic, &schema);
     assert_eq!(copy["required"], json!(["-A", "_filter"]));
     assert_eq!(copy["$defs"]["F"]["required"], json!(["_eq"]));
-    assert!(ArgumentNames::of(ProviderKind::OpenAi, &schema).is_none());
-    let names = ArgumentNames::of(ProviderKind::Gemini, &schema).unwrap();
+    assert!(ArgumentNameMapping::of(ProviderKind::OpenAi, &schema).is_none());
+    let names = ArgumentNameMapping::of(ProviderKind::Gemini, &schema).unwrap();
     let Value::Object(arguments) =
         json!({"-A": 1, "_A": 2, "$filter": {"$eq": "x", "$other": 1}, "list": [{"$eq": "y"}]})
     else {
@@ -391,7 +391,7 @@ proptest! {
         let Value::Object(arguments) = arguments else { return Ok(()) };
         let schema = Arc::new(schema);
         for kind in ProviderKind::ALL {
-            if let Some(names) = ArgumentNames::of(kind, &schema) {
+            if let Some(names) = ArgumentNameMapping::of(kind, &schema) {
                 prop_assert_eq!(names.to_tool(&names.to_provider(&arguments)), arguments.clone());
             }
         }

@@ -3,7 +3,7 @@
 use super::{Exit, LaunchError, LaunchThreadCommand, Launcher};
 use crate::sandbox::zygote::{
     ConfinementLayers,
-    request::{ProtectedChanges, RunReport, receive_now},
+    request::{ProtectedChanges, RunEvent, receive_now},
 };
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -63,12 +63,12 @@ pub(super) struct ConfinedRun {
 
 /// Listening sockets that the runtime received from a run.
 #[derive(Debug, Default)]
-pub(super) struct RunListeners {
+pub(super) struct RunListeningSockets {
     pub(super) proxy: Option<TcpListener>,
     pub(super) tools: Option<UnixListener>,
 }
 
-impl RunListeners {
+impl RunListeningSockets {
     /// Assigns the descriptors by their socket family.
     fn of(descriptors: Vec<OwnedFd>) -> Self {
         let mut listeners = Self::default();
@@ -89,7 +89,7 @@ impl ConfinedRun {
         reports: OwnedFd,
         launcher: Launcher,
         layers: ConfinementLayers,
-    ) -> Result<(Self, RunListeners), LaunchError> {
+    ) -> Result<(Self, RunListeningSockets), LaunchError> {
         let failed = |error: io::Error| match FileDescriptorExhaustion::of(&error) {
             Some(limit) => LaunchError::OutOfDescriptors(limit),
             None => LaunchError::Confine(format!("receive reports of the run: {error}")),
@@ -119,26 +119,26 @@ impl ConfinedRun {
 
     /// Waits until the program runs, and returns its listeners. The zygote reports the process and the init reports the
     /// start, so either report may arrive first.
-    async fn started(&mut self) -> Result<RunListeners, LaunchError> {
+    async fn started(&mut self) -> Result<RunListeningSockets, LaunchError> {
         let failed = |error: io::Error| match FileDescriptorExhaustion::of(&error) {
             Some(limit) => LaunchError::OutOfDescriptors(limit),
             None => LaunchError::Confine(format!("receive reports of the run: {error}")),
         };
-        let mut started: Option<RunListeners> = None;
+        let mut started: Option<RunListeningSockets> = None;
         loop {
             match self.receive_report().await {
-                Ok(Some((RunReport::Born { pid }, descriptors))) => {
+                Ok(Some((RunEvent::Born { pid }, descriptors))) => {
                     self.id = pid.unsigned_abs();
                     self.process = descriptors.into_iter().next();
                 }
-                Ok(Some((RunReport::Started, descriptors))) => {
-                    started = Some(RunListeners::of(descriptors));
+                Ok(Some((RunEvent::Started, descriptors))) => {
+                    started = Some(RunListeningSockets::of(descriptors));
                 }
-                Ok(Some((RunReport::Failed(failure), _))) => return Err(failure.into()),
-                Ok(Some((end @ RunReport::Ended { .. }, _))) if started.is_some() => self.record_exit(end),
+                Ok(Some((RunEvent::Failed(failure), _))) => return Err(failure.into()),
+                Ok(Some((end @ RunEvent::Ended { .. }, _))) if started.is_some() => self.record_exit(end),
                 // The loss of the run is reported as its exit.
                 Ok(None) | Err(_) if started.is_some() => return Ok(started.unwrap_or_default()),
-                Ok(Some((RunReport::Ended { .. }, _)) | None) => {
+                Ok(Some((RunEvent::Ended { .. }, _)) | None) => {
                     let reason = "it ended before its program ran".to_owned();
                     return Err(LaunchError::Confine(reason));
                 }
@@ -168,8 +168,8 @@ impl ConfinedRun {
     }
 
     /// Stores the outcome if this report contains it.
-    fn record_exit(&mut self, report: RunReport) {
-        let RunReport::Ended { code, by_signal, had_survivors, out_of_memory, aftermath } = report else { return };
+    fn record_exit(&mut self, report: RunEvent) {
+        let RunEvent::Ended { code, by_signal, had_survivors, out_of_memory, aftermath } = report else { return };
         if !aftermath.undone.is_empty() {
             tracing::info!(undone = ?aftermath.undone, "undid changes of a confined program");
         }
@@ -230,7 +230,7 @@ impl ConfinedRun {
         }
     }
 
-    async fn receive_report(&self) -> io::Result<Option<(RunReport, Vec<OwnedFd>)>> {
+    async fn receive_report(&self) -> io::Result<Option<(RunEvent, Vec<OwnedFd>)>> {
         let Some(reports) = &self.reports else { return Ok(None) };
         loop {
             let mut ready = reports.readable().await?;
@@ -260,7 +260,7 @@ impl Drop for ConfinedRun {
             && let Ok((bytes, descriptors)) = received(reports.get_ref())
             && let Ok(report) = serde_json::from_slice(&bytes)
         {
-            if let RunReport::Born { .. } = report {
+            if let RunEvent::Born { .. } = report {
                 self.process = descriptors.into_iter().next();
             }
         }

@@ -10,7 +10,7 @@ use crate::sandbox::{
         path_error::PathError,
         resolve::ATTEMPTS,
         stop::StopCondition,
-        walk::{self, Visitor, WalkLimits, WalkOrder, WalkSummary},
+        walk::{self, Visitor, WalkOptions, WalkOrder, WalkSummary},
     },
 };
 use std::{
@@ -139,7 +139,7 @@ impl GrantedWorkspace {
     pub fn walk<V: Visitor>(
         &self,
         folder: &FileHandle,
-        limits: WalkLimits,
+        limits: WalkOptions,
         above: V::Context,
         visitor: &V,
     ) -> Result<(WalkSummary, Vec<V::Worker>), PathError> {
@@ -169,7 +169,7 @@ impl GrantedWorkspace {
         let folder = nearest.path().lexical.clone();
         let missing = path.strip_prefix(&folder).ok().and_then(|rest| rest.components().next());
         let missing = missing.map(|name| name.as_os_str().to_string_lossy().into_owned()).unwrap_or_default();
-        let limits = WalkLimits { entries: NAMES_LOOKED_AT, depth: 1, order: WalkOrder::ShallowFirst };
+        let limits = WalkOptions { entries: NAMES_LOOKED_AT, depth: 1, order: WalkOrder::ShallowFirst };
         // The error is returned without similar names if the walk fails.
         let names =
             self.walk(&nearest, limits, (), &EntryNameCollector).map(|(_, names)| names.concat()).unwrap_or_default();

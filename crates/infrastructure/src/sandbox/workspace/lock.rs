@@ -55,7 +55,7 @@ pub(super) struct PathLocks {
 pub(super) struct PathLock<'a> {
     locks: &'a PathLocks,
     path: PathBuf,
-    file: Option<LockFile>,
+    file: Option<PathLockFile>,
 }
 
 impl PathLocks {
@@ -104,7 +104,7 @@ impl PathLocks {
             let folder = Arc::new(folder);
             let Ok(entries) = Dir::read_from(folder.as_fd()) else { continue };
             for entry in entries.flatten().take(MAX_LOCK_FILES) {
-                let Some(mut lock) = LockFile::take_abandoned(&folder, &entry.file_name().to_string_lossy()) else {
+                let Some(mut lock) = PathLockFile::take_abandoned(&folder, &entry.file_name().to_string_lossy()) else {
                     continue;
                 };
                 lock.stays = lock.noted().is_some_and(|noted| !remove(&noted));
@@ -114,11 +114,11 @@ impl PathLocks {
 
     /// Waits for the lock file. Returns `None` if the deadline passes first, and an error with a suggestion if no lock
     /// file can be created.
-    fn lock_file(&self, path: &Path, stop: &StopCondition) -> Result<Option<LockFile>, String> {
+    fn lock_file(&self, path: &Path, stop: &StopCondition) -> Result<Option<PathLockFile>, String> {
         let mut last = String::new();
         for _ in 0..ATTEMPTS {
             let folder = self.folder()?;
-            match LockFile::take(&folder, path, stop) {
+            match PathLockFile::take(&folder, path, stop) {
                 Err(Errno::NOENT) => last = format!("`{}` is removed repeatedly", folder.path().display()),
                 Err(error) => {
                     return Err(format!("no lock file can be created in `{}`: {error}", folder.path().display()));
@@ -190,7 +190,7 @@ impl Drop for PathLock<'_> {
 
 /// A held lock file. It is removed when the value is dropped.
 #[derive(Debug)]
-struct LockFile {
+struct PathLockFile {
     folder: Arc<LockFolder>,
     name: String,
     file: OwnedFd,
@@ -198,7 +198,7 @@ struct LockFile {
     stays: bool,
 }
 
-impl LockFile {
+impl PathLockFile {
     /// Takes an existing lock file without waiting. Returns `None` if another process holds it, if it does not exist,
     /// and if `name` is not the name of a lock file.
     fn take_abandoned(folder: &Arc<LockFolder>, name: &str) -> Option<Self> {
@@ -247,7 +247,7 @@ impl LockFile {
     }
 }
 
-impl Drop for LockFile {
+impl Drop for PathLockFile {
     fn drop(&mut self) {
         // Removed while it is locked, so that the lock file of another process is never removed. If it was removed
         // before, the name may belong to another process.

@@ -7,7 +7,7 @@ use crate::sandbox::workspace::{
     granted_workspace::GrantedWorkspace,
     rights::LostRights,
     stop::StopCondition,
-    walk::{UnreadableReason, Visitor, WalkControl, WalkEnd, WalkEntry, WalkLimits, WalkOrder, walk_on},
+    walk::{UnreadableReason, Visitor, WalkControl, WalkEnd, WalkEntry, WalkOptions, WalkOrder, walk_on},
     write::{WriteOptions, WriteResult, WriteTarget},
 };
 use rustix::fs::{FileType, RenameFlags, mknodat, renameat_with};
@@ -456,8 +456,8 @@ fn folders_that_disappear_during_a_walk_are_reported_as_gone() {
 }
 
 /// Returns limits with this number of entries and this depth, shallow folders first.
-fn limits(entries: usize, depth: usize) -> WalkLimits {
-    WalkLimits { entries, depth, order: WalkOrder::ShallowFirst }
+fn limits(entries: usize, depth: usize) -> WalkOptions {
+    WalkOptions { entries, depth, order: WalkOrder::ShallowFirst }
 }
 
 #[test]
@@ -466,7 +466,7 @@ fn a_walk_stays_in_its_folder_and_skips_entries_that_a_rule_denies() {
     fs::create_dir_all(place.at("w/hidden/deep")).unwrap();
     symlink(place.at("out"), place.at("w/link")).unwrap();
     symlink("a.txt", place.at("w/file_link")).unwrap();
-    let walk = |limits: WalkLimits| {
+    let walk = |limits: WalkOptions| {
         let folder = place.granted.find(".").unwrap();
         let (walked, met) = place.granted.walk(&folder, limits, (), &Met).unwrap();
         (met.concat(), walked)
@@ -502,9 +502,9 @@ fn a_parallel_walk_visits_the_same_entries_as_a_single_thread() {
     assert!(walked.refused > 100 && met.len() > 1000, "{walked:?}");
     assert!(!met.iter().any(|entry| entry.contains("denied") || entry.contains(".no")));
     for _ in 0..20 {
-        assert_eq!(walk(WalkLimits { order: WalkOrder::AnyOrder, ..limits(100_000, 9) }), (walked, met.clone()));
+        assert_eq!(walk(WalkOptions { order: WalkOrder::AnyOrder, ..limits(100_000, 9) }), (walked, met.clone()));
     }
-    let (walked, met) = walk(WalkLimits { order: WalkOrder::AnyOrder, ..limits(500, 9) });
+    let (walked, met) = walk(WalkOptions { order: WalkOrder::AnyOrder, ..limits(500, 9) });
     assert_eq!((walked.entries, walked.ended, met.len() + walked.refused), (500, Some(WalkEnd::Entries), 500));
 }
 
@@ -541,7 +541,7 @@ fn a_walk_takes_more_threads_as_it_finds_more_to_do() {
         fs::create_dir_all(place.at(&format!("w/lone/lonely/{name}"))).unwrap();
         fs::write(place.at(&format!("w/lone/lonely/{name}/file")), "").unwrap();
     }
-    let any_order = WalkLimits { order: WalkOrder::AnyOrder, ..limits(100, 9) };
+    let any_order = WalkOptions { order: WalkOrder::AnyOrder, ..limits(100, 9) };
     let folder = place.granted.find("lone").unwrap();
     let meeting = Meeting { wanted: 4, there: Mutex::default(), come: Condvar::new() };
     let (walked, workers) =
@@ -578,7 +578,7 @@ fn a_walk_ends_for_all_threads_when_a_visitor_stops_or_panics() {
     for number in 0..2000 {
         fs::write(place.at(&format!("w/sub/{number}")), "").unwrap();
     }
-    let any_order = WalkLimits { order: WalkOrder::AnyOrder, ..limits(100_000, 9) };
+    let any_order = WalkOptions { order: WalkOrder::AnyOrder, ..limits(100_000, 9) };
     let folder = place.granted.find("sub").unwrap();
     let (walked, met) = place.granted.walk(&folder, any_order, (), &Sated).unwrap();
     assert_eq!(walked.ended, Some(WalkEnd::Visitor));
@@ -668,7 +668,7 @@ fn swapping_a_folder_with_a_link_never_leads_outside_the_workspace() {
                 done[1] = 100.min(done[1] + 1);
             }
             let folder = place.granted.find(".").unwrap();
-            let any_order = WalkLimits { order: WalkOrder::AnyOrder, ..limits(100, 9) };
+            let any_order = WalkOptions { order: WalkOrder::AnyOrder, ..limits(100, 9) };
             let (_, met) = place.granted.walk(&folder, any_order, (), &Met).unwrap();
             if met.concat().iter().any(|entry| entry.ends_with("/secret")) {
                 done[2] = 100.min(done[2] + 1);

@@ -33,7 +33,7 @@ use std::{
     },
     thread::{self, Scope},
 };
-use toolstead_domain::{AccessPath, CallPermissions, FolderReadRules};
+use toolstead_domain::{AccessPath, CallPermissions, FolderReadPermissions};
 pub use unreadable_reason::UnreadableReason;
 
 /// Maximum number of threads. More threads wait for each other more than they help.
@@ -43,7 +43,7 @@ const LOOKS_AT_THE_CLOCK: usize = 16;
 
 /// Limits of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WalkLimits {
+pub struct WalkOptions {
     /// Maximum number of entries, including skipped ones.
     pub entries: usize,
     /// Maximum depth, where 1 includes only the folder's own entries.
@@ -134,7 +134,7 @@ pub struct WalkFolder<'a> {
     path: &'a AccessPath,
     handle: BorrowedFd<'a>,
     names: &'a FolderEntryNames,
-    reading: &'a FolderReadRules<'a>,
+    reading: &'a FolderReadPermissions<'a>,
 }
 
 /// An entry of a folder on a walk.
@@ -233,8 +233,8 @@ struct Walk<'a, V: Visitor> {
     visitor: &'a V,
     stop: &'a StopCondition,
     start: &'a FileHandle,
-    reading: FolderReadRules<'a>,
-    limits: WalkLimits,
+    reading: FolderReadPermissions<'a>,
+    limits: WalkOptions,
     /// `true` if the kernel generates all files that the walk visits. A walk does not leave the file system where it
     /// began.
     is_kernels: bool,
@@ -245,7 +245,7 @@ pub(super) fn walk<V: Visitor>(
     grant: &CallPermissions,
     stop: &StopCondition,
     start: &FileHandle,
-    limits: WalkLimits,
+    limits: WalkOptions,
     above: V::Context,
     visitor: &V,
 ) -> Result<(WalkSummary, Vec<V::Worker>), PathError> {
@@ -262,7 +262,7 @@ pub(super) fn walk_on<V: Visitor>(
     grant: &CallPermissions,
     stop: &StopCondition,
     start: &FileHandle,
-    limits: WalkLimits,
+    limits: WalkOptions,
     above: V::Context,
     visitor: &V,
 ) -> Result<(WalkSummary, Vec<V::Worker>), PathError> {

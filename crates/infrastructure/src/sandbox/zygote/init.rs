@@ -4,10 +4,10 @@
 use super::{
     filter::SyscallFilter,
     identity::{IdMapNamespaces, PayloadUser, clear_capabilities, drop_capabilities, unshare},
-    payload::{AccessiblePath, PayloadForkInputs, confine, enter_folder, execute},
+    payload::{AccessiblePath, PayloadConfinementInputs, confine, enter_folder, execute},
     protected::RunNameProtection,
     request::{
-        Network, RunDescriptors, RunReport, RunRequest, StepFailure, StepResultExt, ZygoteCommand, receive, report,
+        Network, RunDescriptors, RunEvent, RunRequest, StepFailure, StepResultExt, ZygoteCommand, receive, report,
         send, unpacked,
     },
     root_sources,
@@ -128,7 +128,7 @@ pub(super) fn run<'a>(
 ) -> i32 {
     let (signals, world) = match signals.and_then(|signals| Ok((signals, prepare(&birth)?))) {
         Ok(prepared) => prepared,
-        Err(failure) => return send_final_report(socket, &RunReport::Failed(failure)),
+        Err(failure) => return send_final_report(socket, &RunEvent::Failed(failure)),
     };
     let PreparedRun { listeners, protected, group, payload } = world;
     // The payload may run from here on. Whatever happens, all its processes are ended and its changes of protected
@@ -142,7 +142,7 @@ pub(super) fn run<'a>(
         Ok(PayloadEnd { code, by_signal, had_survivors, out_of_memory }) => {
             let code = send_final_report(
                 socket,
-                &RunReport::Ended { code, by_signal, had_survivors, out_of_memory, aftermath },
+                &RunEvent::Ended { code, by_signal, had_survivors, out_of_memory, aftermath },
             );
             // The runtime may be waiting for this processor, and the rest of the work here is not urgent.
             sched_yield();
@@ -153,7 +153,7 @@ pub(super) fn run<'a>(
                 failure.reason.push_str("; ");
                 failure.reason.push_str(&line);
             }
-            send_final_report(socket, &RunReport::Failed(failure))
+            send_final_report(socket, &RunEvent::Failed(failure))
         }
     }
 }
@@ -172,7 +172,7 @@ fn live(
     payload: WaitingPayload,
     group: Option<&ControlGroupHandle>,
 ) -> Result<PayloadEnd, StepFailure> {
-    let events = InitEvents { socket, signals, payload: payload.process, is_read: Cell::new(false) };
+    let events = InitEventListener { socket, signals, payload: payload.process, is_read: Cell::new(false) };
     if !payload.begin(&events)? {
         return Ok(PayloadEnd::KILLED);
     }
@@ -181,7 +181,7 @@ fn live(
     drop(streams);
     close_standard_streams();
     let descriptors: Vec<_> = listeners.iter().map(AsFd::as_fd).collect();
-    if report(socket, &RunReport::Started, &descriptors).is_err() {
+    if report(socket, &RunEvent::Started, &descriptors).is_err() {
         return Ok(PayloadEnd::KILLED);
     }
     // These must close when the runtime closes its copies.
@@ -211,7 +211,7 @@ pub(super) fn close_standard_streams() {
     unsafe { libc::syscall(libc::SYS_close_range, 0_u32, 2_u32, 0) };
 }
 
-fn send_final_report(socket: &OwnedFd, last: &RunReport) -> i32 {
+fn send_final_report(socket: &OwnedFd, last: &RunEvent) -> i32 {
     i32::from(report(socket, last, &[]).is_err())
 }
 
@@ -260,7 +260,7 @@ impl<'a> NamespaceInitInputs<'a> {
         drop(orders);
         let request = match read_request(&order) {
             Ok(request) => request,
-            Err(failure) => return send_final_report(&socket, &RunReport::Failed(failure)),
+            Err(failure) => return send_final_report(&socket, &RunEvent::Failed(failure)),
         };
         let birth = self.run_inputs(request, streams);
         run(birth, &socket, signals, |birth| self.prepare(birth, begun?, order, network, scratch.as_deref()))
@@ -477,7 +477,7 @@ impl WaitingPayload {
     }
 
     /// Starts the program and waits until it runs. Returns `false` if the run is to end.
-    fn begin(self, events: &InitEvents<'_>) -> Result<bool, StepFailure> {
+    fn begin(self, events: &InitEventListener<'_>) -> Result<bool, StepFailure> {
         let step = || "start a process".to_owned();
         let Self { begin, failure_reader, .. } = self;
         // Getting here may have taken long, and the runtime may no longer wait for the run.
@@ -518,7 +518,7 @@ pub(super) fn payload(
         birth.filter.apply().map_err(io::Error::other).step(|| "put the filter of system calls in place".into())?;
         let places = places()?;
         let (settled, landlock, streams) = (birth.settled, birth.landlock, &birth.streams);
-        confine(&birth.request, &PayloadForkInputs { settled, landlock, places: &places, streams })?;
+        confine(&birth.request, &PayloadConfinementInputs { settled, landlock, places: &places, streams })?;
         wait_for_peer(begun, "begin")?;
         enter_folder(&birth.request)
     };
@@ -567,7 +567,7 @@ fn clone(group: Option<&OwnedFd>) -> io::Result<Option<Pid>> {
 }
 
 /// Events that an init waits for while its payload runs.
-struct InitEvents<'a> {
+struct InitEventListener<'a> {
     socket: &'a OwnedFd,
     signals: &'a OwnedFd,
     payload: Pid,
@@ -575,7 +575,7 @@ struct InitEvents<'a> {
     is_read: Cell<bool>,
 }
 
-impl InitEvents<'_> {
+impl InitEventListener<'_> {
     /// Waits for input from the runtime, from a child or in `also`, at most for `longest`, and forwards signals to the
     /// payload. Returns `true` if `also` can be read, `false` if not, and `None` if the run is to end.
     fn listen(&self, also: Option<&OwnedFd>, longest: Option<&Timespec>) -> Option<bool> {
@@ -610,7 +610,7 @@ impl InitEvents<'_> {
 }
 
 /// Reaps processes and forwards signals. Returns the status of the payload, or `None` if the runtime ended the run.
-fn attend(events: &InitEvents<'_>) -> Option<WaitStatus> {
+fn attend(events: &InitEventListener<'_>) -> Option<WaitStatus> {
     loop {
         let mut longest = Some(&AT_ONCE);
         for _ in 0..REAPED_AT_ONCE {
@@ -636,7 +636,7 @@ fn is_asked_to_end(read: &[u8]) -> bool {
 /// Waits a moment for processes that the payload left behind, such as the end of a pipe (`> >(tee log)`), which would
 /// otherwise lose its input. The wait is shorter if no reader is left for their output or no process can write it. This
 /// process inherits all orphans. Returns `true` if none is left.
-fn is_alone_in_time(events: &InitEvents<'_>) -> bool {
+fn is_alone_in_time(events: &InitEventListener<'_>) -> bool {
     let (mut end, mut was_read) = (Instant::now() + TIME_FOR_LEFTOVERS, false);
     loop {
         let is_reaped = match wait(WaitOptions::NOHANG) {
@@ -706,7 +706,7 @@ mod tests {
             };
             let begin = || {
                 let is_read = Cell::new(false);
-                payload.begin(&InitEvents { socket: &socket, signals: &signals, payload: process, is_read })
+                payload.begin(&InitEventListener { socket: &socket, signals: &signals, payload: process, is_read })
             };
             let has_begun = if is_let_go_at_first {
                 assert!(let_it_go());

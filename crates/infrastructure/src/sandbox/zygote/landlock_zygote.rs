@@ -21,7 +21,7 @@ use super::{
     identity::clear_capabilities,
     init::{self, PreparedRun, RunInputs, WaitingPayload, close_standard_streams, end_all, payload},
     payload::part,
-    request::{RunReport, RunRequest, StepFailure, StepResultExt, report},
+    request::{RunEvent, RunRequest, StepFailure, StepResultExt, report},
     sessions::{SandboxSession, SandboxSessions},
     spawner::{OwnProgramAndUmask, Spawner, close_all_but, landlock, set_up_zygote},
 };
@@ -158,7 +158,7 @@ impl Spawner for LandlockZygote {
             let known = process.try_clone().step(|| "duplicate the descriptor of a run".into())?;
             self.sessions.list[place].runs.push(known);
         }
-        let born = RunReport::Born { pid: pid.as_raw_nonzero().get() };
+        let born = RunEvent::Born { pid: pid.as_raw_nonzero().get() };
         report(socket, &born, &[process.as_fd()]).step(|| "report a start".into())
     }
 
@@ -223,7 +223,7 @@ fn run_keeper(birth: RunInputs<'_>, socket: OwnedFd, own: Option<&ScratchFolder>
             end_all(None);
         }
         // Nothing was started, and this process may not be in a domain, so it must not kill other processes.
-        Err(failure) => drop(report(&socket, &RunReport::Failed(failure), &[])),
+        Err(failure) => drop(report(&socket, &RunEvent::Failed(failure), &[])),
     }
     if let Some(own) = own
         && run_in_child(&[own.descriptor()], || own.remove()).is_err()

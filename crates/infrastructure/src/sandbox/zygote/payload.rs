@@ -29,7 +29,7 @@ const QUEUED_BYTES: u64 = 800 << 10;
 
 /// Data that a payload needs besides the request, prepared before the fork.
 #[derive(Debug)]
-pub(super) struct PayloadForkInputs<'a> {
+pub(super) struct PayloadConfinementInputs<'a> {
     pub(super) settled: &'a OwnProgramAndUmask,
     pub(super) landlock: Option<ABI>,
     pub(super) places: &'a [AccessiblePath],
@@ -38,7 +38,7 @@ pub(super) struct PayloadForkInputs<'a> {
 
 /// Prepares this process for its program: sets the session, the streams and the limits, restricts it with Landlock,
 /// marks all other descriptors to be closed, and resets the signals.
-pub(super) fn confine(request: &RunRequest, tools: &PayloadForkInputs<'_>) -> Result<(), StepFailure> {
+pub(super) fn confine(request: &RunRequest, tools: &PayloadConfinementInputs<'_>) -> Result<(), StepFailure> {
     umask(tools.settled.usual_mask);
     setsid().step(|| "make a session".into())?;
     if request.terminal {

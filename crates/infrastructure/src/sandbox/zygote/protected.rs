@@ -79,12 +79,12 @@ pub(super) const MARKS: [&str; 4] = ["HEAD", "objects", "refs", "commondir"];
 #[derive(Debug)]
 pub(super) struct RunNameProtection {
     ground: WritablePaths,
-    roots: Vec<ProtectedRoot>,
+    roots: Vec<RootNameProtection>,
 }
 
 /// Context and result of checking one root after a run.
 #[derive(Debug)]
-struct RootUndoContext<'a> {
+struct ProtectedRootUndoContext<'a> {
     ground: &'a WritablePaths,
     known: &'a KnownEntries,
     report: &'a mut ProtectedChanges,
@@ -93,14 +93,14 @@ struct RootUndoContext<'a> {
 }
 
 #[derive(Debug)]
-struct ProtectedRoot {
+struct RootNameProtection {
     top: FolderHandle,
     known: KnownEntries,
     closed: Vec<ReadOnlyName>,
     /// Protected names that did not exist before the run.
     missing: Vec<&'static str>,
     git: GitState,
-    bare: RootRepository,
+    bare: BareRepositoryState,
 }
 
 /// An existing name that is read-only.
@@ -128,7 +128,7 @@ struct LinkedRepository(PathBuf, Option<RepositorySnapshot>);
 
 /// State of the root itself as a repository.
 #[derive(Debug)]
-enum RootRepository {
+enum BareRepositoryState {
     Repository(RepositorySnapshot),
     /// The root was not a repository, and these marks of one were missing.
     Without(Vec<&'static str>),
@@ -148,7 +148,7 @@ impl RunNameProtection {
             if FileType::from_raw_mode(found.st_mode) == FileType::Directory {
                 let top = FolderHandle::of(handle, folder.target.clone());
                 let known = KnownEntries::begin(&top).step(step)?;
-                let mut root = ProtectedRoot::guard(view, top, known, &ground, is_home(folder, request))?;
+                let mut root = RootNameProtection::guard(view, top, known, &ground, is_home(folder, request))?;
                 root.known.publish().step(step)?;
                 roots.push(root);
             }
@@ -161,7 +161,7 @@ impl RunNameProtection {
         let (mut cleanup, mut patience) = (ProtectedChanges::default(), PATIENCE);
         for root in &self.roots {
             let mut account =
-                RootUndoContext { ground: &self.ground, known: &root.known, report: &mut cleanup, patience };
+                ProtectedRootUndoContext { ground: &self.ground, known: &root.known, report: &mut cleanup, patience };
             let undone = root.undo(&mut account);
             patience = account.patience;
             if let Err(error) = undone {
@@ -182,7 +182,7 @@ pub(super) fn is_home(folder: &request::FolderMapping, request: &RunRequest) -> 
         || request.own_home.as_ref().is_some_and(|home| *home == folder.source)
 }
 
-impl ProtectedRoot {
+impl RootNameProtection {
     fn guard(
         view: &mut RootBuilder<'_>,
         top: FolderHandle,
@@ -233,17 +233,17 @@ impl ProtectedRoot {
         };
         let step = || format!("protect the repository `{}`", top.path.display());
         let bare = if !is_repository(&top).step(step)? {
-            RootRepository::Without(MARKS.into_iter().filter(|name| matches!(top.kind(name), Ok(None))).collect())
+            BareRepositoryState::Without(MARKS.into_iter().filter(|name| matches!(top.kind(name), Ok(None))).collect())
         } else if known.record(&top.path, b"") {
             let folder = top.try_clone().step(step)?;
-            RootRepository::Repository(RepositorySnapshot::guard(view, folder, ground, &mut known).step(step)?)
+            BareRepositoryState::Repository(RepositorySnapshot::guard(view, folder, ground, &mut known).step(step)?)
         } else {
-            RootRepository::Without(MARKS.into())
+            BareRepositoryState::Without(MARKS.into())
         };
         Ok(Self { top, known, closed, missing, git, bare })
     }
 
-    fn undo(&self, account: &mut RootUndoContext<'_>) -> io::Result<()> {
+    fn undo(&self, account: &mut ProtectedRootUndoContext<'_>) -> io::Result<()> {
         let top = self.top.try_clone()?.opened();
         for name in &self.missing {
             set_aside(&top, name, account.report);
@@ -270,8 +270,8 @@ impl ProtectedRoot {
         }
         self.undo_git(&top, account)?;
         let marks = match &self.bare {
-            RootRepository::Repository(repository) => return repository.restore(account),
-            RootRepository::Without(marks) => marks,
+            BareRepositoryState::Repository(repository) => return repository.restore(account),
+            BareRepositoryState::Without(marks) => marks,
         };
         for name in marks {
             if is_repository(&top).unwrap_or(true) && !matches!(top.kind(name), Ok(None)) {
@@ -281,7 +281,7 @@ impl ProtectedRoot {
         Ok(())
     }
 
-    fn undo_git(&self, top: &FolderHandle, account: &mut RootUndoContext<'_>) -> io::Result<()> {
+    fn undo_git(&self, top: &FolderHandle, account: &mut ProtectedRootUndoContext<'_>) -> io::Result<()> {
         match &self.git {
             GitState::ReadOnly(led) => {
                 for LinkedRepository(path, repository) in led {

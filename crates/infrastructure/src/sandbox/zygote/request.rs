@@ -157,7 +157,7 @@ pub(in crate::sandbox) enum Network {
 
 /// Report about a run.
 #[derive(Debug, Serialize, Deserialize)]
-pub(in crate::sandbox) enum RunReport {
+pub(in crate::sandbox) enum RunEvent {
     /// The init exists. Its process descriptor is attached.
     Born {
         /// Process id as the zygote sees it.
@@ -337,7 +337,7 @@ pub(super) fn receive(socket: impl AsFd, most: usize) -> io::Result<(Vec<u8>, Ve
 
 pub(in crate::sandbox) fn report(
     socket: impl AsFd,
-    report: &RunReport,
+    report: &RunEvent,
     descriptors: &[BorrowedFd<'_>],
 ) -> io::Result<()> {
     send(socket, &serde_json::to_vec(report)?, descriptors)

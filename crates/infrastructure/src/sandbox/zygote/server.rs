@@ -7,7 +7,7 @@ use super::{
     landlock_zygote::LandlockZygote,
     ready_init::ReadyInit,
     request::{
-        Network, RunDescriptors, RunReport, RunRequest, StepFailure, StepResultExt, ZygoteCommand, receive, report,
+        Network, RunDescriptors, RunEvent, RunRequest, StepFailure, StepResultExt, ZygoteCommand, receive, report,
         send, unpacked,
     },
     root_sources,
@@ -79,9 +79,9 @@ fn serve_with(zygote: Result<impl Spawner, StepFailure>) -> i32 {
     let socket = rustix::stdio::stdin();
     let mut zygote = match zygote {
         Ok(zygote) => zygote,
-        Err(failure) => return i32::from(report(socket, &RunReport::Failed(failure), &[]).is_err()),
+        Err(failure) => return i32::from(report(socket, &RunEvent::Failed(failure), &[]).is_err()),
     };
-    if report(socket, &RunReport::Started, &[]).is_err() {
+    if report(socket, &RunEvent::Started, &[]).is_err() {
         return 1;
     }
     loop {
@@ -121,14 +121,14 @@ fn obey(zygote: &mut impl Spawner, mut descriptors: Vec<OwnedFd>) {
             let Ok([socket, stdin, stdout, stderr]) = <[OwnedFd; 4]>::try_from(descriptors) else { return };
             // Only this descriptor keeps the socket open, so the runtime learns of every failure here.
             if let Err(failure) = zygote.launch(*request, order, &socket, [stdin, stdout, stderr]) {
-                let _ = report(&socket, &RunReport::Failed(failure), &[]);
+                let _ = report(&socket, &RunEvent::Failed(failure), &[]);
             }
         }
         Ok(ZygoteCommand::Release(key)) => zygote.release(&key),
         Err(error) => {
             if let Some(socket) = descriptors.first() {
                 let failure = StepFailure::new("read the order", error.to_string());
-                let _ = report(socket, &RunReport::Failed(failure), &[]);
+                let _ = report(socket, &RunEvent::Failed(failure), &[]);
             }
         }
     }
@@ -288,7 +288,7 @@ impl Spawner for NamespaceSpawner {
             let known = process.try_clone().step(|| "duplicate the descriptor of a run".into())?;
             self.sessions.list[place].runs.push(known);
         }
-        let born = RunReport::Born { pid: pid.as_raw_nonzero().get() };
+        let born = RunEvent::Born { pid: pid.as_raw_nonzero().get() };
         let reported = report(socket, &born, &[process.as_fd()]).step(|| "report a start".into());
         self.parted = Some(process);
         reported

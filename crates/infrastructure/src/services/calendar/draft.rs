@@ -1,7 +1,7 @@
 //! An event to be created. It is checked before approval is requested.
 
 use crate::services::{
-    calendar::times::{InvalidTime, Moment, Zone, rfc3339},
+    calendar::times::{DateOrDateTime, InvalidTime, Zone, rfc3339},
     mail_address,
 };
 use serde_json::{Map, Value, json};
@@ -73,7 +73,7 @@ pub struct EventDraft {
 
 /// The reason why an event is not created.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum UnfitEvent {
+pub enum EventDraftError {
     /// A time cannot be parsed.
     #[error("`{0}`: {1}")]
     Time(&'static str, InvalidTime),
@@ -120,18 +120,18 @@ impl EventDraft {
     /// Checks an event. Times without an offset are in this zone.
     ///
     /// # Errors
-    /// [`UnfitEvent`].
-    pub fn new(written: &UncheckedEvent<'_>, zone: &Zone) -> Result<Self, UnfitEvent> {
-        let moment = |name, text| Moment::parse(text, zone).map_err(|error| UnfitEvent::Time(name, error));
+    /// [`EventDraftError`].
+    pub fn new(written: &UncheckedEvent<'_>, zone: &Zone) -> Result<Self, EventDraftError> {
+        let moment = |name, text| DateOrDateTime::parse(text, zone).map_err(|error| EventDraftError::Time(name, error));
         let (start, end) = (moment("start", written.start)?, moment("end", written.end)?);
         check_order(start, end)?;
         for (name, text) in [("summary", written.summary), ("location", written.location)] {
             if text.chars().any(|c| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')) {
-                return Err(UnfitEvent::Control(name));
+                return Err(EventDraftError::Control(name));
             }
         }
         if written.description.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
-            return Err(UnfitEvent::Control("description"));
+            return Err(EventDraftError::Control("description"));
         }
         let attendees = addresses(written.attendees)?;
         let mut event = Map::new();
@@ -148,12 +148,12 @@ impl EventDraft {
             event.insert("attendees".into(), list.into());
         }
         if !written.recurrence.is_empty() {
-            let is_nameless = matches!(start, Moment::Instant(_)) && zone.name().is_none();
+            let is_nameless = matches!(start, DateOrDateTime::Instant(_)) && zone.name().is_none();
             if let Some(odd) = written.recurrence.iter().find(|rule| !is_rule(rule)) {
-                return Err(UnfitEvent::Rule(odd.chars().take(100).collect()));
+                return Err(EventDraftError::Rule(odd.chars().take(100).collect()));
             }
             if is_nameless {
-                return Err(UnfitEvent::NamelessZone);
+                return Err(EventDraftError::NamelessZone);
             }
             event.insert("recurrence".into(), written.recurrence.into());
         }
@@ -165,7 +165,7 @@ impl EventDraft {
             conference: written.conference,
         };
         match draft.invitation().map_or(0, |text| text.chars().count()) {
-            characters if characters > SHOWN_CHARACTERS => Err(UnfitEvent::TooMuch(characters)),
+            characters if characters > SHOWN_CHARACTERS => Err(EventDraftError::TooMuch(characters)),
             _ => Ok(draft),
         }
     }
@@ -209,29 +209,31 @@ impl fmt::Display for EventDraft {
     }
 }
 
-fn check_order(start: Moment, end: Moment) -> Result<(), UnfitEvent> {
+fn check_order(start: DateOrDateTime, end: DateOrDateTime) -> Result<(), EventDraftError> {
     match (start, end) {
-        (Moment::Day(first), Moment::Day(end)) if end <= first => {
+        (DateOrDateTime::Day(first), DateOrDateTime::Day(end)) if end <= first => {
             let next = first.succ_opt().unwrap_or(first).to_string();
             if end == first {
-                Err(UnfitEvent::NoDays(first.to_string(), next))
+                Err(EventDraftError::NoDays(first.to_string(), next))
             } else {
-                Err(UnfitEvent::Order { start: first.to_string(), end: end.to_string() })
+                Err(EventDraftError::Order { start: first.to_string(), end: end.to_string() })
             }
         }
-        (Moment::Instant(start), Moment::Instant(end)) if end <= start => {
-            Err(UnfitEvent::Order { start: rfc3339(&start), end: rfc3339(&end) })
+        (DateOrDateTime::Instant(start), DateOrDateTime::Instant(end)) if end <= start => {
+            Err(EventDraftError::Order { start: rfc3339(&start), end: rfc3339(&end) })
         }
-        (Moment::Day(_), Moment::Day(_)) | (Moment::Instant(_), Moment::Instant(_)) => Ok(()),
-        _ => Err(UnfitEvent::Kinds),
+        (DateOrDateTime::Day(_), DateOrDateTime::Day(_)) | (DateOrDateTime::Instant(_), DateOrDateTime::Instant(_)) => {
+            Ok(())
+        }
+        _ => Err(EventDraftError::Kinds),
     }
 }
 
 /// Returns the start or the end for the API: never a time without a zone.
-fn bound(moment: Moment, zone: &Zone) -> Value {
+fn bound(moment: DateOrDateTime, zone: &Zone) -> Value {
     match moment {
-        Moment::Day(day) => json!({"date": day.to_string()}),
-        Moment::Instant(time) => {
+        DateOrDateTime::Day(day) => json!({"date": day.to_string()}),
+        DateOrDateTime::Instant(time) => {
             let mut bound = json!({"dateTime": rfc3339(&time)});
             if let Some(name) = zone.name() {
                 bound["timeZone"] = name.into();
@@ -241,17 +243,17 @@ fn bound(moment: Moment, zone: &Zone) -> Value {
     }
 }
 
-fn addresses(texts: &[String]) -> Result<Vec<String>, UnfitEvent> {
+fn addresses(texts: &[String]) -> Result<Vec<String>, EventDraftError> {
     let mut addresses: Vec<String> = Vec::new();
     for text in texts {
         let address = mail_address::read(text.trim_matches(' '))
-            .map_err(|why| UnfitEvent::Address { address: text.chars().take(TOLD_CHARACTERS).collect(), why })?;
+            .map_err(|why| EventDraftError::Address { address: text.chars().take(TOLD_CHARACTERS).collect(), why })?;
         if !addresses.iter().any(|other| other.eq_ignore_ascii_case(&address)) {
             addresses.push(address);
         }
     }
     match addresses.len() {
-        count if count > MAX_ATTENDEES => Err(UnfitEvent::Attendees(count)),
+        count if count > MAX_ATTENDEES => Err(EventDraftError::Attendees(count)),
         _ => Ok(addresses),
     }
 }

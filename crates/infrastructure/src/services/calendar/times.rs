@@ -29,7 +29,7 @@ enum ZoneRules {
 
 /// A day, or a point in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Moment {
+pub enum DateOrDateTime {
     /// A whole day, in any zone.
     Day(NaiveDate),
     /// A point in time, with its written offset, or that of its zone at this time.
@@ -154,7 +154,7 @@ impl Zone {
     }
 }
 
-impl Moment {
+impl DateOrDateTime {
     /// Parses a day, a time with an offset, or a time on the clocks of the zone.
     ///
     /// # Errors
@@ -230,10 +230,10 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, zone_name: &str, expected: Result<&str, &str>) {
-        let read = Moment::parse(text, &zone(zone_name));
+        let read = DateOrDateTime::parse(text, &zone(zone_name));
         match (&read, expected) {
-            (Ok(Moment::Day(day)), Ok(expected)) => assert_eq!(day.to_string(), expected, "{text}"),
-            (Ok(Moment::Instant(time)), Ok(expected)) => assert_eq!(rfc3339(time), expected, "{text}"),
+            (Ok(DateOrDateTime::Day(day)), Ok(expected)) => assert_eq!(day.to_string(), expected, "{text}"),
+            (Ok(DateOrDateTime::Instant(time)), Ok(expected)) => assert_eq!(rfc3339(time), expected, "{text}"),
             (Err(error), Err(expected)) => assert!(error.to_string().contains(expected), "{text}: {error}"),
             _ => panic!("{text} in {zone_name}: {read:?}, not {expected:?}"),
         }
@@ -300,14 +300,14 @@ mod tests {
         #[test]
         fn a_parsed_time_survives_formatting_and_parsing(text in "[0-9]{4}-[01][0-9]-[0-3][0-9]([T ][0-2][0-9]:[0-5][0-9](:[0-5][0-9])?(Z|[+-]0[0-9]:00)?)?") {
             let zone = zone("Europe/Berlin");
-            if let Ok(Moment::Instant(time)) = Moment::parse(&text, &zone) {
-                prop_assert_eq!(Moment::parse(&rfc3339(&time), &zone), Ok(Moment::Instant(time)));
+            if let Ok(DateOrDateTime::Instant(time)) = DateOrDateTime::parse(&text, &zone) {
+                prop_assert_eq!(DateOrDateTime::parse(&rfc3339(&time), &zone), Ok(DateOrDateTime::Instant(time)));
             }
         }
 
         #[test]
         fn parsing_a_time_never_panics(text in ".{0,60}") {
-            let _ = Moment::parse(&text, &zone("UTC"));
+            let _ = DateOrDateTime::parse(&text, &zone("UTC"));
         }
     }
 }

@@ -67,7 +67,7 @@ pub struct OriginalMessage {
 
 /// The reason why a message is not sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum UnfitMail {
+pub enum OutgoingMessageError {
     /// A text for a header contains a line break or another control character.
     #[error("`{0}` contains a line break or another control character; nothing was sent")]
     Control(&'static str),
@@ -96,8 +96,8 @@ impl OutgoingMessage {
     /// Checks a message.
     ///
     /// # Errors
-    /// [`UnfitMail`].
-    pub fn new(draft: &UncheckedMessage<'_>) -> Result<Self, UnfitMail> {
+    /// [`OutgoingMessageError`].
+    pub fn new(draft: &UncheckedMessage<'_>) -> Result<Self, OutgoingMessageError> {
         let mail = Self {
             to: recipients("to", draft.to)?,
             cc: recipients("cc", draft.cc)?,
@@ -107,10 +107,10 @@ impl OutgoingMessage {
             html: draft.html.map(|html| as_text("html", html).map(str::to_owned)).transpose()?,
         };
         if mail.to.is_empty() {
-            return Err(UnfitMail::Nobody);
+            return Err(OutgoingMessageError::Nobody);
         }
         match mail.to_string().chars().count() {
-            characters if characters > SHOWN_CHARACTERS => Err(UnfitMail::TooMuch(characters)),
+            characters if characters > SHOWN_CHARACTERS => Err(OutgoingMessageError::TooMuch(characters)),
             _ => Ok(mail),
         }
     }
@@ -179,27 +179,28 @@ fn ids(header: &str) -> Vec<String> {
     pieces.filter(is_plain).map(str::to_owned).collect()
 }
 
-fn in_a_line<'a>(field: &'static str, text: &'a str) -> Result<&'a str, UnfitMail> {
+fn in_a_line<'a>(field: &'static str, text: &'a str) -> Result<&'a str, OutgoingMessageError> {
     match text.chars().any(|c| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')) {
-        true => Err(UnfitMail::Control(field)),
+        true => Err(OutgoingMessageError::Control(field)),
         false => Ok(text),
     }
 }
 
-fn as_text<'a>(field: &'static str, text: &'a str) -> Result<&'a str, UnfitMail> {
+fn as_text<'a>(field: &'static str, text: &'a str) -> Result<&'a str, OutgoingMessageError> {
     match text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
-        true => Err(UnfitMail::ControlInText(field)),
+        true => Err(OutgoingMessageError::ControlInText(field)),
         false => Ok(text),
     }
 }
 
-fn recipients(field: &'static str, texts: &[String]) -> Result<Vec<Recipient>, UnfitMail> {
+fn recipients(field: &'static str, texts: &[String]) -> Result<Vec<Recipient>, OutgoingMessageError> {
     texts.iter().map(|text| Recipient::parse(field, in_a_line(field, text)?)).collect()
 }
 
 impl Recipient {
-    fn parse(field: &'static str, text: &str) -> Result<Self, UnfitMail> {
-        let unfit = |why| UnfitMail::Address { field, address: text.chars().take(NAME_CHARACTERS).collect(), why };
+    fn parse(field: &'static str, text: &str) -> Result<Self, OutgoingMessageError> {
+        let unfit =
+            |why| OutgoingMessageError::Address { field, address: text.chars().take(NAME_CHARACTERS).collect(), why };
         let text = text.trim();
         let (name, address) = match text.strip_suffix('>').and_then(|rest| rest.rsplit_once('<')) {
             Some((name, address)) => (name.trim(), address.trim()),

@@ -22,7 +22,7 @@ async fn with<T>(server: &TestServer, work: impl AsyncFnOnce(&Gmail<'_>) -> T) -
     let principal = Principal::local();
     let credentials = FakeCredentials::none().holding(&principal, GRANT, "t1");
     let base = server.url("/");
-    let account = GoogleAccount {
+    let account = GoogleApiClient {
         service: "Gmail",
         reach: &reach,
         credentials: &credentials,

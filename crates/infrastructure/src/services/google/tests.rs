@@ -34,7 +34,7 @@ async fn call(
     request: &GoogleRequest,
 ) -> Result<Value, ToolFailure> {
     let reach = WebClient::new(Arc::new(SystemNetwork::default()), HostPatterns::default());
-    let account = GoogleAccount {
+    let account = GoogleApiClient {
         service: "Gmail",
         reach: &reach,
         credentials,

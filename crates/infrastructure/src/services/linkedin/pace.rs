@@ -15,7 +15,7 @@ pub struct RateLimiter {
 
 /// A turn. It ends when this is dropped, and the next one begins after the pause.
 #[derive(Debug)]
-pub(super) struct PaceGuard<'a> {
+pub(super) struct RateLimitPermit<'a> {
     last: MutexGuard<'a, Option<Instant>>,
 }
 
@@ -37,16 +37,16 @@ impl RateLimiter {
     }
 
     /// Waits for a turn.
-    pub(super) async fn turn(&self) -> PaceGuard<'_> {
+    pub(super) async fn turn(&self) -> RateLimitPermit<'_> {
         let last = self.last.lock().await;
         if let Some(ended) = *last {
             sleep_until(ended + self.pause).await;
         }
-        PaceGuard { last }
+        RateLimitPermit { last }
     }
 }
 
-impl Drop for PaceGuard<'_> {
+impl Drop for RateLimitPermit<'_> {
     fn drop(&mut self) {
         *self.last = Some(Instant::now());
     }

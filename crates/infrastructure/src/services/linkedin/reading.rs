@@ -1,7 +1,7 @@
 //! Reading of a guest page in a child process.
 
 use super::pages::{PageParseRequest, ParsedPage};
-use crate::helper_port::{HelperBounds, HelperCall, HelperError, HelperPort, counted_seconds};
+use crate::helper_port::{HelperCall, HelperError, HelperLimits, HelperPort, counted_seconds};
 use bytes::Bytes;
 use std::{io::Cursor, time::Instant};
 use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
@@ -11,7 +11,7 @@ pub const HELPER: &str = "linkedin";
 /// Maximum size of a page, in bytes.
 pub(super) const PAGE_BYTES: usize = 4 << 20;
 const ANSWER_BYTES: u64 = 4 << 20;
-const BOUNDS: HelperBounds = HelperBounds { seconds: 10, memory_bytes: 1 << 30 };
+const BOUNDS: HelperLimits = HelperLimits { seconds: 10, memory_bytes: 1 << 30 };
 
 /// Parses the page in a child process.
 ///

@@ -1,6 +1,6 @@
 //! Brave's API: `GET /res/v1/web/search`.
 
-use super::{ErrorResponse, SearchEndpoint, ServiceRequest, age, listed, no_such_page, text, with_sites};
+use super::{SearchEndpoint, ServiceRefusal, ServiceRequest, age, listed, no_such_page, text, with_sites};
 use crate::{
     http::pause::wanted_pause,
     services::{address::below, markup::plain},
@@ -59,7 +59,7 @@ pub(super) fn hits(document: &Value) -> Result<Vec<WebHit>, WebSearchError> {
     })
 }
 
-pub(super) fn refusal(refusal: &ErrorResponse<'_>) -> WebSearchError {
+pub(super) fn refusal(refusal: &ServiceRefusal<'_>) -> WebSearchError {
     match (refusal.status, refusal.code.as_str()) {
         (_, "SUBSCRIPTION_TOKEN_INVALID") => WebSearchError::KeyRefused(refusal.describe("rejected the key")),
         (429, _) => refusal.rate_limited(wait(refusal.headers).or_else(|| wanted_pause(refusal.headers))),

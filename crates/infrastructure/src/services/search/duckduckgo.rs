@@ -1,8 +1,8 @@
 //! The HTML pages of DuckDuckGo: `GET /html/`. They are parsed in a child process.
 
-use super::{ErrorResponse, ServiceRequest, no_such_page, with_sites};
+use super::{ServiceRefusal, ServiceRequest, no_such_page, with_sites};
 use crate::{
-    helper_port::{HelperBounds, HelperCall, HelperError, HelperPort},
+    helper_port::{HelperCall, HelperError, HelperLimits, HelperPort},
     services::address::below,
     web::page::tree,
 };
@@ -26,7 +26,7 @@ const WORDS: usize = 50;
 /// Maximum number of hits per page, and of characters of each of their texts.
 const HITS: usize = 60;
 const TEXT: usize = 2_000;
-const BOUNDS: HelperBounds = HelperBounds { seconds: 5, memory_bytes: 512 << 20 };
+const BOUNDS: HelperLimits = HelperLimits { seconds: 5, memory_bytes: 512 << 20 };
 const ANSWER_BYTES: u64 = 4 << 20;
 
 /// The result of parsing a page.
@@ -102,7 +102,7 @@ pub(super) async fn hits(
     }
 }
 
-pub(super) fn refusal(refusal: &ErrorResponse<'_>) -> WebSearchError {
+pub(super) fn refusal(refusal: &ServiceRefusal<'_>) -> WebSearchError {
     match refusal.status {
         403 | 418 => captcha(),
         _ => refusal.usual(),

@@ -1,6 +1,6 @@
 //! Exa's API: `POST /search`.
 
-use super::{ErrorResponse, SearchEndpoint, ServiceRequest, age, listed, no_such_page, text};
+use super::{SearchEndpoint, ServiceRefusal, ServiceRequest, age, listed, no_such_page, text};
 use crate::services::address::below;
 use http::HeaderName;
 use serde_json::{Value, json};
@@ -49,7 +49,7 @@ pub(super) fn hits(document: &Value) -> Result<Vec<WebHit>, WebSearchError> {
     })
 }
 
-pub(super) fn refusal(refusal: &ErrorResponse<'_>) -> WebSearchError {
+pub(super) fn refusal(refusal: &ServiceRefusal<'_>) -> WebSearchError {
     match refusal.status {
         402 => WebSearchError::RateLimited {
             message: refusal.describe("has no quota left for this key"),

@@ -1,6 +1,6 @@
 //! A SearXNG server: `GET /search?format=json`.
 
-use super::{ErrorResponse, SearchEndpoint, ServiceRequest, age, listed, text, with_sites};
+use super::{SearchEndpoint, ServiceRefusal, ServiceRequest, age, listed, text, with_sites};
 use crate::services::{address::below, foreign_text::clean_text, one_line::one_line};
 use http::header;
 use serde_json::Value;
@@ -58,7 +58,7 @@ fn silent_engines(document: &Value) -> String {
     names.join(", ")
 }
 
-pub(super) fn refusal(refusal: &ErrorResponse<'_>) -> WebSearchError {
+pub(super) fn refusal(refusal: &ServiceRefusal<'_>) -> WebSearchError {
     match refusal.status {
         403 => WebSearchError::Failed(
             "the SearXNG server returns no JSON (HTTP 403): add `json` to `search: formats:` in its `settings.yml`"

@@ -1,6 +1,6 @@
 //! Tavily's API: `POST /search`.
 
-use super::{ErrorResponse, SearchEndpoint, ServiceRequest, age, listed, no_such_page, text};
+use super::{SearchEndpoint, ServiceRefusal, ServiceRequest, age, listed, no_such_page, text};
 use crate::services::address::below;
 use http::header;
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ pub(super) fn hits(document: &Value) -> Result<Vec<WebHit>, WebSearchError> {
     })
 }
 
-pub(super) fn refusal(refusal: &ErrorResponse<'_>) -> WebSearchError {
+pub(super) fn refusal(refusal: &ServiceRefusal<'_>) -> WebSearchError {
     match refusal.status {
         // The quota of the plan is exhausted, or the limit of additional costs is reached.
         432 | 433 => WebSearchError::RateLimited {

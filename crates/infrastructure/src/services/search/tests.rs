@@ -232,7 +232,7 @@ async fn every_documented_error_has_its_kind() {
     use SearchProvider::{Brave, Exa, Searxng, Tavily};
     let brave = |status: u16, code: &str| {
         format!(
-            r#"{{"type":"ErrorResponse","error":{{"id":"1","status":{status},"code":"{code}","detail":"it is {KEY}"}},"time":1}}"#
+            r#"{{"type":"ServiceRefusal","error":{{"id":"1","status":{status},"code":"{code}","detail":"it is {KEY}"}},"time":1}}"#
         )
     };
     let tavily = || r#"{"detail":{"error":"said so"}}"#.to_owned();

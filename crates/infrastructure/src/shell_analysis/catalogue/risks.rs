@@ -2,7 +2,7 @@
 
 /// Argument with an effect beyond the usual one of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RiskyArgument {
+pub(crate) enum RiskyArgumentPattern {
     /// Long option with this name, with or without a value, or an abbreviation that is not the name of another option.
     Long(&'static str),
     /// Long option with this name, if some argument contains an `@`.
@@ -31,19 +31,19 @@ pub(crate) enum RiskyArgument {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RiskyArguments {
     /// Risks that run something, or may run something.
-    pub(crate) runs: &'static [RiskyArgument],
+    pub(crate) runs: &'static [RiskyArgumentPattern],
     /// Risks that only write or read.
-    pub(crate) writes: &'static [RiskyArgument],
+    pub(crate) writes: &'static [RiskyArgumentPattern],
     /// Reason given for all of these risks.
     pub(crate) reason: &'static str,
-    beginnings: Abbreviations,
+    beginnings: OptionAbbreviations,
     /// Short options that take the rest of their group as a value.
     valued: &'static str,
 }
 
 /// Abbreviations of long options that a program accepts.
 #[derive(Debug, Clone, Copy)]
-enum Abbreviations {
+enum OptionAbbreviations {
     None,
     /// All abbreviations except these, which are names of other options.
     AllBut(&'static [&'static str]),
@@ -66,28 +66,28 @@ const CODEGEN: &[&str] = &[
 
 impl RiskyArguments {
     pub(super) const NONE: Self =
-        Self { runs: &[], writes: &[], reason: "", beginnings: Abbreviations::AllBut(&[]), valued: "" };
+        Self { runs: &[], writes: &[], reason: "", beginnings: OptionAbbreviations::AllBut(&[]), valued: "" };
 
-    pub(super) const fn running(runs: &'static [RiskyArgument], reason: &'static str) -> Self {
+    pub(super) const fn running(runs: &'static [RiskyArgumentPattern], reason: &'static str) -> Self {
         Self { runs, reason, ..Self::NONE }
     }
 
-    pub(super) const fn writing(writes: &'static [RiskyArgument], reason: &'static str) -> Self {
+    pub(super) const fn writing(writes: &'static [RiskyArgumentPattern], reason: &'static str) -> Self {
         Self { writes, reason, ..Self::NONE }
     }
 
-    pub(super) const fn and_writing(self, writes: &'static [RiskyArgument]) -> Self {
+    pub(super) const fn and_writing(self, writes: &'static [RiskyArgumentPattern]) -> Self {
         Self { writes, ..self }
     }
 
     /// Marks a program that accepts no abbreviations of long options.
     pub(super) const fn with_no_beginnings(self) -> Self {
-        Self { beginnings: Abbreviations::None, ..self }
+        Self { beginnings: OptionAbbreviations::None, ..self }
     }
 
     /// Excludes long options whose names are prefixes of a risky option.
     pub(super) const fn knowing(self, names: &'static [&'static str]) -> Self {
-        Self { beginnings: Abbreviations::AllBut(names), ..self }
+        Self { beginnings: OptionAbbreviations::AllBut(names), ..self }
     }
 
     /// Adds the short options that take the rest of their group as a value.
@@ -95,7 +95,7 @@ impl RiskyArguments {
         Self { valued, ..self }
     }
 
-    fn all(&self) -> impl Iterator<Item = &'static RiskyArgument> {
+    fn all(&self) -> impl Iterator<Item = &'static RiskyArgumentPattern> {
         self.runs.iter().chain(self.writes)
     }
 
@@ -105,21 +105,23 @@ impl RiskyArguments {
     }
 
     /// Returns `true` if one of these arguments is this risk, given the options of the program.
-    pub(crate) fn is_hit(&self, risk: RiskyArgument, arguments: &[&str]) -> bool {
+    pub(crate) fn is_hit(&self, risk: RiskyArgumentPattern, arguments: &[&str]) -> bool {
         let is_long = |option: &str| arguments.iter().any(|word| self.is_long(option, word));
         let holds_a_file = |word: &&str| word.contains('@');
         match risk {
-            RiskyArgument::Always => true,
-            RiskyArgument::Operands(count) => operands(arguments) >= count,
-            RiskyArgument::Word(word) => arguments.contains(&word),
-            RiskyArgument::Start(start) => arguments.iter().any(|word| word.starts_with(start)),
-            RiskyArgument::Part(part) => arguments.iter().any(|word| word.contains(part)),
-            RiskyArgument::Long(option) => is_long(option),
-            RiskyArgument::LongWithFile(option) => is_long(option) && arguments.iter().any(holds_a_file),
-            RiskyArgument::Codegen => generates_code(arguments),
-            RiskyArgument::OptionWithFile => arguments.iter().any(|word| word.starts_with('-') && holds_a_file(word)),
-            RiskyArgument::Variable => arguments.iter().any(|word| sets_more_than_a_switch(word)),
-            RiskyArgument::Short(letter) => arguments.iter().any(|word| {
+            RiskyArgumentPattern::Always => true,
+            RiskyArgumentPattern::Operands(count) => operands(arguments) >= count,
+            RiskyArgumentPattern::Word(word) => arguments.contains(&word),
+            RiskyArgumentPattern::Start(start) => arguments.iter().any(|word| word.starts_with(start)),
+            RiskyArgumentPattern::Part(part) => arguments.iter().any(|word| word.contains(part)),
+            RiskyArgumentPattern::Long(option) => is_long(option),
+            RiskyArgumentPattern::LongWithFile(option) => is_long(option) && arguments.iter().any(holds_a_file),
+            RiskyArgumentPattern::Codegen => generates_code(arguments),
+            RiskyArgumentPattern::OptionWithFile => {
+                arguments.iter().any(|word| word.starts_with('-') && holds_a_file(word))
+            }
+            RiskyArgumentPattern::Variable => arguments.iter().any(|word| sets_more_than_a_switch(word)),
+            RiskyArgumentPattern::Short(letter) => arguments.iter().any(|word| {
                 let group = word.strip_prefix('-').filter(|group| !group.starts_with('-')).unwrap_or_default();
                 let own = group.find(|letter| self.valued.contains(letter)).map_or(group.len(), |value| value + 1);
                 group[..own].contains(letter)
@@ -133,23 +135,23 @@ impl RiskyArguments {
         name == option
             || begins
                 && match self.beginnings {
-                    Abbreviations::None => false,
-                    Abbreviations::AllBut(whole) => !whole.contains(&name),
+                    OptionAbbreviations::None => false,
+                    OptionAbbreviations::AllBut(whole) => !whole.contains(&name),
                 }
     }
 
     /// Returns `true` if a file name that starts with this text could be a risk.
     pub(crate) fn may_be_hit_by_a_file(&self, start: &str) -> bool {
         self.all().any(|risk| match *risk {
-            RiskyArgument::Always | RiskyArgument::Operands(_) => true,
-            RiskyArgument::Word(word) => word.starts_with(start),
-            RiskyArgument::Start(text) => text.starts_with(start) || start.starts_with(text),
-            RiskyArgument::Part(_) | RiskyArgument::Variable => !start.contains('/'),
-            RiskyArgument::Long(_)
-            | RiskyArgument::LongWithFile(_)
-            | RiskyArgument::Short(_)
-            | RiskyArgument::OptionWithFile
-            | RiskyArgument::Codegen => may_be_an_option(start),
+            RiskyArgumentPattern::Always | RiskyArgumentPattern::Operands(_) => true,
+            RiskyArgumentPattern::Word(word) => word.starts_with(start),
+            RiskyArgumentPattern::Start(text) => text.starts_with(start) || start.starts_with(text),
+            RiskyArgumentPattern::Part(_) | RiskyArgumentPattern::Variable => !start.contains('/'),
+            RiskyArgumentPattern::Long(_)
+            | RiskyArgumentPattern::LongWithFile(_)
+            | RiskyArgumentPattern::Short(_)
+            | RiskyArgumentPattern::OptionWithFile
+            | RiskyArgumentPattern::Codegen => may_be_an_option(start),
         })
     }
 }

@@ -3,7 +3,7 @@
 use super::{
     program::{ProgramClass, ProgramFacts, ReadOnlyArguments},
     risks::{
-        RiskyArgument::{
+        RiskyArgumentPattern::{
             self, Always, Codegen, Long, LongWithFile, Operands, OptionWithFile, Part, Short, Start, Variable, Word,
         },
         RiskyArguments,
@@ -444,7 +444,7 @@ pub(super) const RISKY: &[ProgramFacts] = &[
 ];
 
 /// Risks of GNU tar and compatible programs.
-const TAR: &[RiskyArgument] = &[
+const TAR: &[RiskyArgumentPattern] = &[
     Long("--checkpoint-action"),
     Long("--to-command"),
     Long("--use-compress-program"),
@@ -461,7 +461,7 @@ const TAR: &[RiskyArgument] = &[
 ];
 
 /// Risks of the package managers for Node.
-const NODE_PACKAGES: &[RiskyArgument] = &[
+const NODE_PACKAGES: &[RiskyArgumentPattern] = &[
     Long("--script-shell"),
     Long("--shell"),
     Long("--node-options"),

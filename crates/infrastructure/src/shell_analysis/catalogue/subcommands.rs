@@ -1,7 +1,7 @@
 //! Known subcommands of programs. Any other subcommand may be an alias, the name of another program, or made to run
 //! one.
 
-use super::risks::RiskyArgument;
+use super::risks::RiskyArgumentPattern;
 
 /// Known subcommands of a program, and the options that may precede them.
 #[derive(Debug)]
@@ -542,13 +542,13 @@ pub(crate) const GIT_SUBCOMMANDS: &[&str] = &[
 ];
 
 /// Options of single subcommands that make git run or write something else.
-pub(crate) const GIT_RISKS: &[(&str, &[RiskyArgument])] = &[
+pub(crate) const GIT_RISKS: &[(&str, &[RiskyArgumentPattern])] = &[
     // `git branch --list --no-list -D main` deletes the branch, though `Bash(git branch --list *)` covers its words.
-    ("branch", &[RiskyArgument::Long("--no-list")]),
-    ("clone", &[RiskyArgument::Short('c'), RiskyArgument::Short('u')]),
-    ("grep", &[RiskyArgument::Short('O')]),
-    ("ls-remote", &[RiskyArgument::Short('u')]),
-    ("rebase", &[RiskyArgument::Short('x')]),
+    ("branch", &[RiskyArgumentPattern::Long("--no-list")]),
+    ("clone", &[RiskyArgumentPattern::Short('c'), RiskyArgumentPattern::Short('u')]),
+    ("grep", &[RiskyArgumentPattern::Short('O')]),
+    ("ls-remote", &[RiskyArgumentPattern::Short('u')]),
+    ("rebase", &[RiskyArgumentPattern::Short('x')]),
 ];
 
 /// Options before git's subcommand that take the next word as their value.

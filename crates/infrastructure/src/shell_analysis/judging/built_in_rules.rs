@@ -16,7 +16,7 @@ const PRINTABLE_VARIABLES: &[&str] = &["HOME", "LINENO", "OLDPWD", "PWD", "SECON
 
 /// Context of a command that built-in rules depend on.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct CommandPipeContext<'t> {
+pub(crate) struct BuiltInRuleContext<'t> {
     /// `true` if standard input is a pipe that the shell created for this command.
     pub(crate) reads_pipe: bool,
     /// Text that contains the command.
@@ -25,7 +25,7 @@ pub(crate) struct CommandPipeContext<'t> {
 
 /// Returns the built-in rule that allows a command with these words. The first word is the program; no assignment
 /// before it may change what the program does.
-pub(crate) fn built_in_rule(words: &[Word], around: CommandPipeContext<'_>) -> Option<BuiltInAllowRule> {
+pub(crate) fn built_in_rule(words: &[Word], around: BuiltInRuleContext<'_>) -> Option<BuiltInAllowRule> {
     let (name, arguments) = words.split_first()?;
     let name = name.literal().filter(|_| !name.quoted)?;
     let are_printable = |words: &[Word]| {

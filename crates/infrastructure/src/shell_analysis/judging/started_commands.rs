@@ -10,7 +10,7 @@ use super::{
     wrapper_effects::moves_what_it_starts,
 };
 use crate::shell_analysis::{
-    catalogue::{ProgramFacts, RiskyArgument, known_as, named, program, subcommands::GIT_RISKS},
+    catalogue::{ProgramFacts, RiskyArgumentPattern, known_as, named, program, subcommands::GIT_RISKS},
     folders::WorkingFolders,
     word::{DynamicReason, Word},
 };
@@ -171,9 +171,11 @@ fn names_a_risk(name: &str, command: &[Word]) -> bool {
     name == "git" && of_git() || hits_a_name(named(name), named(name).risks.runs, &command[1..])
 }
 
-fn hits_a_name(program: &ProgramFacts, risks: &[RiskyArgument], arguments: &[Word]) -> bool {
+fn hits_a_name(program: &ProgramFacts, risks: &[RiskyArgumentPattern], arguments: &[Word]) -> bool {
     // A risk of every use or of a number of operands does not depend on a particular word.
-    let of_words = |risk: &&RiskyArgument| !matches!(risk, RiskyArgument::Always | RiskyArgument::Operands(_));
+    let of_words = |risk: &&RiskyArgumentPattern| {
+        !matches!(risk, RiskyArgumentPattern::Always | RiskyArgumentPattern::Operands(_))
+    };
     let hits =
         |word: &Word| risks.iter().filter(of_words).any(|risk| program.risks.is_hit(*risk, &[word.text.as_str()]));
     let behind = |pair: &[Word]| is_name(&pair[1]) && pair[0].text.starts_with('-') && hits(&pair[0]);

@@ -17,7 +17,7 @@ const MAX_VALUES: usize = 256;
 
 /// Positions within a group of short options where a value may begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ShortOptionValuePositions {
+pub(super) enum AttachedOptionValueStart {
     Nowhere,
     BehindTheFirst,
     Anywhere,
@@ -62,7 +62,7 @@ pub(super) fn read_texts(words: &[Word], scope: &ClassificationContext<'_>, resu
 pub(super) fn read_values(
     words: &[Word],
     scope: &ClassificationContext<'_>,
-    glued: ShortOptionValuePositions,
+    glued: AttachedOptionValueStart,
     result: &mut ClassifiedCommand,
 ) {
     // `1erm x` is a sed script.
@@ -72,9 +72,9 @@ pub(super) fn read_values(
         let text = word.text.as_str();
         let group = text.strip_prefix('-').filter(|group| !group.starts_with('-')).unwrap_or_default();
         let glued = match glued {
-            ShortOptionValuePositions::Nowhere => 0,
-            ShortOptionValuePositions::BehindTheFirst => 1,
-            ShortOptionValuePositions::Anywhere => group.len(),
+            AttachedOptionValueStart::Nowhere => 0,
+            AttachedOptionValueStart::BehindTheFirst => 1,
+            AttachedOptionValueStart::Anywhere => group.len(),
         };
         if text.matches(separators).nth(MAX_VALUES).is_some() || glued > MAX_VALUES {
             return result

@@ -2,11 +2,11 @@
 
 use crate::shell_analysis::catalogue::{ProgramClass, known_as, named, offered_rules::OFFERED_RULES};
 use std::sync::Arc;
-use toolstead_domain::OfferedRulePrefixLengths;
+use toolstead_domain::RuleWideningLimits;
 
 /// Returns how far a rule may go beyond a plain command with these words. Returns `None` for shells, interpreters, and
 /// programs that start others or run code of the project, unless an offered rule covers the command.
-pub(crate) fn widening(words: &[Arc<str>]) -> Option<OfferedRulePrefixLengths> {
+pub(crate) fn widening(words: &[Arc<str>]) -> Option<RuleWideningLimits> {
     let offered = OFFERED_RULES.iter().filter_map(|beginning| matched(beginning, words)).max();
     let program = named(known_as(words.first()?));
     let runs_anything =
@@ -16,8 +16,8 @@ pub(crate) fn widening(words: &[Arc<str>]) -> Option<OfferedRulePrefixLengths> {
     match (runs_anything, offered) {
         (true, None) => None,
         // `python3 -m pytest *`, and nothing wider.
-        (true, Some(count)) => Some(OfferedRulePrefixLengths { least: count, offered }),
-        (false, _) => Some(OfferedRulePrefixLengths { least: 1, offered }),
+        (true, Some(count)) => Some(RuleWideningLimits { least: count, offered }),
+        (false, _) => Some(RuleWideningLimits { least: 1, offered }),
     }
 }
 

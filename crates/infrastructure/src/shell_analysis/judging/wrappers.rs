@@ -11,7 +11,7 @@ use super::{
     run_texts::judge_text,
     shells::{mark_implicit_shells, shell_behind},
     started_commands,
-    texts::{ShortOptionValuePositions, read_every_suffix, read_quoted, read_texts, read_values},
+    texts::{AttachedOptionValueStart, read_every_suffix, read_quoted, read_texts, read_values},
     wrapper_effects::moves_what_it_starts,
     xargs,
 };
@@ -66,7 +66,7 @@ pub(super) fn forwarded(
         // After a known subcommand of git only values of options can be commands.
         if name == "git" && git_subcommand(words).is_some_and(is_plain_git) {
             read_texts(words, scope, result);
-            read_values(words, scope, ShortOptionValuePositions::Anywhere, result);
+            read_values(words, scope, AttachedOptionValueStart::Anywhere, result);
             for pair in words.windows(2).filter(|pair| pair[0].text.starts_with('-')) {
                 result.add_reading(vec![bare(&pair[1].text).into()]);
             }
@@ -83,9 +83,9 @@ pub(super) fn forwarded(
     }
     read_texts(words, scope, result);
     let glued = match name {
-        "find" | "go" => ShortOptionValuePositions::Nowhere,
-        _ if forwards || risky => ShortOptionValuePositions::Anywhere,
-        _ => ShortOptionValuePositions::BehindTheFirst,
+        "find" | "go" => AttachedOptionValueStart::Nowhere,
+        _ if forwards || risky => AttachedOptionValueStart::Anywhere,
+        _ => AttachedOptionValueStart::BehindTheFirst,
     };
     read_values(words, scope, glued, result);
     if words.iter().any(|word| program(&word.text).interpreter().is_some()) {

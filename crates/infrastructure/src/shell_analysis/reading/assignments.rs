@@ -2,7 +2,7 @@
 
 use super::{
     findings::Findings,
-    step::{NodePosition, WalkStep},
+    step::{NodeNesting, WalkStep},
     syntax::{self, MISREAD, is_word},
 };
 use crate::shell_analysis::{
@@ -40,7 +40,7 @@ impl Assignment {
 pub(super) fn assignment<'t>(
     found: &mut Findings<'t>,
     node: Node<'t>,
-    place: NodePosition,
+    place: NodeNesting,
     steps: &mut Vec<WalkStep<'t>>,
 ) -> Option<Assignment> {
     let children = syntax::children(node);

@@ -2,7 +2,7 @@
 
 use super::{
     here_document::literal_text,
-    step::{NodePosition, WalkStep},
+    step::{NodeNesting, WalkStep},
     syntax::{self, MISREAD},
 };
 use crate::shell_analysis::{
@@ -103,7 +103,7 @@ impl<'t> Findings<'t> {
     }
 
     /// Schedules the named children of a node whose own text was already analysed.
-    pub(super) fn below(&mut self, node: Node<'t>, place: NodePosition, steps: &mut Vec<WalkStep<'t>>) {
+    pub(super) fn below(&mut self, node: Node<'t>, place: NodeNesting, steps: &mut Vec<WalkStep<'t>>) {
         steps.extend(
             syntax::children(node).into_iter().rev().filter(Node::is_named).map(|child| WalkStep::Enter(child, place)),
         );
@@ -120,7 +120,7 @@ impl<'t> Findings<'t> {
 
     /// Parses a node as one word, and schedules its expansions. If bash may read the node differently, it adds an
     /// opaque command and returns `None`.
-    pub(super) fn word(&mut self, node: Node<'t>, place: NodePosition, steps: &mut Vec<WalkStep<'t>>) -> Option<Word> {
+    pub(super) fn word(&mut self, node: Node<'t>, place: NodeNesting, steps: &mut Vec<WalkStep<'t>>) -> Option<Word> {
         let expansions = self.enter_expansions(node, place, steps);
         match Word::read(self.text, node.byte_range(), &expansions) {
             Ok(word) => Some(word),
@@ -135,7 +135,7 @@ impl<'t> Findings<'t> {
     pub(super) fn enter_expansions(
         &mut self,
         node: Node<'t>,
-        place: NodePosition,
+        place: NodeNesting,
         steps: &mut Vec<WalkStep<'t>>,
     ) -> ExpansionsByOffset {
         let mut expansions = ExpansionsByOffset::new();

@@ -3,7 +3,7 @@
 use super::{
     findings::{AddFileError, Findings, TOO_MANY_FILES},
     here_document::end_word,
-    step::{NodePosition, WalkStep},
+    step::{NodeNesting, WalkStep},
     syntax::{self, MISREAD, is_redirection, is_word},
 };
 use crate::shell_analysis::{analysis::FileAccessOrigin::Redirection, folders::WorkingFolders, word::DynamicReason};
@@ -18,7 +18,7 @@ pub(super) fn judge<'t>(
     found: &mut Findings<'t>,
     node: Node<'t>,
     folders: &WorkingFolders,
-    place: NodePosition,
+    place: NodeNesting,
     steps: &mut Vec<WalkStep<'t>>,
 ) {
     match node.kind() {
@@ -65,7 +65,7 @@ fn file_redirection<'t>(
     found: &mut Findings<'t>,
     node: Node<'t>,
     folders: &WorkingFolders,
-    place: NodePosition,
+    place: NodeNesting,
     steps: &mut Vec<WalkStep<'t>>,
 ) {
     found.parts(node);
@@ -137,7 +137,7 @@ fn here_document<'t>(
     found: &mut Findings<'t>,
     node: Node<'t>,
     folders: &WorkingFolders,
-    place: NodePosition,
+    place: NodeNesting,
     steps: &mut Vec<WalkStep<'t>>,
 ) {
     if place.substituted {

@@ -4,14 +4,14 @@ use super::{
     assignments::{Assignment, assignment},
     findings::Findings,
     redirections,
-    step::{NodePosition, WalkStep},
+    step::{NodeNesting, WalkStep},
     syntax::{self, MISREAD, is_redirection, is_word},
 };
 use crate::shell_analysis::{
     catalogue::variables,
     judging::{
         assigned_variables,
-        built_in_rules::{CommandPipeContext, built_in_rule},
+        built_in_rules::{BuiltInRuleContext, built_in_rule},
         classified_command::ClassifiedCommand,
         command::understand,
     },
@@ -33,7 +33,7 @@ pub(super) fn command<'t>(
     found: &mut Findings<'t>,
     node: Node<'t>,
     redirections: &[Node<'t>],
-    place: NodePosition,
+    place: NodeNesting,
     steps: &mut Vec<WalkStep<'t>>,
 ) {
     let mut parts = CommandParts::default();
@@ -99,7 +99,7 @@ pub(super) fn push_word<'t>(
     found: &mut Findings<'t>,
     node: Node<'t>,
     parts: &mut CommandParts<'t>,
-    place: NodePosition,
+    place: NodeNesting,
     steps: &mut Vec<WalkStep<'t>>,
 ) {
     if let Some(word) = found.word(node, place, steps) {
@@ -112,7 +112,7 @@ pub(super) fn further_words<'t>(
     found: &mut Findings<'t>,
     node: Node<'t>,
     parts: &mut CommandParts<'t>,
-    place: NodePosition,
+    place: NodeNesting,
     steps: &mut Vec<WalkStep<'t>>,
 ) {
     match node.kind() {
@@ -154,13 +154,13 @@ pub(super) fn simple_command<'t>(found: &mut Findings<'t>, parts: &CommandParts<
         }
     }
     if harmful.is_empty() {
-        let around = CommandPipeContext { reads_pipe: parts.reads_pipe, text: found.text };
+        let around = BuiltInRuleContext { reads_pipe: parts.reads_pipe, text: found.text };
         understood.built_in_rule = built_in_rule(&parts.words, around);
     }
     found.add(understood, text);
 }
 
-pub(super) fn test<'t>(found: &mut Findings<'t>, node: Node<'t>, place: NodePosition, steps: &mut Vec<WalkStep<'t>>) {
+pub(super) fn test<'t>(found: &mut Findings<'t>, node: Node<'t>, place: NodeNesting, steps: &mut Vec<WalkStep<'t>>) {
     let written = found.slice(node);
     let expansions = found.enter_expansions(node, place, steps);
     if written.starts_with("[[") {
@@ -180,7 +180,7 @@ pub(super) fn test<'t>(found: &mut Findings<'t>, node: Node<'t>, place: NodePosi
 pub(super) fn assignments<'t>(
     found: &mut Findings<'t>,
     node: Node<'t>,
-    place: NodePosition,
+    place: NodeNesting,
     steps: &mut Vec<WalkStep<'t>>,
 ) {
     let parts = if node.kind() == "variable_assignments" { found.parts(node) } else { vec![node] };
@@ -216,7 +216,7 @@ pub(super) fn loop_variable<'t>(found: &mut Findings<'t>, node: Node<'t>) {
 pub(super) fn declaration<'t>(
     found: &mut Findings<'t>,
     node: Node<'t>,
-    place: NodePosition,
+    place: NodeNesting,
     steps: &mut Vec<WalkStep<'t>>,
 ) {
     let mut parts = CommandParts::default();

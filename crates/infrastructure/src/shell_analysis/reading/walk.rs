@@ -6,7 +6,7 @@ use super::{
     here_document::literal_text,
     redirections::{self, is_here_string},
     simple_command::{CommandParts, assignments, command, declaration, further_words, loop_variable, test},
-    step::{NodePosition, WalkStep},
+    step::{NodeNesting, WalkStep},
     syntax::{self, MISREAD, is_redirection, is_word},
 };
 use crate::shell_analysis::{
@@ -41,7 +41,7 @@ impl<'t> Walk<'t> {
         if !self.is_well_formed(root) {
             self.found.opaque(root, "it cannot be parsed unambiguously as bash");
         }
-        let mut steps = vec![WalkStep::Enter(root, NodePosition { depth: 0, substituted: false, backticks: false })];
+        let mut steps = vec![WalkStep::Enter(root, NodeNesting { depth: 0, substituted: false, backticks: false })];
         while let Some(step) = steps.pop() {
             if self.found.result.commands.len() > MAX_COMMANDS {
                 self.found.limits.mark_exceeded();
@@ -94,8 +94,8 @@ impl<'t> Walk<'t> {
         self.found.result
     }
 
-    fn enter(&mut self, node: Node<'t>, place: NodePosition, steps: &mut Vec<WalkStep<'t>>) {
-        let below = NodePosition { depth: place.depth + 1, ..place };
+    fn enter(&mut self, node: Node<'t>, place: NodeNesting, steps: &mut Vec<WalkStep<'t>>) {
+        let below = NodeNesting { depth: place.depth + 1, ..place };
         if node.is_error() || node.is_missing() {
             self.found.opaque(node, "it cannot be parsed unambiguously as bash");
         }
@@ -145,7 +145,7 @@ impl<'t> Walk<'t> {
                 if written.starts_with("$`") || written.starts_with('`') && written.contains('\\') {
                     self.found.opaque(node, "backslashes within backticks mean something else");
                 }
-                let inside = NodePosition {
+                let inside = NodeNesting {
                     substituted: place.substituted || literal_text(written).is_none(),
                     backticks: place.backticks || written.starts_with('`'),
                     ..below
@@ -158,7 +158,7 @@ impl<'t> Walk<'t> {
                     self.found.opaque(node, "another command runs at the same time and is passed as a file");
                 }
                 steps.push(WalkStep::Restore(self.found.folders.clone()));
-                self.statements(node, NodePosition { substituted: true, ..below }, steps);
+                self.statements(node, NodeNesting { substituted: true, ..below }, steps);
             }
             "redirected_statement" => self.redirected(node, below, steps),
             "command" => command(&mut self.found, node, &[], below, steps),
@@ -202,7 +202,7 @@ impl<'t> Walk<'t> {
     }
 
     /// Schedules statements in order, and parses the words between them.
-    fn statements(&mut self, node: Node<'t>, place: NodePosition, steps: &mut Vec<WalkStep<'t>>) {
+    fn statements(&mut self, node: Node<'t>, place: NodeNesting, steps: &mut Vec<WalkStep<'t>>) {
         if node.kind() == "compound_statement" && self.found.slice(node).starts_with("((") {
             return self.arithmetic(node, place, steps);
         }
@@ -232,34 +232,28 @@ impl<'t> Walk<'t> {
         steps.extend(entered.into_iter().rev());
     }
 
-    fn list(
-        &mut self,
-        node: Node<'t>,
-        redirections: Vec<Node<'t>>,
-        place: NodePosition,
-        steps: &mut Vec<WalkStep<'t>>,
-    ) {
+    fn list(&mut self, node: Node<'t>, redirections: Vec<Node<'t>>, place: NodeNesting, steps: &mut Vec<WalkStep<'t>>) {
         let and = syntax::children(node).iter().any(|child| child.kind() == "&&");
         let parts = self.found.parts(node);
         let mut operands = parts.iter().copied().filter(|part| part.kind() != "comment");
         let (Some(left), Some(right), None) = (operands.next(), operands.next(), operands.next()) else {
             self.found.opaque(node, MISREAD);
             self.only_redirects(&redirections, place, steps);
-            return self.found.below(node, NodePosition { depth: place.depth + 1, ..place }, steps);
+            return self.found.below(node, NodeNesting { depth: place.depth + 1, ..place }, steps);
         };
         // A long chain is deep only on the left side of the tree, and not deeply nested in the text.
         let depth = if left.kind() == "list" { place.depth } else { place.depth + 1 };
         steps.push(WalkStep::Join(and));
-        steps.push(WalkStep::Redirected(right, redirections, NodePosition { depth: place.depth + 1, ..place }));
+        steps.push(WalkStep::Redirected(right, redirections, NodeNesting { depth: place.depth + 1, ..place }));
         steps.push(WalkStep::RightSide(and));
-        steps.push(WalkStep::Enter(left, NodePosition { depth, ..place }));
+        steps.push(WalkStep::Enter(left, NodeNesting { depth, ..place }));
     }
 
     fn pipeline(
         &mut self,
         node: Node<'t>,
         redirections: Vec<Node<'t>>,
-        place: NodePosition,
+        place: NodeNesting,
         steps: &mut Vec<WalkStep<'t>>,
     ) {
         let parts = self.found.parts(node);
@@ -299,7 +293,7 @@ impl<'t> Walk<'t> {
         self.found.behind_pipes.extend(command.map(|command| command.id()));
     }
 
-    fn redirected(&mut self, node: Node<'t>, place: NodePosition, steps: &mut Vec<WalkStep<'t>>) {
+    fn redirected(&mut self, node: Node<'t>, place: NodeNesting, steps: &mut Vec<WalkStep<'t>>) {
         let mut parts = self.found.parts(node);
         for at in (1..parts.len()).rev() {
             if is_here_string(&self.found, parts[at]) && parts[at - 1].is_error() {
@@ -325,7 +319,7 @@ impl<'t> Walk<'t> {
         &mut self,
         body: Node<'t>,
         redirections: Vec<Node<'t>>,
-        place: NodePosition,
+        place: NodeNesting,
         steps: &mut Vec<WalkStep<'t>>,
     ) {
         match body.kind() {
@@ -340,7 +334,7 @@ impl<'t> Walk<'t> {
     }
 
     /// Analyses redirections of a statement that is not a simple command and cannot take additional words from them.
-    fn only_redirects(&mut self, redirections: &[Node<'t>], place: NodePosition, steps: &mut Vec<WalkStep<'t>>) {
+    fn only_redirects(&mut self, redirections: &[Node<'t>], place: NodeNesting, steps: &mut Vec<WalkStep<'t>>) {
         let folders = self.found.folders.clone();
         for redirection in redirections {
             let mut parts = CommandParts::default();
@@ -352,7 +346,7 @@ impl<'t> Walk<'t> {
         }
     }
 
-    fn expansion(&mut self, node: Node<'t>, place: NodePosition, steps: &mut Vec<WalkStep<'t>>) {
+    fn expansion(&mut self, node: Node<'t>, place: NodeNesting, steps: &mut Vec<WalkStep<'t>>) {
         let written = self.found.slice(node);
         match node.kind() {
             "arithmetic_expansion" => return self.arithmetic(node, place, steps),
@@ -373,7 +367,7 @@ impl<'t> Walk<'t> {
         self.found.below(node, place, steps);
     }
 
-    fn arithmetic(&mut self, node: Node<'t>, place: NodePosition, steps: &mut Vec<WalkStep<'t>>) {
+    fn arithmetic(&mut self, node: Node<'t>, place: NodeNesting, steps: &mut Vec<WalkStep<'t>>) {
         if !syntax::only_numbers(self.found.slice(node)) {
             self.found.opaque(node, "arithmetic evaluates its variables, which may run commands");
             self.found.below(node, place, steps);

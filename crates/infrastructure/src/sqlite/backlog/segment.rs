@@ -26,13 +26,13 @@ const MAPPED_FILE_SYSTEMS: [i64; 2] = [0xEF53, 0x0102_1994];
 #[derive(Debug)]
 pub(super) struct Segment {
     path: PathBuf,
-    storage: SegmentFileHandle,
+    storage: SegmentStorage,
     /// Length of the records in bytes.
     len: usize,
 }
 
 #[derive(Debug)]
-enum SegmentFileHandle {
+enum SegmentStorage {
     Mapped(MmapMut),
     Written(File),
 }
@@ -41,7 +41,7 @@ impl Segment {
     /// Creates a new file. Only its owner can read it.
     pub(super) fn create(path: PathBuf) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
-        let storage = mapped(&file).map_or(SegmentFileHandle::Written(file), SegmentFileHandle::Mapped);
+        let storage = mapped(&file).map_or(SegmentStorage::Written(file), SegmentStorage::Mapped);
         Ok(Self { path, storage, len: 0 })
     }
 
@@ -59,11 +59,11 @@ impl Segment {
     pub(super) fn append(&mut self, line: &[u8]) -> io::Result<()> {
         let end = self.len + line.len();
         match &mut self.storage {
-            SegmentFileHandle::Mapped(memory) => {
+            SegmentStorage::Mapped(memory) => {
                 let free = memory.get_mut(self.len..end).ok_or(io::ErrorKind::FileTooLarge)?;
                 free.copy_from_slice(line);
             }
-            SegmentFileHandle::Written(file) => file.write_all_at(line, self.len as u64)?,
+            SegmentStorage::Written(file) => file.write_all_at(line, self.len as u64)?,
         }
         self.len = end;
         Ok(())
@@ -73,12 +73,12 @@ impl Segment {
     /// readers that find the same name twice have read no later record.
     pub(super) fn clear(&mut self, path: PathBuf) -> io::Result<()> {
         match &mut self.storage {
-            SegmentFileHandle::Mapped(memory) => {
+            SegmentStorage::Mapped(memory) => {
                 memory[..self.len.min(1)].fill(0);
                 fence(Ordering::SeqCst);
                 memory[..self.len].fill(0);
             }
-            SegmentFileHandle::Written(file) => file.set_len(0)?,
+            SegmentStorage::Written(file) => file.set_len(0)?,
         }
         self.len = 0;
         fs::rename(&self.path, &path)?;
@@ -90,7 +90,7 @@ impl Segment {
     #[cfg(test)]
     pub(super) fn unwritable(path: PathBuf) -> Self {
         fs::write(&path, "").unwrap();
-        Self { storage: SegmentFileHandle::Written(File::open(&path).unwrap()), path, len: 0 }
+        Self { storage: SegmentStorage::Written(File::open(&path).unwrap()), path, len: 0 }
     }
 
     /// Deletes the file. A remaining file is committed again later, without effect.
@@ -124,7 +124,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mapped = Segment::create(folder.path().join("mapped")).unwrap();
         let path = folder.path().join("written");
-        let storage = SegmentFileHandle::Written(File::create_new(&path).unwrap());
+        let storage = SegmentStorage::Written(File::create_new(&path).unwrap());
         (folder, [mapped, Segment { path, storage, len: 0 }])
     }
 

@@ -91,7 +91,7 @@ async fn tokens_stay_with_the_authorization_server_that_issued_them() {
 
 #[tokio::test]
 async fn a_server_without_encryption_receives_no_token() {
-    let accounts = UpstreamServerCredentials::new(UpstreamAccountParts {
+    let accounts = UpstreamServerCredentials::new(UpstreamServerCredentialsParts {
         server: Url::parse("http://notes.example/mcp").unwrap(),
         auth: UpstreamAuth::OAuth(SignInSettings::default()),
         vault: Err("unused".into()),

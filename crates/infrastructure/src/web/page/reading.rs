@@ -2,7 +2,7 @@
 
 use super::{HELPER, Page, PageFormat, PageLimits, PageRenderRequest};
 use crate::{
-    helper_port::{HelperBounds, HelperCall, HelperError, HelperPort, counted_seconds},
+    helper_port::{HelperCall, HelperError, HelperLimits, HelperPort, counted_seconds},
     web::charset::charset_of,
 };
 use std::{fmt, io::Cursor, time::Instant};
@@ -96,7 +96,7 @@ async fn asked(
         input_bytes: limits.page_bytes,
         // JSON escapes a character as six bytes at most.
         answer_bytes: BESIDE_THE_TEXT + 6 * limits.text_bytes as u64,
-        bounds: HelperBounds { seconds: limits.seconds, memory_bytes: limits.memory_bytes },
+        bounds: HelperLimits { seconds: limits.seconds, memory_bytes: limits.memory_bytes },
         deadline: Some(deadline),
     };
     helpers.call(call).await

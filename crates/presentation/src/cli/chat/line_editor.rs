@@ -36,7 +36,7 @@ pub(super) enum ChatInput {
 /// Reads one text that starts with `draft`. `known` are the earlier inputs, oldest first; `commands` are the commands
 /// of command files. Dropping the future restores the terminal.
 pub(super) async fn read(known: &[String], commands: Vec<String>, draft: String) -> io::Result<ChatInput> {
-    let _kept = TerminalModeGuard::of_process();
+    let _kept = SavedTerminalModes::of_process();
     let (sender, typed) = oneshot::channel();
     let known = known.to_vec();
     // A separate thread that is not joined at the end.
@@ -45,16 +45,16 @@ pub(super) async fn read(known: &[String], commands: Vec<String>, draft: String)
 }
 
 /// Saved modes of the terminal, which are restored on drop.
-struct TerminalModeGuard(Option<(File, Termios)>);
+struct SavedTerminalModes(Option<(File, Termios)>);
 
-impl TerminalModeGuard {
+impl SavedTerminalModes {
     fn of_process() -> Self {
         let terminal = OpenOptions::new().read(true).write(true).open("/dev/tty").ok();
         Self(terminal.and_then(|terminal| tcgetattr(&terminal).ok().map(|modes| (terminal, modes))))
     }
 }
 
-impl Drop for TerminalModeGuard {
+impl Drop for SavedTerminalModes {
     fn drop(&mut self) {
         if let Some((terminal, modes)) = &mut self.0 {
             // If the terminal no longer exists, nothing has to be restored.

@@ -18,7 +18,7 @@ use crate::{
         tree::{origin::Origin, problem::Problem},
         trust::programs::ProgramDigestSnapshot,
     },
-    surroundings::{InstructionFileDelivery, InstructionFileLoader},
+    surroundings::{InstructionFileLoader, InstructionFileStatus},
 };
 use clap::Args;
 use serde_json::json;
@@ -173,7 +173,7 @@ fn waiting_instructions(config: &Config, path: &Path) -> Result<Vec<PathBuf>, Co
     // Instruction files are listed with their resolved paths.
     let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
     let files = InstructionFileLoader::open(config).map_err(StartupError::from)?.list();
-    let waiting = files.into_iter().filter(|file| matches!(file.state, InstructionFileDelivery::Untrusted(_)));
+    let waiting = files.into_iter().filter(|file| matches!(file.state, InstructionFileStatus::Untrusted(_)));
     Ok(waiting.map(|file| file.path).filter(|file| file.starts_with(&path)).collect())
 }
 

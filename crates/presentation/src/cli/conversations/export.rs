@@ -95,7 +95,7 @@ fn line_id(id: ConversationId, number: u64, index: u64) -> Uuid {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toolstead_domain::{Timestamp, ToolResultBlock, ToolUse, Usage};
+    use toolstead_domain::{Timestamp, TokenUsage, ToolResultBlock, ToolUse};
 
     #[test]
     fn the_export_has_one_line_for_each_text_call_and_result() {
@@ -111,7 +111,7 @@ mod tests {
             content: vec![Block::text("none")],
             is_error: true,
         };
-        let usage = Usage { input_tokens: 5, cache_read_tokens: 2, output_tokens: 3, ..Usage::default() };
+        let usage = TokenUsage { input_tokens: 5, cache_read_tokens: 2, output_tokens: 3, ..TokenUsage::default() };
         let kinds = vec![
             ConversationEventKind::UserSaid { blocks: vec![Block::text("find x")] },
             ConversationEventKind::ModelAnswered {

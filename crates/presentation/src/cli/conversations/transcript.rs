@@ -160,7 +160,7 @@ impl TranscriptBuilder {
 mod tests {
     use super::*;
     use serde_json::{Map, json};
-    use toolstead_domain::{Principal, StopReason, Timestamp, ToolArguments, ToolUse, Usage};
+    use toolstead_domain::{Principal, StopReason, Timestamp, TokenUsage, ToolArguments, ToolUse};
 
     fn answered(text: &str, calls: &[&str]) -> ConversationEventKind {
         let call = |id: &&str| {
@@ -172,7 +172,7 @@ mod tests {
             })
         };
         let blocks = [Block::text(text)].into_iter().chain(calls.iter().map(call)).collect();
-        let usage = Usage::default();
+        let usage = TokenUsage::default();
         ConversationEventKind::ModelAnswered { blocks, model: "m-1".into(), stop: Some(StopReason::EndTurn), usage }
     }
 

@@ -1,13 +1,13 @@
 //! Summary of a call's subject: the command, the path, the host.
 
 use serde_json::Value;
-use toolstead_domain::{RequestKind, ToolExecution};
+use toolstead_domain::{AuditedRequestKind, ToolExecution};
 
 /// Returns the subject of a call on one line: the URI or name of another request than a tool call, the command line, the
 /// first access with the number of further ones, or else the arguments.
 pub(super) fn call_target(execution: &ToolExecution) -> String {
     // The URI or name is more specific than the accesses.
-    if execution.kind != RequestKind::Tool {
+    if execution.kind != AuditedRequestKind::Tool {
         return one_line(&execution.called_as);
     }
     let runs = execution.accesses.iter().any(|access| access.starts_with("run "));
@@ -44,7 +44,12 @@ mod tests {
 
     #[test]
     fn the_target_of_a_resource_or_prompt_request_is_its_uri_or_name() {
-        for kind in [RequestKind::Resource, RequestKind::Prompt, RequestKind::Completion, RequestKind::Question] {
+        for kind in [
+            AuditedRequestKind::Resource,
+            AuditedRequestKind::Prompt,
+            AuditedRequestKind::Completion,
+            AuditedRequestKind::Question,
+        ] {
             let execution = ToolExecution { kind, called_as: "config://server".into(), ..samples::execution(1) };
             assert_eq!(call_target(&execution), "config://server");
         }

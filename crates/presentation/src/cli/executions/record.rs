@@ -4,7 +4,7 @@ use super::{call_target::call_target, listing::took, time};
 use crate::cli::output::visible;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use toolstead_domain::{ExecutionOutcome, RequestKind, ToolExecution};
+use toolstead_domain::{AuditedRequestKind, ExecutionOutcome, ToolExecution};
 
 /// Returns a record as JSON; the members have the names of the fields of the audit log.
 pub(super) fn to_json(execution: &ToolExecution) -> Value {
@@ -66,7 +66,7 @@ pub(super) fn to_text(execution: &ToolExecution) -> String {
     let outcome = execution.outcome.kind().as_str();
     let outcome = execution.outcome.error_kind().map_or(outcome.to_owned(), |kind| format!("{outcome} ({kind})"));
     line("id", &execution.id.to_string());
-    if execution.kind != RequestKind::Tool {
+    if execution.kind != AuditedRequestKind::Tool {
         line("kind", execution.kind.as_str());
     }
     match execution.called_as == execution.tool {

@@ -5,7 +5,7 @@ use crate::cli::output::visible;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use toolstead_application::ListExecutionsHandler;
-use toolstead_domain::{CallId, ExecutionFilter, RequestKind, StoreError, ToolExecution};
+use toolstead_domain::{AuditedRequestKind, CallId, ExecutionFilter, StoreError, ToolExecution};
 
 /// Maximum number of calls shown in a tree.
 const MAX_CALLS: u32 = 200;
@@ -82,7 +82,7 @@ impl CallTree {
 fn outcome(call: &ToolExecution) -> String {
     let outcome = call.outcome.kind().as_str();
     match call.metadata.get("answer").and_then(Value::as_str) {
-        Some(answer) if call.kind == RequestKind::Question => answer.to_owned(),
+        Some(answer) if call.kind == AuditedRequestKind::Question => answer.to_owned(),
         _ => call.outcome.error_kind().map_or(outcome.to_owned(), |kind| format!("{outcome} ({kind})")),
     }
 }
@@ -127,7 +127,7 @@ mod tests {
         let log = Arc::new(InMemoryExecutionLog::new());
         let question = ToolExecution {
             parent: Some(samples::call_id(1)),
-            kind: RequestKind::Question,
+            kind: AuditedRequestKind::Question,
             tool: "elicitation/create".into(),
             called_as: "git".into(),
             outcome: ExecutionOutcome::Refused(ErrorKind::PermissionDenied, String::new()),

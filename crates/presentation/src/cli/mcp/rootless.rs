@@ -22,13 +22,13 @@ pub(super) struct ClientRootsAppLauncher {
     roots: ClientRootChecker,
     /// Capabilities of the client.
     client: Map<String, Value>,
-    state: Mutex<SuccessiveClientApps>,
+    state: Mutex<LaunchedApps>,
     /// Tasks that close replaced applications once their calls have ended.
     retiring: TaskTracker,
 }
 
 #[derive(Default)]
-struct SuccessiveClientApps {
+struct LaunchedApps {
     newest: Option<RunningApp>,
     older: Vec<RunningApp>,
     /// Error of the last application that could not be built.

@@ -38,7 +38,7 @@ fn ended_with(id: &str, tool: &str, is_error: bool, text: &str, structured: Opti
 }
 
 fn over(outcome: AgentOutcome, text: &str) -> AgentEvent {
-    AgentEvent::Ended { outcome, text: text.into(), usage: Usage::default(), cost: None, calls: 0, turns: 1 }
+    AgentEvent::Ended { outcome, text: text.into(), usage: TokenUsage::default(), cost: None, calls: 0, turns: 1 }
 }
 
 fn finished(text: &str) -> AgentEvent {
@@ -220,10 +220,10 @@ fn the_status_line_reports_each_change_once_and_is_cleared_at_the_end() {
 
 #[test]
 fn formats_run_figures_with_separators_plurals_and_cost() {
-    let usage = Usage { input_tokens: 1_200, cache_read_tokens: 3_000, output_tokens: 1, ..Usage::default() };
+    let usage = TokenUsage { input_tokens: 1_200, cache_read_tokens: 3_000, output_tokens: 1, ..TokenUsage::default() };
     let all = "1 tool call, 2 answers, 4,200 tokens in (3,000 of them from the cache), 1 token out, $0.0123";
     assert_eq!(figures(1, 2, usage, Some(0.012_34)), all);
-    assert_eq!(figures(0, 1, Usage::default(), None), "0 tool calls, 1 answer, 0 tokens in, 0 tokens out");
+    assert_eq!(figures(0, 1, TokenUsage::default(), None), "0 tool calls, 1 answer, 0 tokens in, 0 tokens out");
 }
 
 fn any_event() -> impl Strategy<Value = AgentEvent> {

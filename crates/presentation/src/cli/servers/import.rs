@@ -11,7 +11,7 @@ use crate::{
         terminal::Terminal,
     },
     config::servers::foreign_servers::import::{
-        ImportError, ImportRequest, LiteralSecrets, ServerImportDecision, ServerImportPlan,
+        ImportError, ImportRequest, LiteralSecretPlacement, ServerImportDecision, ServerImportPlan,
     },
 };
 use clap::Args;
@@ -48,7 +48,7 @@ impl ImportCommand {
             sources: self.sources,
             servers: self.servers,
             values: self.values.into_iter().collect::<BTreeMap<_, _>>(),
-            secrets: if self.with_secrets { LiteralSecrets::Written } else { LiteralSecrets::Moved },
+            secrets: if self.with_secrets { LiteralSecretPlacement::Written } else { LiteralSecretPlacement::Moved },
         };
         let plan = ServerImportPlan::of(&global.load_silently()?, &request).map_err(|error| usage(&error))?;
         show(&plan);

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::approval_question::{ApprovalQuestion, common_scopes};
 use std::{fs::File, io, sync::atomic::AtomicBool};
-use toolstead_domain::{Approval, ApprovalScope};
+use toolstead_domain::{ApprovalOutcome, ApprovalScope};
 
 /// Approved scope of each part, with the rules that the user edited.
 #[derive(Debug, PartialEq)]
@@ -19,11 +19,11 @@ pub(super) struct PartApprovals {
 
 impl PartApprovals {
     /// Returns the approval with the name of the approver.
-    pub(super) fn into_approval(self, by: String) -> Approval {
+    pub(super) fn into_approval(self, by: String) -> ApprovalOutcome {
         let Self { scopes, rules } = self;
         match rules.iter().any(Option::is_some) {
-            true => Approval::GrantedWithRules { by, scopes, rules },
-            false => Approval::Granted { by, scopes },
+            true => ApprovalOutcome::GrantedWithRules { by, scopes, rules },
+            false => ApprovalOutcome::Granted { by, scopes },
         }
     }
 }

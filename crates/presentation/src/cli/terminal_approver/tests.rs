@@ -52,7 +52,7 @@ impl Person {
         Self { hands: hands.into(), approver, terminal: open() }
     }
 
-    fn ask(&self, asked: Asked) -> tokio::task::JoinHandle<Approval> {
+    fn ask(&self, asked: Asked) -> tokio::task::JoinHandle<ApprovalOutcome> {
         let approver = self.approver.clone();
         tokio::spawn(async move { approver.ask(asked.request()).await })
     }
@@ -94,7 +94,7 @@ fn asked() -> Asked {
     asked
 }
 
-async fn answered(keys: &[u8]) -> (Approval, bool) {
+async fn answered(keys: &[u8]) -> (ApprovalOutcome, bool) {
     let person = Person::at_terminal(SOON);
     let answer = person.ask(asked());
     person.sees("? ").await;
@@ -115,7 +115,7 @@ async fn the_user_can_answer_each_part_of_a_question_individually() {
     person.types(b"o");
     let granted = answer.await.unwrap();
     let scopes = vec![ApprovalScope::Session, ApprovalScope::Once];
-    assert_eq!(granted, Approval::Granted { by: PERSON.into(), scopes });
+    assert_eq!(granted, ApprovalOutcome::Granted { by: PERSON.into(), scopes });
     let lines: Vec<&str> = seen.lines().map(str::trim_end).collect();
     assert!(lines.iter().all(|line| line.chars().count() <= WIDTH), "{lines:#?}");
     insta::assert_snapshot!(lines.join("\n"), @r#"
@@ -138,8 +138,8 @@ async fn the_user_can_answer_each_part_of_a_question_individually() {
 
 #[tokio::test]
 async fn only_a_choice_for_all_parts_or_for_each_part_approves() {
-    let denied = Approval::denied(PERSON);
-    let granted = |scopes: [ApprovalScope; 2]| Approval::Granted { by: PERSON.into(), scopes: scopes.to_vec() };
+    let denied = ApprovalOutcome::denied(PERSON);
+    let granted = |scopes: [ApprovalScope; 2]| ApprovalOutcome::Granted { by: PERSON.into(), scopes: scopes.to_vec() };
     for (keys, expected) in [
         (&b"y"[..], granted([ApprovalScope::Once, ApprovalScope::Once])),
         (b"s", granted([ApprovalScope::Session, ApprovalScope::Session])),
@@ -156,8 +156,8 @@ async fn only_a_choice_for_all_parts_or_for_each_part_approves() {
         (b"\r", denied.clone()),
         (b"i\r", denied.clone()),
         (b"\x04", denied.clone()),
-        (b"\x03", Approval::Cancelled),
-        (b"io\x03", Approval::Cancelled),
+        (b"\x03", ApprovalOutcome::Cancelled),
+        (b"io\x03", ApprovalOutcome::Cancelled),
     ] {
         let (outcome, is_as_before) = answered(keys).await;
         assert_eq!(outcome, expected, "{keys:?}");
@@ -186,7 +186,7 @@ async fn function_keys_pastes_and_non_ascii_keys_are_not_read_as_answers() {
         person.sees("? ").await;
         person.types(keys);
         person.types(b"n");
-        assert_eq!(answer.await.unwrap(), Approval::denied(PERSON), "{keys:?}");
+        assert_eq!(answer.await.unwrap(), ApprovalOutcome::denied(PERSON), "{keys:?}");
     }
 }
 
@@ -217,13 +217,13 @@ async fn input_typed_before_a_question_is_not_read_as_its_answer() {
     let answer = person.ask(asked());
     person.sees("? ").await;
     person.types(b"n");
-    assert_eq!(answer.await.unwrap(), Approval::denied(PERSON));
+    assert_eq!(answer.await.unwrap(), ApprovalOutcome::denied(PERSON));
 }
 
 #[tokio::test]
 async fn an_unanswered_or_cancelled_question_restores_the_terminal() {
     let person = Person::at_terminal(Duration::from_millis(50));
-    assert_eq!(person.ask(asked()).await.unwrap(), Approval::TimedOut);
+    assert_eq!(person.ask(asked()).await.unwrap(), ApprovalOutcome::TimedOut);
     assert!(person.is_as_before());
 
     let person = Person::at_terminal(SOON);
@@ -238,7 +238,7 @@ async fn an_unanswered_or_cancelled_question_restores_the_terminal() {
 #[tokio::test]
 async fn without_a_terminal_no_approver_is_available() {
     let approver = TerminalApprover::new(Arc::new(Terminal::new(tempfile::tempfile().unwrap())), SOON);
-    assert_eq!(approver.ask(asked().request()).await, Approval::Unattended);
+    assert_eq!(approver.ask(asked().request()).await, ApprovalOutcome::Unattended);
 }
 
 /// A caller that disconnects on request.
@@ -267,7 +267,7 @@ async fn a_question_is_withdrawn_when_its_caller_disconnects() {
     let answer = person.ask(question);
     person.sees("? ").await;
     leaving.0.notify_one();
-    assert_eq!(tokio::time::timeout(SOON, answer).await.expect("it ends").unwrap(), Approval::Unattended);
+    assert_eq!(tokio::time::timeout(SOON, answer).await.expect("it ends").unwrap(), ApprovalOutcome::Unattended);
     assert!(person.is_as_before());
 }
 

@@ -27,7 +27,7 @@ const LONGEST_DESCRIPTION: usize = 8_000;
 
 /// A parsed file.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum AgentSkillOrCommand {
+pub(super) enum ParsedAgentFile {
     Agent(AgentDefinition),
     Skill(Skill),
     Command(CommandPromptTemplate),
@@ -43,7 +43,7 @@ pub(super) fn read(
     file: &Arc<Path>,
     text: &str,
     notes: &mut Vec<Problem>,
-) -> Result<AgentSkillOrCommand, Problem> {
+) -> Result<ParsedAgentFile, Problem> {
     let FrontMatterDocument { members, body, note } = parts(text, file)?;
     notes.extend(note);
     let wrong = |line: usize, message: String| Err(Problem::new(Origin::File(file.clone(), line), message));
@@ -72,12 +72,12 @@ pub(super) fn read(
     };
     let description: String = description.trim().chars().take(LONGEST_DESCRIPTION).collect();
     let written = match place.kind {
-        AgentFileKind::Agent => AgentSkillOrCommand::Agent(agent(&name, description, body, &mut keys)?),
+        AgentFileKind::Agent => ParsedAgentFile::Agent(agent(&name, description, body, &mut keys)?),
         AgentFileKind::Skill => {
             keys.grants_nothing(&["allowed-tools", "allowed_tools"]);
             let mut skill = Skill::new(name, description, replace_commands(&body));
             skill.folder = file.parent().map(Path::to_path_buf);
-            AgentSkillOrCommand::Skill(skill)
+            ParsedAgentFile::Skill(skill)
         }
         AgentFileKind::Command => {
             keys.grants_nothing(&["allowed-tools", "allowed_tools", "allowed_commands"]);
@@ -90,7 +90,7 @@ pub(super) fn read(
                 command.body = replace_commands(&body);
             }
             command.source = Some(file.to_path_buf());
-            AgentSkillOrCommand::Command(command)
+            ParsedAgentFile::Command(command)
         }
     };
     keys.note_unknown_keys();

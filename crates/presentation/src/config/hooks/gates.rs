@@ -8,7 +8,7 @@ use crate::config::{
         origin::Origin,
         problem::{ConfigError, Problem},
         source_file,
-        value::ConfigValue,
+        value::ValidatedConfigValue,
     },
     trust::TrustList,
 };
@@ -40,7 +40,7 @@ impl GateDefinitionFiles {
     pub(super) fn of_own_form(&mut self, resolved: &ResolvedSettings) {
         let named = resolved.named("hooks");
         let gates = named.values().filter_map(|keys| keys.get("gate")).flat_map(|setting| &setting.contributions);
-        let gates = gates.filter(|one| one.value == ConfigValue::Boolean(true));
+        let gates = gates.filter(|one| one.value == ValidatedConfigValue::Boolean(true));
         let import = resolved.setting("hooks.import");
         let imports = import.iter().flat_map(|setting| &setting.contributions);
         let imports = imports.filter(|one| !one.value.items().is_empty());

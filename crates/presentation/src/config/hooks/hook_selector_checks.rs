@@ -21,7 +21,7 @@ use toolstead_infrastructure::{
 
 /// Matchers and filters of tool hooks that have to be checked.
 #[derive(Debug, Clone, Default)]
-pub(super) struct HookSelectorCheckInputs {
+pub(super) struct ToolHookSelectors {
     matchers: Vec<MatcherWithOrigin>,
     filters: Vec<HookFilterRule>,
     /// Filters that match less than they appear to.
@@ -61,7 +61,7 @@ struct IneffectiveSelector {
     opens_gate: bool,
 }
 
-impl HookSelectorCheckInputs {
+impl ToolHookSelectors {
     pub(super) fn add(&mut self, matcher: MatcherWithOrigin, filter: Option<(&HookFilter, Origin)>) {
         let narrow = filter.as_ref().and_then(|(filter, origin)| {
             let problem = Problem::new(origin.clone(), of_one_line(filter.rule())?);
@@ -125,7 +125,7 @@ fn of_filters(
 }
 
 fn misses<'a>(config: &'a Config, known: &'a [&str]) -> impl Iterator<Item = IneffectiveSelector> + 'a {
-    let HookSelectorCheckInputs { matchers, narrow, .. } = &*config.hooks.choices;
+    let ToolHookSelectors { matchers, narrow, .. } = &*config.hooks.choices;
     let missed = matchers.iter().flat_map(move |written| {
         let parts = written.matcher.alternatives();
         parts.into_iter().filter_map(move |part| miss(config, known, written, &part))

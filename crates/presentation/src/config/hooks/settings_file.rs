@@ -1,6 +1,6 @@
 //! The `hooks` of a settings file of Claude Code.
 
-use super::{ConfiguredHooks, HookEntry, HookInputs, InactiveHook, waits};
+use super::{ConfiguredHooks, HookEntry, HookLoadContext, InactiveHook, waits};
 use crate::config::{
     ConfigFile, FileTrust,
     layers::LayerKind,
@@ -19,7 +19,7 @@ use std::{
 use toolstead_infrastructure::hooks::definition::{FailurePolicy, HookEvent};
 
 /// A settings file of Claude Code that was read.
-pub(super) struct SettingsFile {
+pub(super) struct ClaudeSettingsFile {
     pub(super) file: ConfigFile,
     root: Node,
     /// Folder of the project that the file belongs to, if any.
@@ -38,8 +38,8 @@ pub(super) fn read(
     kind: LayerKind,
     path: &Path,
     project: Option<&Path>,
-    surroundings: &HookInputs<'_>,
-) -> Result<Option<SettingsFile>, Problem> {
+    surroundings: &HookLoadContext<'_>,
+) -> Result<Option<ClaudeSettingsFile>, Problem> {
     let roots = surroundings.roots.write.iter().map(PathBuf::as_path);
     let inside: Vec<&Path> = roots.chain(project).collect();
     let is_inside = |path: &Path| inside.iter().any(|folder| path.starts_with(folder));
@@ -59,17 +59,17 @@ pub(super) fn read(
     };
     let folder = if is_inside { Some(project_of(&path)) } else { project };
     let folder = folder.map(Path::to_path_buf);
-    Ok(Some(SettingsFile { file: ConfigFile { path, kind: FOREIGN, trust, leads_to, text }, root, folder }))
+    Ok(Some(ClaudeSettingsFile { file: ConfigFile { path, kind: FOREIGN, trust, leads_to, text }, root, folder }))
 }
 
-impl SettingsFile {
+impl ClaudeSettingsFile {
     /// Adds the hooks of the file. A problem that would keep a hook from running is an error; an event that Toolstead
     /// does not have is a note.
     pub(super) fn add_to(
         &self,
         hooks: &mut ConfiguredHooks,
         timeout: Duration,
-        surroundings: &HookInputs<'_>,
+        surroundings: &HookLoadContext<'_>,
         problems: &mut Vec<Problem>,
         notes: &mut Vec<Problem>,
     ) {

@@ -28,7 +28,7 @@ struct ForeignModelSettings {
 }
 
 /// A model that another system names.
-struct ForeignModel {
+struct ResolvedForeignModel {
     provider: &'static str,
     model: String,
     base_url: Option<&'static str>,
@@ -123,7 +123,7 @@ impl ForeignModelSettings {
     }
 }
 
-fn model_table(found: ForeignModel, settings: Vec<Member>, origin: &Origin) -> Vec<Member> {
+fn model_table(found: ResolvedForeignModel, settings: Vec<Member>, origin: &Origin) -> Vec<Member> {
     let text = |key, text: String| member(key, NodeContent::Text(text), origin);
     let address = found.base_url.map(|url| text("base_url", url.to_owned()));
     let own = [text("provider", found.provider.to_owned()), text("model", found.model)];
@@ -135,8 +135,8 @@ fn model_table(found: ForeignModel, settings: Vec<Member>, origin: &Origin) -> V
 ///
 /// # Errors
 /// Advice about a model that is not known here.
-fn resolve_model(text: &str, provider: Option<(&str, &Origin)>) -> Result<ForeignModel, String> {
-    let model = |provider, model: &str| Ok(ForeignModel { provider, model: model.to_owned(), base_url: None });
+fn resolve_model(text: &str, provider: Option<(&str, &Origin)>) -> Result<ResolvedForeignModel, String> {
+    let model = |provider, model: &str| Ok(ResolvedForeignModel { provider, model: model.to_owned(), base_url: None });
     // Claude Code uses short names, and appends a large context window in brackets.
     let plain = text.split('[').next().unwrap_or(text);
     let plain = match plain {
@@ -146,7 +146,7 @@ fn resolve_model(text: &str, provider: Option<(&str, &Origin)>) -> Result<Foreig
         other => other,
     };
     if let Some(name) = plain.strip_prefix("ollama:") {
-        return Ok(ForeignModel { provider: "openai", model: name.to_owned(), base_url: Some(OLLAMA) });
+        return Ok(ResolvedForeignModel { provider: "openai", model: name.to_owned(), base_url: Some(OLLAMA) });
     }
     let begins = |beginnings: &[&str]| beginnings.iter().any(|beginning| plain.starts_with(beginning));
     match provider.map(|(word, _)| word.to_ascii_lowercase()).as_deref() {

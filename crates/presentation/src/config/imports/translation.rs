@@ -22,7 +22,7 @@ use toolstead_infrastructure::builtin::{command_tools, names_and_aliases};
 
 /// Inputs for reading a file.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct TranslationInputs<'a> {
+pub(super) struct TranslationPaths<'a> {
     pub(super) base: PathBase<'a>,
     /// The default root; `None` if roots are configured.
     pub(super) default_root: Option<&'a Path>,
@@ -31,7 +31,7 @@ pub(super) struct TranslationInputs<'a> {
 /// Tool of Claude Code that reads resources of every server.
 const READS_RESOURCES: &str = "ReadMcpResourceTool";
 
-impl TranslationInputs<'_> {
+impl TranslationPaths<'_> {
     /// Returns the folder that the file applies to: the parent of `.claude`, or else the folder of the file.
     fn project(&self) -> &Path {
         let folder = self.base.folder;
@@ -63,7 +63,7 @@ pub(super) struct ForeignFormat {
 pub(super) fn translate(
     root: Node,
     formats: &[ForeignFormat],
-    surroundings: TranslationInputs<'_>,
+    surroundings: TranslationPaths<'_>,
     notes: &mut Vec<Problem>,
     problems: &mut Vec<Problem>,
 ) -> TranslatedFile {
@@ -109,7 +109,7 @@ pub(super) fn translate(
 
 /// Result of a translation in progress.
 pub(super) struct TranslatedFileBuilder<'a> {
-    pub(super) surroundings: TranslationInputs<'a>,
+    pub(super) surroundings: TranslationPaths<'a>,
     notes: &'a mut Vec<Problem>,
     pub(super) problems: &'a mut Vec<Problem>,
     allow: Vec<Node>,
@@ -252,7 +252,7 @@ impl TranslatedFileBuilder<'_> {
     /// Adds further roots, and the default root if no roots are configured. Folders that do not exist are omitted with
     /// a note.
     pub(super) fn folders(&mut self, name: &str, content: NodeContent, origin: &Origin) {
-        let TranslationInputs { base, default_root } = self.surroundings;
+        let TranslationPaths { base, default_root } = self.surroundings;
         let mut roots = Vec::new();
         for (text, origin) in self.texts(name, content, origin) {
             let path = match (text.strip_prefix("~/"), base.home) {

@@ -14,22 +14,22 @@ const KINDS: &[LayerKind] = &[
     LayerKind::Flags,
 ];
 
-fn text(words: &'static [&'static str]) -> BoxedStrategy<ConfigValue> {
-    prop::sample::select(words).prop_map(|word| ConfigValue::Text(word.into())).boxed()
+fn text(words: &'static [&'static str]) -> BoxedStrategy<ValidatedConfigValue> {
+    prop::sample::select(words).prop_map(|word| ValidatedConfigValue::Text(word.into())).boxed()
 }
 
-fn list(words: &'static [&'static str]) -> BoxedStrategy<ConfigValue> {
+fn list(words: &'static [&'static str]) -> BoxedStrategy<ValidatedConfigValue> {
     let item = prop::sample::select(words).prop_map(|word| TextItem::new(word, Origin::Default));
-    prop::collection::vec(item, 0..4).prop_map(ConfigValue::List).boxed()
+    prop::collection::vec(item, 0..4).prop_map(ValidatedConfigValue::List).boxed()
 }
 
-fn number() -> BoxedStrategy<ConfigValue> {
-    (1_u64..5).prop_map(ConfigValue::Integer).boxed()
+fn number() -> BoxedStrategy<ValidatedConfigValue> {
+    (1_u64..5).prop_map(ValidatedConfigValue::Integer).boxed()
 }
 
 /// A key of each way to merge, with values for it.
-fn entry() -> impl Strategy<Value = (Vec<String>, ConfigValue)> {
-    let at = |path: &'static str, value: BoxedStrategy<ConfigValue>| {
+fn entry() -> impl Strategy<Value = (Vec<String>, ValidatedConfigValue)> {
+    let at = |path: &'static str, value: BoxedStrategy<ValidatedConfigValue>| {
         value.prop_map(move |value| (path.split('.').map(str::to_owned).collect::<Vec<_>>(), value)).boxed()
     };
     prop_oneof![
@@ -43,7 +43,7 @@ fn entry() -> impl Strategy<Value = (Vec<String>, ConfigValue)> {
         at("mcp_servers.git.command", text(&["x", "y"])),
         at("mcp_servers.git.url", text(&["http://x"])),
         at("mcp_servers.git.args", list(&["1", "2"])),
-        at("mcp_servers.git.disabled", any::<bool>().prop_map(ConfigValue::Boolean).boxed()),
+        at("mcp_servers.git.disabled", any::<bool>().prop_map(ValidatedConfigValue::Boolean).boxed()),
         at("mcp_servers.git.deny_tools", list(&["p", "q"])),
         at("tools.select", text(&["a", "+b,-c", ""])),
     ]
@@ -53,7 +53,7 @@ fn layer(kind: LayerKind) -> impl Strategy<Value = Layer> {
     let doubtful = matches!(kind, LayerKind::Project | LayerKind::Local | LayerKind::Foreign(_));
     let said = prop::collection::vec(entry(), 0..8).prop_map(|all| all.into_iter().collect::<BTreeMap<_, _>>());
     (said, any::<bool>()).prop_map(move |(said, trusted)| {
-        let entry = |(path, value): (Vec<String>, ConfigValue)| {
+        let entry = |(path, value): (Vec<String>, ValidatedConfigValue)| {
             let schema::KeyLookup::Key(key) = schema::find(&path) else { panic!("{path:?} is no key") };
             LayerEntry { path, key, value, origin: Origin::Flag(kind.describe()) }
         };

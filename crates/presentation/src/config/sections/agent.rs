@@ -3,7 +3,7 @@
 use crate::config::{
     layers::{LayerKind, ResolvedSettings},
     sections::models::ConfiguredModels,
-    tree::{problem::Problem, value::ConfigValue},
+    tree::{problem::Problem, value::ValidatedConfigValue},
 };
 use std::time::Duration;
 use toolstead_domain::Budgets;
@@ -59,13 +59,13 @@ pub(in crate::config) fn agent(
         weak_model,
         strong_model,
         prompt: text("prompt"),
-        instructions: value("instructions") != Some(ConfigValue::Boolean(false)),
+        instructions: value("instructions") != Some(ValidatedConfigValue::Boolean(false)),
     }
 }
 
-fn budgets(value: impl Fn(&str) -> Option<ConfigValue>) -> Budgets {
+fn budgets(value: impl Fn(&str) -> Option<ValidatedConfigValue>) -> Budgets {
     let whole = |key: &str| match value(key)? {
-        ConfigValue::Integer(number) => Some(number),
+        ValidatedConfigValue::Integer(number) => Some(number),
         _ => None,
     };
     let mut budgets = Budgets::default();

@@ -2,7 +2,7 @@
 
 use crate::config::{
     config_file::ConfigFile,
-    hooks::{self, ConfiguredHooks, HookInputs},
+    hooks::{self, ConfiguredHooks, HookLoadContext},
     layers::{ResolvedSettings, environment::EnvironmentVariables, folders::StandardFolders},
     sections::permission_settings::PermissionSettings,
     servers::ConfiguredServers,
@@ -42,7 +42,7 @@ impl CallDecisionSections {
         let CallSectionInputs { folders, environment, trusted } = *inputs;
         let roots = workspace::roots(folders, resolved, problems);
         let mut permissions = PermissionSettings::of(folders, resolved, &roots, problems);
-        let inputs = HookInputs { folders, environment, roots: &roots, trusted };
+        let inputs = HookLoadContext { folders, environment, roots: &roots, trusted };
         let hooks = hooks::hooks(resolved, &inputs, files, problems, notes);
         let servers = ConfiguredServers::of(resolved, folders, environment, &roots, problems, notes);
         let executed = [hooks.guarded(), &servers.programs].concat();

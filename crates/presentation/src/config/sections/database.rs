@@ -6,7 +6,7 @@ use crate::config::{
         folders::{self, StandardFolders},
     },
     sections::database_url::DatabaseUrl,
-    tree::{problem::Problem, value::ConfigValue},
+    tree::{problem::Problem, value::ValidatedConfigValue},
 };
 use std::path::{Path, PathBuf};
 use toolstead_infrastructure::sqlite::DatabaseFiles;
@@ -28,7 +28,7 @@ impl DatabaseSettings {
         problems: &mut Vec<Problem>,
     ) -> Option<Self> {
         let url = match (resolved.value("database.url"), &folders.data) {
-            (Some(ConfigValue::Database(url)), _) => url,
+            (Some(ValidatedConfigValue::Database(url)), _) => url,
             (_, Some(data)) => DatabaseUrl::Sqlite(data.join("toolstead.db")),
             (_, None) => {
                 problems.push(folders::no_data());

@@ -6,7 +6,7 @@ use crate::config::{
     tree::problem::Problem,
 };
 use toolstead_domain::{
-    Access, CommandAccess, ParseConfidence, PatternWords, PermissionRule, permission::decision::narrowest_rule,
+    Access, CommandAccess, CommandPatternOutline, ParseConfidence, PermissionRule, permission::decision::narrowest_rule,
 };
 use toolstead_infrastructure::shell_analysis::catalogue::{LOOKED_THROUGH, ProgramClass, program};
 
@@ -76,8 +76,8 @@ pub fn outside_of_roots(config: &Config) -> Vec<Problem> {
 }
 
 /// Returns the pattern for every command that starts with these words.
-fn beginning(head: &[String]) -> PatternWords {
-    PatternWords { head: head.to_vec(), tail: Vec::new(), is_open: true }
+fn beginning(head: &[String]) -> CommandPatternOutline {
+    CommandPatternOutline { head: head.to_vec(), tail: Vec::new(), is_open: true }
 }
 
 /// Explanation why a pattern covers nothing.
@@ -90,7 +90,7 @@ struct IneffectivePattern {
 
 impl IneffectivePattern {
     /// Returns the reason why the pattern covers nothing; `None` if it may cover a command.
-    fn of(outline: &PatternWords) -> Option<Self> {
+    fn of(outline: &CommandPatternOutline) -> Option<Self> {
         if starts_others(&outline.head[0]) {
             return Some(Self { command: tried(outline, FILLERS[0]).err()?, question: None });
         }
@@ -137,7 +137,7 @@ fn starts_others(name: &str) -> bool {
 /// Parses the command that results if each wildcard is replaced by `filler`. Returns it as `Ok` if the pattern covers
 /// it, which requires that the shell tools parse the command with certainty. Otherwise returns as `Err` a command of
 /// the line that they do not parse with certainty.
-fn tried(outline: &PatternWords, filler: &[&str]) -> Result<CommandAccess, CommandAccess> {
+fn tried(outline: &CommandPatternOutline, filler: &[&str]) -> Result<CommandAccess, CommandAccess> {
     let filled = |is_there: bool| filler.iter().copied().filter(move |_| is_there);
     let head = outline.head.iter().map(String::as_str);
     let words: Vec<&str> = head

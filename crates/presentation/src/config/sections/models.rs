@@ -9,7 +9,7 @@ use crate::config::{
         known_models::{ModelDefaults, known},
         plaintext_url::is_plaintext,
     },
-    tree::{expansion::expand, origin::Origin, problem::Problem, schema::KEY_FROM, value::ConfigValue},
+    tree::{expansion::expand, origin::Origin, problem::Problem, schema::KEY_FROM, value::ValidatedConfigValue},
     trust::programs,
 };
 use http::{HeaderName, HeaderValue};
@@ -193,7 +193,7 @@ struct NamedModelTable<'a> {
 }
 
 impl NamedModelTable<'_> {
-    fn value(&self, key: &str) -> Option<&ConfigValue> {
+    fn value(&self, key: &str) -> Option<&ValidatedConfigValue> {
         self.keys.get(key)?.value.as_ref()
     }
 
@@ -203,7 +203,7 @@ impl NamedModelTable<'_> {
 
     fn integer(&self, key: &str) -> Option<u64> {
         match self.value(key)? {
-            ConfigValue::Integer(number) => Some(*number),
+            ValidatedConfigValue::Integer(number) => Some(*number),
             _ => None,
         }
     }
@@ -247,7 +247,7 @@ impl NamedModelTable<'_> {
             None => kind.usual_base_url().to_owned(),
         };
         let mut headers = BTreeMap::new();
-        if let Some(ConfigValue::Map(members)) = self.value("headers") {
+        if let Some(ValidatedConfigValue::Map(members)) = self.value("headers") {
             for (name, item) in members {
                 let header = HeaderName::from_str(name).map_err(|_| format!("`{name}` is not a valid header name"))?;
                 let value = expand(&item.text)?;
@@ -265,11 +265,11 @@ impl NamedModelTable<'_> {
             thinking_tokens: self.integer("thinking_tokens"),
             reasoning_effort: self.text("reasoning_effort").map(str::to_owned),
             takes_images: match self.value("images") {
-                Some(ConfigValue::Boolean(takes)) => *takes,
+                Some(ValidatedConfigValue::Boolean(takes)) => *takes,
                 _ => known.takes_images,
             },
             prices: self.prices(known),
-            temperature: self.value("temperature").and_then(ConfigValue::as_number),
+            temperature: self.value("temperature").and_then(ValidatedConfigValue::as_number),
             model: model.to_owned(),
             base_url,
             headers,

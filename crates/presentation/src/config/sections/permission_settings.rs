@@ -4,7 +4,7 @@ use crate::config::{
     Config,
     layers::{ResolvedSettings, folders::StandardFolders},
     sections::policy,
-    tree::{origin::Origin, problem::Problem, value::ConfigValue},
+    tree::{origin::Origin, problem::Problem, value::ValidatedConfigValue},
 };
 use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 use toolstead_domain::{PermissionMode, PermissionRule, WorkspaceRoots, permission::decision::in_shell};
@@ -37,7 +37,7 @@ impl PermissionSettings {
             .unwrap_or_default();
         problems.extend(forbidden_mode(mode, resolved));
         let seconds = match resolved.value("permissions.approval_timeout") {
-            Some(ConfigValue::Integer(seconds)) => seconds,
+            Some(ValidatedConfigValue::Integer(seconds)) => seconds,
             _ => APPROVAL_SECONDS,
         };
         Self { mode, approval_timeout: Duration::from_secs(seconds), rules }

@@ -8,7 +8,7 @@ use crate::config::{
     tree::{
         origin::Origin,
         problem::Problem,
-        value::{ConfigValue, TextItem},
+        value::{TextItem, ValidatedConfigValue},
     },
 };
 use std::collections::BTreeMap;
@@ -90,8 +90,8 @@ pub(in crate::config) fn profiles(
             Some(offered)
         });
         let mcp_servers: Option<Vec<String>> = offered.map(|items| items.iter().filter_map(of).collect());
-        let use_tools =
-            keys.get("use_tools").and_then(|setting| setting.value.as_ref()) != Some(&ConfigValue::Boolean(false));
+        let use_tools = keys.get("use_tools").and_then(|setting| setting.value.as_ref())
+            != Some(&ValidatedConfigValue::Boolean(false));
         let tools = match (use_tools, &mcp_servers) {
             (false, _) => Some(ToolSelection::only([""; 0])),
             (true, None) => tools,
@@ -119,7 +119,7 @@ pub(in crate::config) fn profiles(
 fn worked_out(setting: &EffectiveSetting, items: Vec<TextItem>) -> EffectiveSetting {
     let trusted = setting.contributions.iter().filter(|one| one.trusted);
     let origins = trusted.map(|one| one.origin.clone()).collect();
-    EffectiveSetting { value: Some(ConfigValue::List(items)), origins, ..setting.clone() }
+    EffectiveSetting { value: Some(ValidatedConfigValue::List(items)), origins, ..setting.clone() }
 }
 
 /// Returns the selection after applying each trusted layer, from the lowest precedence up; `None` if none sets it. If

@@ -2,7 +2,7 @@
 
 use crate::config::{
     layers::ResolvedSettings,
-    tree::{check::PathBase, origin::Origin, problem::Problem, value::ConfigValue},
+    tree::{check::PathBase, origin::Origin, problem::Problem, value::ValidatedConfigValue},
 };
 use std::{path::Path, sync::Arc};
 use toolstead_domain::{Effect, PermissionRule, ReadOnlyCommands};
@@ -12,7 +12,7 @@ use toolstead_infrastructure::shell_analysis::catalogue::READ_ONLY_COMMANDS;
 /// off.
 pub(in crate::config) fn rules(resolved: &ResolvedSettings, problems: &mut Vec<Problem>) -> Vec<Arc<PermissionRule>> {
     let setting = resolved.setting("permissions.read_only_commands");
-    let Some(setting) = setting.filter(|setting| setting.value == Some(ConfigValue::Boolean(true))) else {
+    let Some(setting) = setting.filter(|setting| setting.value == Some(ValidatedConfigValue::Boolean(true))) else {
         return Vec::new();
     };
     let origin = setting.origins.first().cloned().unwrap_or(Origin::Default);

@@ -7,7 +7,7 @@
 use crate::config::{
     layers::{EffectiveSetting, ResolvedSettings, environment::EnvironmentVariables},
     sections::plaintext_url::is_plaintext,
-    tree::{expansion::expand, origin::Origin, problem::Problem, value::ConfigValue},
+    tree::{expansion::expand, origin::Origin, problem::Problem, value::ValidatedConfigValue},
 };
 use http::HeaderValue;
 use std::{path::PathBuf, time::Duration};
@@ -92,7 +92,7 @@ pub(in crate::config) fn outside(
         google,
         browser: reader.text("browser.program").map(PathBuf::from),
         browser_idle: Duration::from_secs(match reader.value("browser.idle_seconds") {
-            Some(ConfigValue::Integer(seconds)) => seconds,
+            Some(ValidatedConfigValue::Integer(seconds)) => seconds,
             _ => 300,
         }),
         key_file: reader.text("secrets.key_file").map(PathBuf::from),
@@ -106,7 +106,7 @@ struct ServiceSettingsReader<'a> {
 }
 
 impl ServiceSettingsReader<'_> {
-    fn value(&self, path: &str) -> Option<ConfigValue> {
+    fn value(&self, path: &str) -> Option<ValidatedConfigValue> {
         self.resolved.value(path)
     }
 
@@ -197,7 +197,8 @@ impl ServiceSettingsReader<'_> {
 
     fn private_hosts(&self, problems: &mut Vec<Problem>) -> HostPatterns {
         let value = self.value("web.allow_private_hosts");
-        let hosts: Vec<String> = value.iter().flat_map(ConfigValue::items).map(|item| item.text.clone()).collect();
+        let hosts: Vec<String> =
+            value.iter().flat_map(ValidatedConfigValue::items).map(|item| item.text.clone()).collect();
         HostPatterns::parse(&hosts).unwrap_or_else(|error| {
             let message = format!("`web.allow_private_hosts`: {error}");
             problems.push(Problem::new(self.origin("web.allow_private_hosts"), message));

@@ -97,7 +97,7 @@ fn texts(tool: &str, key: &str, item: &TextItem) -> Vec<String> {
 /// Returns the timeout of each tool that has its own, by the name of its block.
 pub(in crate::config) fn timeouts(resolved: &ResolvedSettings) -> BTreeMap<String, Duration> {
     let seconds = |keys: &BTreeMap<&str, &EffectiveSetting>| match keys.get("timeout")?.value {
-        Some(crate::config::tree::value::ConfigValue::Integer(seconds)) => Some(Duration::from_secs(seconds)),
+        Some(crate::config::tree::value::ValidatedConfigValue::Integer(seconds)) => Some(Duration::from_secs(seconds)),
         _ => None,
     };
     resolved.named("tools").into_iter().filter_map(|(tool, keys)| Some((tool, seconds(&keys)?))).collect()

@@ -2,7 +2,7 @@
 
 use crate::config::{
     layers::{Contribution, ResolvedSettings, UntrustedValue},
-    tree::value::{ConfigValue, TextItem},
+    tree::value::{TextItem, ValidatedConfigValue},
 };
 use toolstead_domain::ToolSelection;
 
@@ -43,7 +43,7 @@ pub(in crate::config) fn choice(resolved: &mut ResolvedSettings) -> (ToolSelecti
             );
         }
         let texts: Vec<&str> = steps[from..].iter().filter_map(|one| one.value.as_text()).collect();
-        setting.value = Some(ConfigValue::Text(texts.join(" then ")));
+        setting.value = Some(ValidatedConfigValue::Text(texts.join(" then ")));
         setting.origins = steps[from..].iter().rev().map(|one| one.origin.clone()).collect();
     }
     resolved.put(setting);

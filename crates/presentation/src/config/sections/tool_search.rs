@@ -4,7 +4,7 @@ use crate::config::{
     Config,
     layers::{ResolvedSettings, environment::EnvironmentVariables},
     sections::{models::parse_base_url, plaintext_url::is_plaintext},
-    tree::{expansion::expand, problem::Problem, value::ConfigValue},
+    tree::{expansion::expand, problem::Problem, value::ValidatedConfigValue},
 };
 use std::path::PathBuf;
 use toolstead_application::ToolDeferral;
@@ -23,7 +23,9 @@ impl Config {
     /// contains.
     pub fn tool_deferral(&self) -> ToolDeferral {
         let limit = |path: &str| match self.resolved.value(path) {
-            Some(ConfigValue::Integer(limit)) if limit > 0 => Some(usize::try_from(limit).unwrap_or(usize::MAX)),
+            Some(ValidatedConfigValue::Integer(limit)) if limit > 0 => {
+                Some(usize::try_from(limit).unwrap_or(usize::MAX))
+            }
             _ => None,
         };
         let loaded_servers = self.mcp_servers.iter().filter(|server| server.always_load);

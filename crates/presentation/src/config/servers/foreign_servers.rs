@@ -23,7 +23,7 @@ use crate::config::{
     },
     trust::TrustList,
 };
-use client::{CLIENTS, ServerDialect, format_of};
+use client::{CLIENTS, ServerConfigDialect, format_of};
 use server_list::ServerList;
 use std::{collections::BTreeSet, path::Path};
 use translation::{FileSurroundings, member_of, translate};
@@ -110,9 +110,9 @@ pub(in crate::config) fn layer(
 }
 
 /// Returns the notation of a project file.
-fn dialect_of(path: &Path) -> ServerDialect {
+fn dialect_of(path: &Path) -> ServerConfigDialect {
     let owner = CLIENTS.iter().find(|client| client.project_files.iter().any(|name| path.ends_with(name)));
-    owner.map_or(ServerDialect::General, |client| client.dialect)
+    owner.map_or(ServerConfigDialect::General, |client| client.dialect)
 }
 
 /// Converts a server that is described in the general notation to a configuration with Toolstead's own keys.
@@ -124,7 +124,7 @@ pub(in crate::config) fn as_configuration(
     base: PathBase<'_>,
     notes: &mut Vec<Problem>,
 ) -> Result<Node, Problem> {
-    let dialect = ServerDialect::General;
+    let dialect = ServerConfigDialect::General;
     in_configuration(server, FileSurroundings { base, workspace: Some(base.folder), dialect }, notes)
 }
 

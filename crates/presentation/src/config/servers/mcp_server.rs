@@ -11,7 +11,7 @@ use crate::config::{
         problem::Problem,
         schema::REACHED_BY,
         source_file::{project_of, read_bounded},
-        value::ConfigValue,
+        value::ValidatedConfigValue,
     },
 };
 use http::{HeaderName, HeaderValue};
@@ -343,7 +343,8 @@ pub(in crate::config) fn rules(resolved: &ResolvedSettings, problems: &mut Vec<P
     for (server, keys) in resolved.named("mcp_servers") {
         let Ok(server) = ServerName::parse(&server) else { continue };
         for (key, effect) in [("allow_tools", Effect::Allow), ("deny_tools", Effect::Deny)] {
-            let Some(ConfigValue::List(items)) = keys.get(key).and_then(|setting| setting.value.as_ref()) else {
+            let Some(ValidatedConfigValue::List(items)) = keys.get(key).and_then(|setting| setting.value.as_ref())
+            else {
                 continue;
             };
             for item in items {

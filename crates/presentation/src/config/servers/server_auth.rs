@@ -1,6 +1,6 @@
 //! `[mcp_servers.NAME] auth`: credentials for an MCP server over HTTP.
 
-use crate::config::{layers::ResolvedSettings, tree::value::ConfigValue};
+use crate::config::{layers::ResolvedSettings, tree::value::ValidatedConfigValue};
 use std::path::PathBuf;
 use toolstead_domain::Secret;
 use toolstead_infrastructure::upstream_auth::settings::{
@@ -37,12 +37,12 @@ struct AuthTableReader<'a, E> {
 }
 
 impl<E: Fn(&str) -> Result<String, String>> AuthTableReader<'_, E> {
-    fn value(&self, key: &str) -> Option<&ConfigValue> {
+    fn value(&self, key: &str) -> Option<&ValidatedConfigValue> {
         self.resolved.at(&["mcp_servers", self.server, "auth", key])?.value.as_ref()
     }
 
     fn text(&self, key: &str) -> Result<Option<String>, String> {
-        let text = self.value(key).and_then(ConfigValue::as_text);
+        let text = self.value(key).and_then(ValidatedConfigValue::as_text);
         text.map(|text| (self.expand)(text).map_err(|reason| format!("its `auth.{key}`: {reason}"))).transpose()
     }
 
@@ -60,7 +60,7 @@ impl<E: Fn(&str) -> Result<String, String>> AuthTableReader<'_, E> {
     }
 
     fn scopes(&self) -> Vec<String> {
-        let items = self.value("scopes").map(ConfigValue::items).unwrap_or_default();
+        let items = self.value("scopes").map(ValidatedConfigValue::items).unwrap_or_default();
         items.iter().map(|item| item.text.clone()).collect()
     }
 

@@ -3,7 +3,7 @@
 
 use crate::config::{
     layers::{ResolvedSettings, environment::EnvironmentVariables},
-    tree::{origin::Origin, problem::Problem, value::ConfigValue},
+    tree::{origin::Origin, problem::Problem, value::ValidatedConfigValue},
 };
 
 /// Name of each variable, whose unit is milliseconds; the key of `[mcp_servers.NAME]` for which it is a default; the
@@ -21,7 +21,7 @@ pub(in crate::config) fn fill_in(
         let Some(text) = environment.get(variable) else { continue };
         let origin = Origin::Environment((*variable).into());
         match seconds(text, *most) {
-            Some(seconds) => resolved.fill_in("mcp_servers", key, &ConfigValue::Integer(seconds), &origin),
+            Some(seconds) => resolved.fill_in("mcp_servers", key, &ValidatedConfigValue::Integer(seconds), &origin),
             None => {
                 let message = format!("it is to be a whole number of milliseconds, at most {most}000, and is left out");
                 notes.push(Problem::new(origin, message));

@@ -7,7 +7,7 @@ use crate::config::{
         origin::Origin,
         problem::Problem,
         schema::{self, KeyDefinition, KeyLookup, ValueKind},
-        value::{ConfigValue, RuleTestCase, TextItem},
+        value::{RuleExample, TextItem, ValidatedConfigValue},
     },
 };
 use serde_json::Map;
@@ -35,7 +35,7 @@ pub(in crate::config) struct LayerEntry {
     /// Names of the key, from the root.
     pub(in crate::config) path: Vec<String>,
     pub(in crate::config) key: &'static KeyDefinition,
-    pub(in crate::config) value: ConfigValue,
+    pub(in crate::config) value: ValidatedConfigValue,
     pub(in crate::config) origin: Origin,
 }
 
@@ -140,14 +140,14 @@ impl Checker<'_> {
         content: &NodeContent,
         origin: &Origin,
         path: &[String],
-    ) -> Result<ConfigValue, String> {
+    ) -> Result<ValidatedConfigValue, String> {
         let key = written(path);
         let wrong = || Err(format!("`{key}` must be {}, got {content}", kind.describe()));
         match (kind, content) {
-            (ValueKind::Boolean, NodeContent::Boolean(value)) => Ok(ConfigValue::Boolean(*value)),
+            (ValueKind::Boolean, NodeContent::Boolean(value)) => Ok(ValidatedConfigValue::Boolean(*value)),
             (ValueKind::Boolean, NodeContent::Untyped(text)) => match text.trim() {
-                "true" | "1" => Ok(ConfigValue::Boolean(true)),
-                "false" | "0" => Ok(ConfigValue::Boolean(false)),
+                "true" | "1" => Ok(ValidatedConfigValue::Boolean(true)),
+                "false" | "0" => Ok(ValidatedConfigValue::Boolean(false)),
                 _ => wrong(),
             },
             (ValueKind::Boolean, _) => wrong(),
@@ -159,7 +159,7 @@ impl Checker<'_> {
                 };
                 number
                     .filter(|number| (least..=most).contains(number))
-                    .map_or_else(wrong, |n| Ok(ConfigValue::Integer(n)))
+                    .map_or_else(wrong, |n| Ok(ValidatedConfigValue::Integer(n)))
             }
             (ValueKind::Number { least, most }, content) => {
                 let number = match content {
@@ -170,22 +170,22 @@ impl Checker<'_> {
                 };
                 number
                     .filter(|number| (least..=most).contains(number))
-                    .map_or_else(wrong, |n| Ok(ConfigValue::Number(n)))
+                    .map_or_else(wrong, |n| Ok(ValidatedConfigValue::Number(n)))
             }
             (
                 ValueKind::Texts | ValueKind::Words(_) | ValueKind::Paths | ValueKind::Rules(_) | ValueKind::Origins,
                 _,
             ) => match items(content, origin) {
-                Some(items) => Ok(ConfigValue::List(self.items(kind, &items, &key))),
+                Some(items) => Ok(ValidatedConfigValue::List(self.items(kind, &items, &key))),
                 None => wrong(),
             },
             (ValueKind::Hosts, NodeContent::Text(text) | NodeContent::Untyped(text)) if text.trim() == "none" => {
-                Ok(ConfigValue::List(Vec::new()))
+                Ok(ValidatedConfigValue::List(Vec::new()))
             }
             // In a file, a single text is more likely a mistake than a list with one item.
             (ValueKind::Hosts, NodeContent::Text(_)) => wrong(),
             (ValueKind::Hosts, _) => match items(content, origin) {
-                Some(items) => Ok(ConfigValue::List(self.items(kind, &items, &key))),
+                Some(items) => Ok(ValidatedConfigValue::List(self.items(kind, &items, &key))),
                 None => wrong(),
             },
             (ValueKind::Selection, content) => {
@@ -199,9 +199,9 @@ impl Checker<'_> {
                     _ => return wrong(),
                 };
                 ToolSelection::all().adjusted(&text).map_err(|error| format!("`{key}`: {error}"))?;
-                Ok(ConfigValue::Text(text))
+                Ok(ValidatedConfigValue::Text(text))
             }
-            (ValueKind::Map, NodeContent::Table(members)) => Ok(ConfigValue::Map(self.map(members, &key))),
+            (ValueKind::Map, NodeContent::Table(members)) => Ok(ValidatedConfigValue::Map(self.map(members, &key))),
             (ValueKind::Map, NodeContent::Untyped(text)) => {
                 let Ok(serde_json::Value::Object(object)) = serde_json::from_str(text) else {
                     return Err(format!("`{key}` must be a JSON object here, got {content}"));
@@ -213,19 +213,21 @@ impl Checker<'_> {
                     };
                     Member { name, origin: origin.clone(), node: Node { content, origin: origin.clone() } }
                 };
-                Ok(ConfigValue::Map(self.map(&object.into_iter().map(member).collect::<Vec<_>>(), &key)))
+                Ok(ValidatedConfigValue::Map(self.map(&object.into_iter().map(member).collect::<Vec<_>>(), &key)))
             }
             (ValueKind::Map, _) => wrong(),
-            (ValueKind::Json, NodeContent::Table(members)) => Ok(ConfigValue::Json(self.json_members(members, &key))),
+            (ValueKind::Json, NodeContent::Table(members)) => {
+                Ok(ValidatedConfigValue::Json(self.json_members(members, &key)))
+            }
             (ValueKind::Json, NodeContent::Untyped(text)) => match serde_json::from_str(text) {
-                Ok(serde_json::Value::Object(members)) => Ok(ConfigValue::Json(members)),
+                Ok(serde_json::Value::Object(members)) => Ok(ValidatedConfigValue::Json(members)),
                 _ => Err(format!("`{key}` must be a JSON object here, got {content}")),
             },
             (ValueKind::Json, _) => wrong(),
             (ValueKind::Database, content) => {
                 let parse = |text| DatabaseUrl::parse(text, |path| self.base.absolute(path));
                 match text_of(content).map(parse) {
-                    Some(Ok(url)) => Ok(ConfigValue::Database(url)),
+                    Some(Ok(url)) => Ok(ValidatedConfigValue::Database(url)),
                     None | Some(Err(DatabaseUrlError::Malformed)) => wrong(),
                     Some(Err(error)) => Err(format!("`{key}`: {error}")),
                 }
@@ -236,7 +238,7 @@ impl Checker<'_> {
                         Some(reason) => Err(format!("`{key}`: {reason}")),
                         None => wrong(),
                     },
-                    |text| Ok(ConfigValue::Text(text)),
+                    |text| Ok(ValidatedConfigValue::Text(text)),
                 ),
                 None => wrong(),
             },
@@ -294,7 +296,7 @@ impl Checker<'_> {
                 ("matches" | "not_matches", NodeContent::List(nodes)) => {
                     let texts = self.items(ValueKind::Texts, nodes, &format!("{key}.{name}"));
                     let matches = name == "matches";
-                    examples.extend(texts.into_iter().map(|TextItem { text, origin, .. }| RuleTestCase {
+                    examples.extend(texts.into_iter().map(|TextItem { text, origin, .. }| RuleExample {
                         text,
                         origin,
                         matches,

@@ -2,7 +2,7 @@
 
 use crate::config::{
     sections::command_lines::commands_of,
-    tree::{problem::Problem, value::RuleTestCase},
+    tree::{problem::Problem, value::RuleExample},
 };
 use std::{path::Path, sync::Arc};
 use toolstead_domain::{
@@ -15,13 +15,13 @@ const NO_ROOT: &str = "/workspace";
 /// Adds a problem for every example that the rule does not treat as stated.
 pub(in crate::config) fn check(
     rule: &PermissionRule,
-    examples: &[RuleTestCase],
+    examples: &[RuleExample],
     roots: &WorkspaceRoots,
     problems: &mut Vec<Problem>,
 ) {
     let fallback = WorkspaceRoots { write: vec![NO_ROOT.into()], ..WorkspaceRoots::default() };
     let roots = if roots.start().is_some() { roots } else { &fallback };
-    for RuleTestCase { text, origin, matches } in examples {
+    for RuleExample { text, origin, matches } in examples {
         let rule_said = || format!("the {} rule `{}`", rule.effect.as_str(), rule.text);
         let message = match (meets(rule, text, roots), matches) {
             (Ok(true), true) | (Ok(false), false) => continue,

@@ -10,7 +10,7 @@ pub(in crate::config) struct KeyDefinition {
     /// Path of the key; `*` stands for a name that the user chooses.
     pub(in crate::config) path: &'static [&'static str],
     pub(in crate::config) kind: ValueKind,
-    pub(in crate::config) merging: Merging,
+    pub(in crate::config) merging: MergeRule,
     pub(in crate::config) untrusted: UntrustedEffect,
     /// Default as JSON; `None` if an absent value has a meaning of its own.
     pub(in crate::config) default: Option<&'static str>,
@@ -63,7 +63,7 @@ pub(in crate::config) enum ValueKind {
 
 /// Rule for merging the values of several layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::config) enum Merging {
+pub(in crate::config) enum MergeRule {
     /// The value of the layer with the highest precedence applies.
     Highest,
     /// Like `Highest`, but for keys that belong together: a layer that sets a head of one of [`KEY_GROUPS`] replaces the
@@ -124,7 +124,7 @@ pub(in crate::config) const KEY_FROM: [&str; 3] = ["api_key_env", "api_key_file"
 pub(in crate::config) struct KeyReplacementGroup {
     pub(in crate::config) section: &'static str,
     pub(in crate::config) heads: &'static [&'static str],
-    /// Keys of the group; if empty, all keys that merge by [`Merging::Launch`].
+    /// Keys of the group; if empty, all keys that merge by [`MergeRule::Launch`].
     pub(in crate::config) members: &'static [&'static str],
     /// `true` if members in a project file apply only together with the head of the same file, so that a value of one
     /// file is never sent to an address of another.
@@ -172,7 +172,7 @@ const fn positive_integer(most: u64) -> ValueKind {
 const fn key(
     path: &'static [&'static str],
     kind: ValueKind,
-    merging: Merging,
+    merging: MergeRule,
     untrusted: UntrustedEffect,
     default: Option<&'static str>,
     about: &'static str,
@@ -180,7 +180,7 @@ const fn key(
     KeyDefinition { path, kind, merging, untrusted, default, about }
 }
 
-use Merging::{Capped, Highest, Launch, Own, Steps, Strictest, Sum, Users};
+use MergeRule::{Capped, Highest, Launch, Own, Steps, Strictest, Sum, Users};
 use UntrustedEffect::{Counts, Narrows, Tightens, Waits};
 
 const DAY: u64 = 86_400;
@@ -485,7 +485,7 @@ fn listed(words: &[&str]) -> String {
     words.iter().map(|word| format!("`\"{word}\"`")).collect::<Vec<_>>().join(", ")
 }
 
-impl Merging {
+impl MergeRule {
     fn describe(self) -> &'static str {
         match self {
             Self::Highest | Self::Launch => "precedence",

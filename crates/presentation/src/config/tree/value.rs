@@ -6,7 +6,7 @@ use std::fmt;
 
 /// A checked value. Paths are absolute, and selections and addresses are well-formed.
 #[derive(Debug, Clone, PartialEq)]
-pub enum ConfigValue {
+pub enum ValidatedConfigValue {
     /// `true` or `false`.
     Boolean(bool),
     /// A whole number within the bounds of its key.
@@ -33,14 +33,14 @@ pub struct TextItem {
     /// Origin of the text.
     pub origin: Origin,
     /// Examples that a rule must match, and that it must not match.
-    pub examples: Vec<RuleTestCase>,
+    pub examples: Vec<RuleExample>,
     /// Entry in a file of another system from which a rule was derived; `None` if it was not derived.
     pub entry: Option<String>,
 }
 
 /// An example with which a rule is tested when it is loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RuleTestCase {
+pub struct RuleExample {
     /// A command line, path, host, agent, resource, prompt, name of a tool, or JSON object of arguments, depending on
     /// the rule.
     pub text: String,
@@ -57,7 +57,7 @@ impl TextItem {
     }
 }
 
-impl ConfigValue {
+impl ValidatedConfigValue {
     /// Returns the value as JSON, without origins.
     pub fn to_json(&self) -> serde_json::Value {
         match self {
@@ -117,7 +117,7 @@ impl ConfigValue {
     }
 }
 
-impl fmt::Display for ConfigValue {
+impl fmt::Display for ValidatedConfigValue {
     /// Writes the value on one line, as in a TOML file.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -7,7 +7,7 @@ use super::{
     response::{Body, json_in_place, live_events, whole_events},
 };
 use crate::mcp_server::{
-    answer::{HttpStatusClass, SerializedResponse},
+    answer::{HttpStatusHint, SerializedResponse},
     client_caller::ClientCaller,
 };
 use bytes::Bytes;
@@ -108,7 +108,7 @@ pub(super) struct RunningCall {
     pub(super) work: AnswerFuture,
     pub(super) caller: Arc<ClientCaller>,
     pub(super) context: RequestContext,
-    pub(super) status: fn(HttpStatusClass) -> StatusCode,
+    pub(super) status: fn(HttpStatusHint) -> StatusCode,
 }
 
 impl RunningCall {
@@ -139,7 +139,7 @@ pub(super) fn answered(
     answer: Option<SerializedResponse>,
     mut messages: Vec<Vec<u8>>,
     context: RequestContext,
-    status: fn(HttpStatusClass) -> StatusCode,
+    status: fn(HttpStatusHint) -> StatusCode,
 ) -> Response<Body> {
     let RequestContext { headers, accept, .. } = context;
     let Some(answer) = answer else {

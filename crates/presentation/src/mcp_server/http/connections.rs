@@ -37,7 +37,7 @@ pub(super) struct ConnectionRegistration {
     address: IpAddr,
     peer: IpAddr,
     number: u64,
-    signal: Arc<EndSignal>,
+    signal: Arc<ConnectionCloseSignal>,
     /// Permit, set once the connection has presented a token and a permit was free.
     place: OnceCell<Option<OwnedSemaphorePermit>>,
 }
@@ -54,7 +54,7 @@ pub(super) enum CloseTiming {
 /// Signal to end a connection, set by other tasks. The task of the connection polls it whenever it is woken, which
 /// takes no lock.
 #[derive(Debug, Default)]
-struct EndSignal {
+struct ConnectionCloseSignal {
     end: AtomicU8,
     task: AtomicWaker,
 }
@@ -62,15 +62,15 @@ struct EndSignal {
 #[derive(Debug, Default)]
 struct ConnectionTable {
     /// Connections that have presented no token, the oldest of each peer first.
-    by_peer: HashMap<IpAddr, BTreeMap<u64, Arc<EndSignal>>>,
+    by_peer: HashMap<IpAddr, BTreeMap<u64, Arc<ConnectionCloseSignal>>>,
     strangers: usize,
-    open: HashMap<u64, Arc<EndSignal>>,
+    open: HashMap<u64, Arc<ConnectionCloseSignal>>,
     accepted: u64,
     /// Set once all connections are to end, including later ones.
     end: Option<CloseTiming>,
 }
 
-impl EndSignal {
+impl ConnectionCloseSignal {
     fn give(&self, end: CloseTiming) {
         self.end.fetch_max(end as u8, Ordering::AcqRel);
         self.task.wake();
@@ -94,7 +94,7 @@ impl Connections {
 
     /// Registers a new connection. If there are too many without a token, one of them is closed.
     pub(super) fn take_in(self: &Arc<Self>, from: IpAddr) -> Arc<ConnectionRegistration> {
-        let (peer, signal) = (peer(from), Arc::<EndSignal>::default());
+        let (peer, signal) = (peer(from), Arc::<ConnectionCloseSignal>::default());
         let mut register = self.lock();
         let number = register.add(peer, &signal);
         while register.strangers > self.max_strangers {
@@ -163,7 +163,7 @@ impl Drop for ConnectionRegistration {
 }
 
 impl ConnectionTable {
-    fn add(&mut self, peer: IpAddr, signal: &Arc<EndSignal>) -> u64 {
+    fn add(&mut self, peer: IpAddr, signal: &Arc<ConnectionCloseSignal>) -> u64 {
         self.accepted += 1;
         if let Some(end) = self.end {
             signal.give(end);
@@ -174,7 +174,7 @@ impl ConnectionTable {
         self.accepted
     }
 
-    fn remove_stranger(&mut self, peer: IpAddr, number: u64) -> Option<Arc<EndSignal>> {
+    fn remove_stranger(&mut self, peer: IpAddr, number: u64) -> Option<Arc<ConnectionCloseSignal>> {
         let of_peer = self.by_peer.get_mut(&peer)?;
         let removed = of_peer.remove(&number)?;
         if of_peer.is_empty() {

@@ -3,7 +3,7 @@
 use super::{authenticator::AuthenticatedClient, negotiation::Accept};
 use http::HeaderMap;
 use std::sync::Arc;
-use toolstead_domain::{Scope, View};
+use toolstead_domain::{RequestScope, View};
 
 pub(super) struct RequestContext {
     pub(super) holder: AuthenticatedClient,
@@ -15,13 +15,13 @@ pub(super) struct RequestContext {
 
 impl RequestContext {
     /// Returns the scope of requests outside of sessions.
-    pub(super) fn stateless_scope(&self) -> Scope {
+    pub(super) fn stateless_scope(&self) -> RequestScope {
         self.scope("stateless")
     }
 
     /// Returns the scope of a request in this session.
-    pub(super) fn scope(&self, session: impl Into<Arc<str>>) -> Scope {
-        let scope = Scope::of(self.holder.principal.clone(), session);
+    pub(super) fn scope(&self, session: impl Into<Arc<str>>) -> RequestScope {
+        let scope = RequestScope::of(self.holder.principal.clone(), session);
         match &self.view {
             Some(view) => scope.through(view.clone()),
             None => scope,

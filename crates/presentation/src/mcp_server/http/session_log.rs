@@ -5,7 +5,7 @@ use toolstead_domain::{ClientProfile, Principal};
 
 /// Reason for the end of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SessionEnd {
+pub(super) enum SessionEndReason {
     /// The client ended the session.
     Client,
     /// The session was idle for too long.
@@ -14,7 +14,7 @@ pub(super) enum SessionEnd {
     Replaced,
 }
 
-impl SessionEnd {
+impl SessionEndReason {
     /// Logs the end of a session.
     pub(super) fn log(self, session: &str, principal: &Principal) {
         let reason = match self {

@@ -1,12 +1,12 @@
 //! Sessions of clients up to MCP 2025-11-25 (basic/transports, "Session Management").
 
 use super::{
-    session_log::{SessionEnd, log_start},
+    session_log::{SessionEndReason, log_start},
     settings::HttpSettings,
 };
 use crate::mcp_server::{
     call_tool::ClientContext, in_flight::InFlightRequests, log_threshold::LogThreshold, notification_feed::Interests,
-    questions::PendingQuestions, watches::Watches,
+    questions::PendingQuestions, watches::ResourceWatches,
 };
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use ring::rand::{SecureRandom, SystemRandom};
@@ -20,7 +20,7 @@ use std::{
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 use toolstead_application::CancelSignal;
-use toolstead_domain::{CancelReason, ClientProfile, LogLevel, Principal, Scope, View};
+use toolstead_domain::{CancelReason, ClientProfile, LogLevel, Principal, RequestScope, View};
 
 /// Number of random bytes in a session's id. It cannot be guessed, and does not replace the token.
 const ID_BYTES: usize = 24;
@@ -48,7 +48,7 @@ pub(super) struct HttpSession {
     pub(super) threshold: LogThreshold,
     pub(super) in_flight: Arc<InFlightRequests>,
     pub(super) questions: Arc<PendingQuestions>,
-    pub(super) watches: Arc<Watches>,
+    pub(super) watches: Arc<ResourceWatches>,
     /// Limits the running requests of the session.
     pub(super) turns: Semaphore,
     /// Cancelled when the session ends.
@@ -72,7 +72,7 @@ pub(super) struct SessionUseGuard(Arc<HttpSession>);
 
 /// Error of opening a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum NotOpened {
+pub(super) enum SessionOpenError {
     #[error("{0} sessions are open and in use: end one first, or raise `limits.sessions`")]
     TooMany(usize),
     #[error("the system gives no random numbers")]
@@ -101,9 +101,9 @@ impl Sessions {
         view: Option<Arc<View>>,
         profile: ClientProfile,
         now: Instant,
-    ) -> Result<Arc<HttpSession>, NotOpened> {
+    ) -> Result<Arc<HttpSession>, SessionOpenError> {
         let mut bytes = [0; ID_BYTES];
-        self.random.fill(&mut bytes).map_err(|_| NotOpened::NoRandomness)?;
+        self.random.fill(&mut bytes).map_err(|_| SessionOpenError::NoRandomness)?;
         let id: Arc<str> = URL_SAFE_NO_PAD.encode(bytes).into();
         let state = HttpSessionState { profile: Arc::new(profile), stream: None, users: 0, last_used: now };
         let session = Arc::new(HttpSession {
@@ -124,9 +124,9 @@ impl Sessions {
         }
         while by_id.len() >= self.limit {
             let unused = by_id.iter().filter_map(|(id, session)| Some((session.unused_since()?, id.clone())));
-            let (_, longest) = unused.min().ok_or(NotOpened::TooMany(self.limit))?;
+            let (_, longest) = unused.min().ok_or(SessionOpenError::TooMany(self.limit))?;
             if let Some(session) = by_id.remove(&longest) {
-                self.over(&session, SessionEnd::Replaced);
+                self.over(&session, SessionEndReason::Replaced);
             }
         }
         by_id.insert(id, session.clone());
@@ -153,7 +153,7 @@ impl Sessions {
         };
         let was_there = closed.is_some();
         if let Some(session) = closed {
-            self.over(&session, SessionEnd::Client);
+            self.over(&session, SessionEndReason::Client);
         }
         was_there
     }
@@ -167,13 +167,13 @@ impl Sessions {
         by_id.retain(|_, session| {
             let idle = session.unused_since().is_some_and(|since| now.saturating_duration_since(since) >= self.idle);
             if idle {
-                self.over(session, SessionEnd::Idle);
+                self.over(session, SessionEndReason::Idle);
             }
             !idle
         });
     }
 
-    fn over(&self, session: &HttpSession, end: SessionEnd) {
+    fn over(&self, session: &HttpSession, end: SessionEndReason) {
         session.close();
         end.log(&session.id, &session.principal);
         (self.ended)(&session.principal, &session.id);
@@ -222,7 +222,7 @@ impl HttpSession {
     /// Returns the client of a request in this session.
     pub(super) fn client(&self) -> ClientContext {
         let profile = self.lock().profile.clone();
-        let scope = Scope::of(self.principal.clone(), self.id.clone());
+        let scope = RequestScope::of(self.principal.clone(), self.id.clone());
         let scope = match &self.view {
             Some(view) => scope.through(view.clone()),
             None => scope,
@@ -346,7 +346,7 @@ mod tests {
         assert!(stream.is_cancelled() && sessions.lock().get(&earlier.id).is_none());
         assert_eq!(sessions.lock().len(), 3);
         let all = [&later, &new].map(|session| sessions.find(&session.id, &principal, None).unwrap());
-        assert_eq!(open(start + 4 * second).unwrap_err(), NotOpened::TooMany(3));
+        assert_eq!(open(start + 4 * second).unwrap_err(), SessionOpenError::TooMany(3));
         drop((all, in_use));
         open(start + 4 * second).unwrap();
     }

@@ -3,7 +3,7 @@
 
 use super::{
     authenticator::AuthenticatedClient,
-    session_log::{SessionEnd, log_start_of},
+    session_log::{SessionEndReason, log_start_of},
     sessions::SessionEndCallback,
     settings::HttpSettings,
 };
@@ -111,7 +111,7 @@ impl ImplicitSessions {
             if let Some(longest) = longest
                 && let Some(kept) = by_client.remove(&longest)
             {
-                SessionEnd::Replaced.log(&kept.id, &longest.0);
+                SessionEndReason::Replaced.log(&kept.id, &longest.0);
                 (self.ended)(&longest.0, &kept.id);
             }
         }
@@ -135,7 +135,7 @@ impl ImplicitSessions {
         by_client.retain(|(principal, _), kept| {
             let is_over = self.is_over(kept, now);
             if is_over {
-                SessionEnd::Idle.log(&kept.id, principal);
+                SessionEndReason::Idle.log(&kept.id, principal);
                 (self.ended)(principal, &kept.id);
             }
             !is_over

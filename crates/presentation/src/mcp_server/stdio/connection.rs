@@ -3,7 +3,7 @@
 use super::{
     StdioSettings,
     client_roots::{RootsEvent, RootsEventSender},
-    server_handle::{CurrentServer, ResubscribingFeed},
+    server_handle::{CurrentServer, CurrentServerFeed},
 };
 use crate::mcp_server::{
     answer::SerializedResponse,
@@ -18,7 +18,7 @@ use crate::mcp_server::{
     request_meta::{RequestMeta, log_level},
     server_identity::ServerIdentity,
     subscription::ChangeSubscription,
-    watches::Watches,
+    watches::ResourceWatches,
 };
 use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Duration};
@@ -28,12 +28,12 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use toolstead_domain::{
-    CancelReason, ClientCapability, ClientProfile, ProtocolGeneration, ProtocolVersion, Scope, Session, SessionState,
-    error_kind::ErrorKind,
+    CancelReason, ClientCapability, ClientProfile, ProtocolGeneration, ProtocolVersion, RequestScope, Session,
+    SessionState, error_kind::ErrorKind,
 };
 use toolstead_infrastructure::mcp::wire::{
     client_message::parse_message,
-    cut_message::CutMessage,
+    cut_message::TruncatedMessage,
     lines::{LineSender, LinesClosed, MAX_MESSAGE_BYTES},
     message::{RequestId, RpcError, RpcMessage, error_response},
 };
@@ -62,7 +62,7 @@ pub(super) struct Connection {
     in_flight: Arc<InFlightRequests>,
     questions: Arc<PendingQuestions>,
     /// Resources that a client with a session watches.
-    watches: Arc<Watches>,
+    watches: Arc<ResourceWatches>,
     turns: Arc<Semaphore>,
     room: Arc<Semaphore>,
     subscriptions: Arc<Semaphore>,
@@ -117,8 +117,8 @@ impl Connection {
         }
     }
 
-    fn scope(&self) -> Scope {
-        Scope::of(self.session.principal.clone(), self.session.id.clone())
+    fn scope(&self) -> RequestScope {
+        RequestScope::of(self.session.principal.clone(), self.session.id.clone())
     }
 
     /// Returns the client of a session.
@@ -169,13 +169,13 @@ impl Connection {
     /// # Errors
     /// [`LinesClosed`] if the client no longer reads.
     pub(super) async fn refuse(&self, beginning: &[u8], end: &[u8]) -> Result<(), LinesClosed> {
-        match CutMessage::read(beginning, end) {
-            CutMessage::Request(id) | CutMessage::Unknown(id) => {
+        match TruncatedMessage::read(beginning, end) {
+            TruncatedMessage::Request(id) | TruncatedMessage::Unknown(id) => {
                 let message = format!("the message is longer than {MAX_MESSAGE_BYTES} bytes");
                 let error = invalid_request(ErrorKind::TooLarge, message);
                 self.lines.send(error_response(id.as_ref(), &error)).await
             }
-            CutMessage::Answer(_) | CutMessage::Notification => {
+            TruncatedMessage::Answer(_) | TruncatedMessage::Notification => {
                 tracing::debug!("the client sent a message that is too long");
                 Ok(())
             }
@@ -495,7 +495,7 @@ impl Connection {
     /// Sends all notifications to a client with a session until the connection ends.
     fn send_notifications(&self) {
         let interests = Interests::of_session(self.client(), self.watches.clone(), self.threshold.chosen());
-        let mut news = ResubscribingFeed::new(self.server_handle.clone(), interests);
+        let mut news = CurrentServerFeed::new(self.server_handle.clone(), interests);
         let (lines, ending) = (self.lines.clone(), self.ending.clone());
         let sending = async move {
             loop {

@@ -62,13 +62,13 @@ impl CurrentServer {
 
 /// Notifications of the application for one client, across replacements of the application.
 #[derive(Debug)]
-pub(super) struct ResubscribingFeed {
+pub(super) struct CurrentServerFeed {
     served: CurrentServer,
     interests: Interests,
     of: Option<(Arc<McpServer>, NotificationFeed)>,
 }
 
-impl ResubscribingFeed {
+impl CurrentServerFeed {
     /// Subscribes to all further notifications.
     pub(super) fn new(served: CurrentServer, interests: Interests) -> Self {
         let of = served.now().map(|server| {

@@ -8,8 +8,8 @@ use crate::execute_tool::{
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
 use toolstead_domain::{
-    CallId, CallLabels, CancelReason, Clock, ExecutionLog, ExecutionOutcome, InputRequest, InputResponse, NotAnswered,
-    RequestKind, ToolCall, ToolExecution, error_kind::ErrorKind,
+    AuditedRequestKind, CallId, CallLabels, CancelReason, Clock, ExecutionLog, ExecutionOutcome, InputRequest,
+    InputResponse, NotAnswered, ToolCall, ToolExecution, error_kind::ErrorKind,
 };
 use uuid::Uuid;
 
@@ -65,7 +65,7 @@ pub(super) fn question_record(
     ToolExecution {
         id: CallId(Uuid::now_v7()),
         parent: Some(call.id),
-        kind: RequestKind::Question,
+        kind: AuditedRequestKind::Question,
         tool: request.method.chars().take(128).collect(),
         called_as: call.tool.server().map_or_else(|| call.tool.name().to_string(), ToString::to_string),
         source: of_call.source.to_owned(),

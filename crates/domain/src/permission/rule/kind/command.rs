@@ -1,10 +1,10 @@
 //! `Bash(git *)`: commands.
 
-use super::{RuleKind, RuleKindResult};
+use super::{RuleKindResult, RuleMatcher};
 use crate::{
     access::{Access, CommandAccess},
     permission::{
-        command_pattern::{CommandPattern, PatternPurpose, PatternWords},
+        command_pattern::{CommandPattern, CommandPatternOutline, PatternPurpose},
         path_pattern::PatternContext,
         rule::{Effect, RuleSubject},
     },
@@ -23,7 +23,7 @@ pub(super) fn parse(text: &str, effect: Effect, base: &PatternContext) -> RuleKi
     Ok(Arc::new(CommandRule(CommandPattern::parse(text, purpose)?)))
 }
 
-impl RuleKind for CommandRule {
+impl RuleMatcher for CommandRule {
     fn subject(&self) -> RuleSubject {
         RuleSubject::Command
     }
@@ -48,7 +48,7 @@ impl RuleKind for CommandRule {
         !self.0.has_wildcard()
     }
 
-    fn outline(&self) -> Option<PatternWords> {
+    fn outline(&self) -> Option<CommandPatternOutline> {
         self.0.outline()
     }
 }

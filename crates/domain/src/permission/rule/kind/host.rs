@@ -1,6 +1,6 @@
 //! `WebFetch(domain:example.com)`: hosts.
 
-use super::{RuleKind, RuleKindResult};
+use super::{RuleKindResult, RuleMatcher};
 use crate::{
     access::Access,
     permission::{
@@ -48,7 +48,7 @@ fn domain(host: &str) -> RuleKindResult {
     Ok(Arc::new(DomainRule(pattern)))
 }
 
-impl RuleKind for DomainRule {
+impl RuleMatcher for DomainRule {
     fn subject(&self) -> RuleSubject {
         RuleSubject::Host
     }

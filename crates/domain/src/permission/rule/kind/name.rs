@@ -1,6 +1,6 @@
 //! `Agent(reviewer)`, `Tools(mcp__git__*)`: names of agents, and of tools that programs may call.
 
-use super::{RuleKind, RuleKindResult};
+use super::{RuleKindResult, RuleMatcher};
 use crate::{
     access::Access,
     permission::{
@@ -24,7 +24,7 @@ pub(super) fn parse(text: &str, _: Effect, _: &PatternContext) -> RuleKindResult
     }
 }
 
-impl RuleKind for NameRule {
+impl RuleMatcher for NameRule {
     fn subject(&self) -> RuleSubject {
         RuleSubject::Name
     }

@@ -1,6 +1,6 @@
 //! `tool(parameter:value)`: arguments, for deny and ask.
 
-use super::{RuleKind, RuleKindResult};
+use super::{RuleKindResult, RuleMatcher};
 use crate::{
     access::Access,
     permission::rule::{Effect, RuleSubject},
@@ -28,7 +28,7 @@ pub(super) fn behind_a_tool(text: &str, effect: Effect) -> Option<RuleKindResult
     })
 }
 
-impl RuleKind for ParameterRule {
+impl RuleMatcher for ParameterRule {
     fn subject(&self) -> RuleSubject {
         RuleSubject::Arguments
     }

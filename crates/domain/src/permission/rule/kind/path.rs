@@ -1,6 +1,6 @@
 //! `Read(src/**)`: paths.
 
-use super::{RuleKind, RuleKindResult};
+use super::{RuleKindResult, RuleMatcher};
 use crate::{
     access::{Access, AccessPath},
     permission::{
@@ -25,7 +25,7 @@ pub(super) fn parse(text: &str, effect: Effect, base: &PatternContext) -> RuleKi
     }
 }
 
-impl RuleKind for PathRule {
+impl RuleMatcher for PathRule {
     fn subject(&self) -> RuleSubject {
         RuleSubject::Path
     }

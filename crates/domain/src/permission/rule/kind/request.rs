@@ -1,6 +1,6 @@
 //! `Resource(up:demo://*)`, `Prompt(up:review)`: resources and prompts of one server.
 
-use super::{RuleKind, RuleKindResult};
+use super::{RuleKindResult, RuleMatcher};
 use crate::{
     access::Access,
     permission::{
@@ -78,7 +78,7 @@ impl ResourceOrPromptRule {
     }
 }
 
-impl RuleKind for ResourceOrPromptRule {
+impl RuleMatcher for ResourceOrPromptRule {
     fn subject(&self) -> RuleSubject {
         self.subject
     }

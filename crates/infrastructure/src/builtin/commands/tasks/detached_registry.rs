@@ -7,7 +7,7 @@ mod frame;
 mod task_owner;
 
 use self::{
-    frame::{Frame, Frames, TaskDescription, send},
+    frame::{Frame, FrameReader, TaskMetadata, send},
     task_owner::{append_frames, keep},
 };
 use super::{Task, TaskId, TaskKind};
@@ -58,7 +58,7 @@ pub(super) struct DetachedTaskRegistry {
 
 /// Connection to a task that another process owns or owned.
 #[derive(Debug)]
-pub(super) struct RemoteTask {
+pub(super) struct RemoteTaskConnection {
     number: u64,
     /// Position up to which the output was read, as recorded when the task was found. Only a later one is sent to the
     /// owner.
@@ -76,7 +76,7 @@ struct RemoteOwnerConnection {
 
 /// State of a task according to the frames received so far.
 #[derive(Debug)]
-struct RemoteTaskState {
+struct TaskStateReplica {
     capture: Arc<Capture>,
     ended: watch::Sender<Option<CommandEnd>>,
     cursor: u64,
@@ -179,7 +179,7 @@ async fn find_task(
     settings: &CommandSettings,
     now: Timestamp,
 ) -> io::Result<Option<Task>> {
-    let mut record = Frames::of(File::from_std(place.record(number)?));
+    let mut record = FrameReader::of(File::from_std(place.record(number)?));
     let secret = record.line().await?;
     // Without a portrait the task is about to start, or never started.
     let Some((Frame::Task(portrait), _)) = record.next().await? else { return Ok(None) };
@@ -188,7 +188,7 @@ async fn find_task(
     let started = Instant::now().checked_sub(Duration::from_micros(age)).unwrap_or_else(Instant::now);
     let (command, channels) = CommandHandle::remote(capture.clone(), portrait.process, started, portrait.takes_input);
     let CommandOwnerChannels { ended, orders, texts } = channels;
-    let mut heard = RemoteTaskState { capture, ended, cursor: 0, end_reported: false };
+    let mut heard = TaskStateReplica { capture, ended, cursor: 0, end_reported: false };
     let live = match connect_to_owner(place, number, &secret, &mut heard).await {
         Ok(stream) => Some(stream),
         Err(_) if has_lost_owner(place, number) => {
@@ -220,7 +220,7 @@ async fn find_task(
         command: Arc::new(command),
         cursor: AtomicU64::new(looked),
         end_reported: is_told,
-        remote: Some(RemoteTask { number, cursor: looked, end_reported, connection: Mutex::new(following) }),
+        remote: Some(RemoteTaskConnection { number, cursor: looked, end_reported, connection: Mutex::new(following) }),
     }))
 }
 
@@ -235,14 +235,14 @@ async fn connect_to_owner(
     place: &DetachedTaskStore,
     number: u64,
     secret: &str,
-    heard: &mut RemoteTaskState,
-) -> io::Result<(Frames<tokio::net::unix::OwnedReadHalf>, OwnedWriteHalf)> {
+    heard: &mut TaskStateReplica,
+) -> io::Result<(FrameReader<tokio::net::unix::OwnedReadHalf>, OwnedWriteHalf)> {
     let stream = place.connect(number)?;
     stream.set_nonblocking(true)?;
     let stream = UnixStream::from_std(stream)?;
     let (reader, mut writer) = stream.into_split();
     writer.write_all(format!("{secret}\n").as_bytes()).await?;
-    let mut frames = Frames::of(reader);
+    let mut frames = FrameReader::of(reader);
     while let Some((frame, bytes)) = timeout(TIME_TO_ANSWER, frames.next()).await?? {
         match frame {
             Frame::UpToDate => return Ok((frames, writer)),
@@ -252,7 +252,7 @@ async fn connect_to_owner(
     Err(io::ErrorKind::UnexpectedEof.into())
 }
 
-impl RemoteTaskState {
+impl TaskStateReplica {
     async fn apply(&mut self, frame: Frame, bytes: Vec<u8>) {
         match frame {
             Frame::Output { stream, place, .. } => {
@@ -274,7 +274,12 @@ impl RemoteTaskState {
     }
 
     /// Reads the rest of the record. A task whose record has no end is recorded as lost.
-    async fn rest_of<R: AsyncRead + Unpin>(&mut self, record: &mut Frames<R>, place: &DetachedTaskStore, number: u64) {
+    async fn rest_of<R: AsyncRead + Unpin>(
+        &mut self,
+        record: &mut FrameReader<R>,
+        place: &DetachedTaskStore,
+        number: u64,
+    ) {
         // A truncated record ends at its last whole frame.
         while let Ok(Some((frame, bytes))) = record.next().await {
             self.apply(frame, bytes).await;
@@ -292,8 +297,8 @@ impl RemoteTaskState {
 
 /// Receives frames until the task has ended. If its owner is gone, reads the rest of the record.
 async fn follow(
-    mut heard: RemoteTaskState,
-    mut frames: Frames<tokio::net::unix::OwnedReadHalf>,
+    mut heard: TaskStateReplica,
+    mut frames: FrameReader<tokio::net::unix::OwnedReadHalf>,
     place: DetachedTaskStore,
     number: u64,
 ) {
@@ -305,7 +310,7 @@ async fn follow(
     }
     // The owner is gone. Its record contains the result.
     let rest = async {
-        let mut record = Frames::of(File::from_std(place.record(number)?));
+        let mut record = FrameReader::of(File::from_std(place.record(number)?));
         record.line().await?;
         heard.rest_of(&mut record, &place, number).await;
         io::Result::Ok(())
@@ -362,7 +367,7 @@ async fn poll_both(reading: impl Future<Output = ()>, writing: impl Future<Outpu
     }
 }
 
-impl TaskDescription {
+impl TaskMetadata {
     fn of(task: &Task) -> Self {
         Self {
             principal: task.owner.principal.id().to_owned(),

@@ -24,7 +24,7 @@ impl Tasks {
         call: Option<CallId>,
         events: Arc<dyn EventSink>,
     ) {
-        let story = TaskPublisher {
+        let story = TaskEventPublisher {
             events,
             origin: EventOrigin {
                 principal: Some(task.owner.principal.clone()),
@@ -56,14 +56,14 @@ impl Tasks {
 }
 
 /// Publishes the events of one task, from its start to its end.
-struct TaskPublisher {
+struct TaskEventPublisher {
     events: Arc<dyn EventSink>,
     origin: EventOrigin,
     name: String,
     task: Arc<Task>,
 }
 
-impl TaskPublisher {
+impl TaskEventPublisher {
     fn send(&self, kind: EventKind) {
         if self.events.is_watched() {
             self.events.send(self.origin.clone(), kind);

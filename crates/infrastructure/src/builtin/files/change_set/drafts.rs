@@ -15,9 +15,9 @@ pub(super) struct ApplyFailure {
 }
 
 /// Prepared changes.
-pub(super) struct Drafts<'t>(Vec<FileChangeDraft<'t>>);
+pub(super) struct FileChangeTransaction<'t>(Vec<FileChangeDraft<'t>>);
 
-impl<'t> Drafts<'t> {
+impl<'t> FileChangeTransaction<'t> {
     pub(super) fn new() -> Self {
         Self(Vec::new())
     }
@@ -82,7 +82,7 @@ impl<'t> Drafts<'t> {
     }
 }
 
-impl Drop for Drafts<'_> {
+impl Drop for FileChangeTransaction<'_> {
     fn drop(&mut self) {
         // The last changes first, because they may be in folders that earlier ones created.
         while self.0.pop().is_some() {}

@@ -4,7 +4,7 @@ use crate::builtin::{
     files::{
         file_limits::FileLimits, read_state::InMemoryReadState, reverting::revert_entries_by_call::RevertEntriesByCall,
     },
-    text::line_index::LineIndexes,
+    text::line_index::LineIndexCache,
 };
 use std::{fmt, sync::Arc};
 use tokio::sync::Semaphore;
@@ -20,7 +20,7 @@ pub struct FileEnvironment {
     pub(super) journal: Arc<dyn ChangeJournal>,
     pub(super) read_state: Arc<dyn ReadState>,
     pub(super) planned_reverts: Arc<RevertEntriesByCall>,
-    pub(super) lines: Arc<LineIndexes>,
+    pub(super) lines: Arc<LineIndexCache>,
     pub(super) decoding: Arc<Semaphore>,
 }
 
@@ -57,7 +57,7 @@ impl FileEnvironment {
     }
 
     /// Returns the line indexes of large files, as far as the files were read.
-    pub(in crate::builtin) fn lines(&self) -> &Arc<LineIndexes> {
+    pub(in crate::builtin) fn lines(&self) -> &Arc<LineIndexCache> {
         &self.lines
     }
 

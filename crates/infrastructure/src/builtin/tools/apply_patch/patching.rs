@@ -41,7 +41,7 @@ pub(super) struct PatchApplier<'a> {
 
 /// Result of patching one file.
 #[derive(Debug)]
-pub(super) struct PatchedFile {
+pub(super) struct FilePatchResult {
     pub(super) path: String,
     action: FilePatchOutcome,
     moved_from: Option<String>,
@@ -79,7 +79,7 @@ impl PatchApplier<'_> {
         patch: &[FilePatch],
         recording: &ChangeRecorder,
         dry_run: bool,
-    ) -> Result<(Vec<PatchedFile>, bool), ToolFailure> {
+    ) -> Result<(Vec<FilePatchResult>, bool), ToolFailure> {
         let paths: Vec<&str> = patch.iter().flat_map(FilePatch::paths).collect();
         let mut set = ChangeSet::take(self.files, &paths)?;
         let (mut patched, mut wrong) = (Vec::new(), Vec::new());
@@ -115,7 +115,7 @@ impl PatchApplier<'_> {
         file: &FilePatch,
         index: usize,
         recording: &ChangeRecorder,
-    ) -> Result<Result<PatchedFile, Vec<PatchProblem>>, ToolFailure> {
+    ) -> Result<Result<FilePatchResult, Vec<PatchProblem>>, ToolFailure> {
         let wrong =
             |kind, text: String| Ok(Err(vec![PatchProblem { kind, text: format!("line {}: {text}", file.line) }]));
         let (path, place) = (set.shown(index).to_owned(), set.file(index));
@@ -135,7 +135,7 @@ impl PatchApplier<'_> {
         };
         match (&file.action, content) {
             (PatchAction::Add(new), Some(old)) if old == new.as_bytes() && file.executable.is_none() => {
-                let unchanged = PatchedFile::new(path, place, FilePatchOutcome::Unchanged, Some(&old));
+                let unchanged = FilePatchResult::new(path, place, FilePatchOutcome::Unchanged, Some(&old));
                 set.put(index, old, WriteOptions { create_folders: false, overwrite: true, mode: None });
                 Ok(Ok(unchanged))
             }
@@ -144,11 +144,11 @@ impl PatchApplier<'_> {
                 format!("`{path}` exists already. Use `*** Update File`, or delete it in the same patch first."),
             ),
             (PatchAction::Add(new), None) => {
-                let added = PatchedFile::new(path, place, FilePatchOutcome::Added, Some(new.as_bytes()));
+                let added = FilePatchResult::new(path, place, FilePatchOutcome::Added, Some(new.as_bytes()));
                 let mode = file.executable.and_then(|executable| executable.then_some(0o755));
                 set.put(index, new.clone().into_bytes(), WriteOptions { mode, ..WRITE_NEW });
                 let notes = mode.map(|_| "It is executable.".to_owned()).into_iter().collect();
-                Ok(Ok(PatchedFile { added: new.lines().count(), after: new.clone(), notes, ..added }))
+                Ok(Ok(FilePatchResult { added: new.lines().count(), after: new.clone(), notes, ..added }))
             }
             (PatchAction::Delete { .. } | PatchAction::Update { .. }, None) => {
                 let failure = missing(self.files, &file.path);
@@ -175,10 +175,10 @@ impl PatchApplier<'_> {
                 set.delete(index);
                 let before = text_of(&old).unwrap_or_default();
                 let removed = before.lines().count();
-                Ok(Ok(PatchedFile {
+                Ok(Ok(FilePatchResult {
                     removed,
                     before,
-                    ..PatchedFile::new(path, place, FilePatchOutcome::Deleted, None)
+                    ..FilePatchResult::new(path, place, FilePatchOutcome::Deleted, None)
                 }))
             }
             (PatchAction::Update { to, hunks }, Some(old)) => {
@@ -226,7 +226,7 @@ impl PatchApplier<'_> {
                 set.put(index + 1, updated.bytes, WriteOptions { mode: new_mode.or(mode), ..WRITE_NEW });
                 set.delete(index);
                 let (action, place) = (FilePatchOutcome::Moved, set.file(index + 1));
-                Ok(Ok(PatchedFile { path: shown, place, action, moved_from: Some(path), ..updated.file }))
+                Ok(Ok(FilePatchResult { path: shown, place, action, moved_from: Some(path), ..updated.file }))
             }
         }
     }
@@ -258,7 +258,7 @@ impl PatchApplier<'_> {
     ) -> Result<UpdatedFile, Vec<PatchProblem>> {
         let wrong = |kind, text: String| vec![PatchProblem { kind, text: format!("line {line}: {text}") }];
         if hunks.is_empty() {
-            let file = PatchedFile::new(path.to_owned(), place, FilePatchOutcome::Updated, Some(bytes));
+            let file = FilePatchResult::new(path.to_owned(), place, FilePatchOutcome::Updated, Some(bytes));
             return Ok(UpdatedFile { bytes: bytes.to_vec(), file });
         }
         let file = DecodedFile::of(bytes, path).map_err(|failure| wrong(failure.kind, failure.text()))?;
@@ -283,7 +283,7 @@ impl PatchApplier<'_> {
         })?;
         let (old, bytes) = (bytes, [&bytes[..file.encoding.mark_bytes()], &body].concat());
         let action = if bytes == old { FilePatchOutcome::Unchanged } else { FilePatchOutcome::Updated };
-        let file = PatchedFile {
+        let file = FilePatchResult {
             added: new.added,
             removed: new.removed,
             looseness: places.iter().map(|place| place.tolerance).collect(),
@@ -291,7 +291,7 @@ impl PatchApplier<'_> {
             after: new.text,
             lines: new.lines,
             notes: new.uses_file_endings.then(|| KEPT_ENDINGS.to_owned()).into_iter().collect(),
-            ..PatchedFile::new(path.to_owned(), place, action, Some(&bytes))
+            ..FilePatchResult::new(path.to_owned(), place, action, Some(&bytes))
         };
         Ok(UpdatedFile { bytes, file })
     }
@@ -335,7 +335,7 @@ const WRITE_NEW: WriteOptions = WriteOptions { create_folders: true, overwrite: 
 /// New content of a file, and the result to report.
 struct UpdatedFile {
     bytes: Vec<u8>,
-    file: PatchedFile,
+    file: FilePatchResult,
 }
 
 /// Returns the permission bits with execute permission for everyone who may read, or for no one.
@@ -380,7 +380,7 @@ fn problems_failure(wrong: &[PatchProblem]) -> ToolFailure {
     ToolFailure::new(kind, message).next(next)
 }
 
-impl PatchedFile {
+impl FilePatchResult {
     fn new(path: String, place: usize, action: FilePatchOutcome, content: Option<&[u8]>) -> Self {
         Self {
             path,

@@ -20,7 +20,7 @@ use crate::{
         file_handle::FileHandle,
         granted_workspace::GrantedWorkspace,
         stop::StopCondition,
-        walk::{Visitor, WalkControl, WalkEntry, WalkFolder, WalkLimits, WalkOrder, WalkSummary},
+        walk::{Visitor, WalkControl, WalkEntry, WalkFolder, WalkOptions, WalkOrder, WalkSummary},
     },
 };
 use std::{
@@ -116,7 +116,7 @@ fn in_folder(
     let shown = DisplayPathPrefix::of(&files.workspace().shown(&folder.path().lexical));
     let passed_over = AtomicUsize::new(0);
     let search = SearchVisitor { stop: files.stop(), plan: &plan, filter, bounds: &bounds, shown, passed_over };
-    let walk = WalkLimits { entries: limits.search_entries, depth: MAX_DEPTH, order: WalkOrder::AnyOrder };
+    let walk = WalkOptions { entries: limits.search_entries, depth: MAX_DEPTH, order: WalkOrder::AnyOrder };
     let (walked, parts) = files.walk(folder, walk, filter.above(files, folder), &search)?;
     let mut findings = Findings::default();
     for part in parts {

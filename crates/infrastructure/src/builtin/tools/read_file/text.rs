@@ -1,7 +1,7 @@
 //! Reads lines of a text of any encoding and size.
 
 use super::{
-    FileReader, Input, Kind, Output, ReadOutcome,
+    FileReader, Input, Kind, Output, InitialReadOutcome,
     page::{LinePage, LineStyle, page},
 };
 use crate::{
@@ -45,7 +45,7 @@ impl FileReader {
         encoding: TextEncoding,
         files: &GrantedWorkspace,
         input: &Input,
-    ) -> Result<ReadOutcome, ToolFailure> {
+    ) -> Result<InitialReadOutcome, ToolFailure> {
         let in_returns = sampled.text_in_returns(encoding);
         let line_ending = if in_returns.is_some() {
             Some(LineEnding::Cr)
@@ -112,7 +112,7 @@ impl FileReader {
             text.push_str(&format!("[{note}]\n"));
         }
         // A blank line at the end counts as a line.
-        answer(text.strip_suffix('\n').unwrap_or(&text), &output).map(ReadOutcome::Done)
+        answer(text.strip_suffix('\n').unwrap_or(&text), &output).map(InitialReadOutcome::Done)
     }
 
     /// Returns the lines that `input` requests, and keeps the line index of a settled file. The lines are still

@@ -4,7 +4,7 @@ use super::FetchFormat;
 use crate::{
     builtin::{
         tool_kit::tool_context::ToolContext,
-        web::{page_cache::PageRequest, web_address::host},
+        web::{page_cache::PageCacheKey, web_address::host},
     },
     egress::host::Host,
     web::{
@@ -65,7 +65,7 @@ pub(super) async fn fetch(
     let world = run.environment();
     run.check_host(host(url))?;
     let accept = accepted(format);
-    let request = PageRequest { principal: run.context().principal.clone(), url: url.to_string(), accept };
+    let request = PageCacheKey { principal: run.context().principal.clone(), url: url.to_string(), accept };
     if let Some(answer) = world.web().page_cache().answer(&request, world.now()) {
         return Ok(FetchedPage { answer, from_cache: true });
     }

@@ -1,7 +1,7 @@
 //! Reads the response of a server by its bytes, its media type and its address, as text if possible.
 
 use super::{
-    FetchFormat, ResponseProcessing,
+    FetchFormat, AppliedResponseProcessing,
     fetching::FetchedPage,
     foreign::one_line,
     json::indented,
@@ -44,7 +44,7 @@ pub(super) struct FetchedText {
     pub(super) text: String,
     pub(super) outline: Vec<Heading>,
     pub(super) notes: Vec<String>,
-    pub(super) processed: ResponseProcessing,
+    pub(super) processed: AppliedResponseProcessing,
     /// `true` for a page or Markdown, which are meant to be read; `false` for data and source code.
     pub(super) is_page: bool,
 }
@@ -157,12 +157,12 @@ async fn page(
         );
     }
     notes.extend(cut_note(fetched.answer.is_cut));
-    let processed = if form == PageFormat::Text { ResponseProcessing::Text } else { ResponseProcessing::Markdown };
+    let processed = if form == PageFormat::Text { AppliedResponseProcessing::Text } else { AppliedResponseProcessing::Markdown };
     let title = page.title;
     let made = on_blocking_thread(move || {
         // The parser of the page has removed invisible characters.
         let text = clean_text(&page.text);
-        let outline = if processed == ResponseProcessing::Markdown { outline(&text) } else { Vec::new() };
+        let outline = if processed == AppliedResponseProcessing::Markdown { outline(&text) } else { Vec::new() };
         Ok((text, outline))
     });
     let (text, outline) = made.await?;
@@ -177,7 +177,7 @@ fn text(body: &Bytes, encoding: TextEncoding, kind: TextKind, format: FetchForma
         notes.push(format!("some bytes are not valid {} and are shown as U+FFFD", encoding.name()));
     }
     let json = (kind == TextKind::Json && format != FetchFormat::Raw).then(|| indented(&decoded)).flatten();
-    let processed = if json.is_some() { ResponseProcessing::Json } else { ResponseProcessing::Source };
+    let processed = if json.is_some() { AppliedResponseProcessing::Json } else { AppliedResponseProcessing::Source };
     let CleanText { text, removed } = CleanText::of(json.as_deref().unwrap_or(&decoded));
     notes.extend(removal_note(removed));
     let outline = if kind == TextKind::Markdown { outline(&text) } else { Vec::new() };

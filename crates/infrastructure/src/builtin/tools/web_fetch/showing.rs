@@ -1,7 +1,7 @@
 //! Formats the result: Toolstead's own text and, between two marked lines, the text from the web.
 
 use super::{
-    Input, Output, ResponseProcessing,
+    Input, Output, AppliedResponseProcessing,
     asking::PageAnswer,
     fetching::FetchedPage,
     foreign::{mark, one_line},
@@ -45,7 +45,7 @@ pub(super) async fn read(
         ResponseContent::Image(format) => image(fetched, format, output, run).await,
         ResponseContent::Binary(what) if output.saved_path.is_some() => {
             let text = format!("{}It is not text: it looks like {what}.", head(&output));
-            answer(text, &Output { processed: ResponseProcessing::Saved, ..output })
+            answer(text, &Output { processed: AppliedResponseProcessing::Saved, ..output })
         }
         ResponseContent::Binary(what) => {
             let message =
@@ -90,7 +90,7 @@ pub(super) async fn extracted(
         title: page.title.clone(),
         model: Some(said.model),
         notes,
-        processed: ResponseProcessing::Extracted,
+        processed: AppliedResponseProcessing::Extracted,
         ..output
     };
     let text = FetchedText {
@@ -98,7 +98,7 @@ pub(super) async fn extracted(
         text: clean_text(&said.text),
         outline: Vec::new(),
         notes: Vec::new(),
-        processed: ResponseProcessing::Extracted,
+        processed: AppliedResponseProcessing::Extracted,
         is_page: true,
     };
     shown_text(text, usize::MAX, output, run).await
@@ -114,7 +114,7 @@ async fn shown_text(
     let mut output = output;
     output.title = title.or(output.title);
     output.notes.extend(notes);
-    output.processed = if output.saved_path.is_some() { ResponseProcessing::Saved } else { processed };
+    output.processed = if output.saved_path.is_some() { AppliedResponseProcessing::Saved } else { processed };
     let head = head(&output);
     let around = head.chars().count() + output.url.chars().count() + ROOM_FOR_WORDS + ROOM_FOR_OUTLINE;
     let budget = run.context().output_characters;
@@ -129,7 +129,7 @@ async fn shown_text(
         false => String::new(),
         true => {
             let context = run.context();
-            let media_type = if processed == ResponseProcessing::Markdown { "text/markdown" } else { "text/plain" };
+            let media_type = if processed == AppliedResponseProcessing::Markdown { "text/markdown" } else { "text/plain" };
             let kept = context.outputs.store(context.principal, context.id, media_type, text.as_bytes()).await.ok();
             output.handle = kept.map(|kept| kept.handle.to_string());
             if output.handle.is_some() && !outline.is_empty() {
@@ -158,7 +158,7 @@ async fn document(
     let media_type = if body.starts_with(b"%PDF-") { "application/pdf".into() } else { fetched.media_type() };
     let kept = context.outputs.store(context.principal, context.id, &media_type, &body).await.ok();
     let handle = kept.map(|kept| kept.handle.to_string());
-    let mut output = Output { processed: ResponseProcessing::Document, handle, ..output };
+    let mut output = Output { processed: AppliedResponseProcessing::Document, handle, ..output };
     let around = head(&output).chars().count() + output.url.chars().count() + ROOM_FOR_WORDS;
     let reader = DocumentReader {
         helpers: run.environment().processes().helpers(),
@@ -207,7 +207,7 @@ async fn image(
     let (limits, name, body) =
         (run.environment().files().limits().clone(), output.final_url.clone(), fetched.answer.body.clone());
     let view = on_blocking_thread(move || view(&body, format, &limits, None, &name)).await?;
-    let mut output = Output { processed: ResponseProcessing::Image, truncated: view.is_scaled, ..output };
+    let mut output = Output { processed: AppliedResponseProcessing::Image, truncated: view.is_scaled, ..output };
     if view.is_changed {
         let (context, body) = (run.context(), &fetched.answer.body);
         let kept = context.outputs.store(context.principal, context.id, format.to_mime_type(), body).await.ok();

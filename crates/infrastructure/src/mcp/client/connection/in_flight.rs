@@ -29,7 +29,7 @@ const MAX_PAGE_ID: usize = 512;
 
 /// Pending requests by id. Ids are never reused on one connection.
 #[derive(Debug, Default)]
-pub(in crate::mcp::client) struct InFlight {
+pub(in crate::mcp::client) struct PendingRequests {
     last_id: AtomicI64,
     table: Mutex<RequestTable>,
 }
@@ -121,7 +121,7 @@ pub(in crate::mcp::client) enum CallNotice {
     Completed(String),
 }
 
-impl InFlight {
+impl PendingRequests {
     /// Registers a request before it is sent.
     ///
     /// # Errors
@@ -457,7 +457,7 @@ mod tests {
 
     #[tokio::test]
     async fn each_request_gets_its_own_answer_once() {
-        let in_flight = InFlight::default();
+        let in_flight = PendingRequests::default();
         let (one, two) = (in_flight.begin(CALL).unwrap(), in_flight.begin(RequestPurpose::Exchange).unwrap());
         assert!(in_flight.settle(&RequestId::Number(two.id), Ok(answer(two.id))));
         assert!(in_flight.settle(&RequestId::Number(one.id), Ok(answer(one.id))));
@@ -469,7 +469,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_forgotten_request_receives_no_answer_or_progress() {
-        let in_flight = InFlight::default();
+        let in_flight = PendingRequests::default();
         let one = in_flight.begin(CALL).unwrap();
         assert!(in_flight.forget(one.id) && !in_flight.forget(one.id));
         assert!(!in_flight.settle(&RequestId::Number(one.id), Ok(answer(1))));
@@ -478,7 +478,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_end_of_the_connection_fails_pending_and_later_requests() {
-        let in_flight = InFlight::default();
+        let in_flight = PendingRequests::default();
         let one = in_flight.begin(CALL).unwrap();
         in_flight.end("gone");
         in_flight.end("closed");
@@ -488,7 +488,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_increasing_progress_reaches_calls_that_requested_progress() {
-        let in_flight = InFlight::default();
+        let in_flight = PendingRequests::default();
         let asked = in_flight.begin(CALL).unwrap();
         let silent = in_flight.begin(RequestPurpose::Call { progress: false }).unwrap();
         let report = |id: i64, at: f64| in_flight.progress(&RequestId::Number(id), progress(at));
@@ -507,7 +507,7 @@ mod tests {
 
     #[tokio::test]
     async fn logs_and_progress_before_the_answer_keep_their_order() {
-        let in_flight = InFlight::default();
+        let in_flight = PendingRequests::default();
         let call = in_flight.begin(CALL).unwrap();
         let report = |at: f64| assert!(in_flight.progress(&RequestId::Number(call.id), progress(at)));
         call.push_log(log("one"));
@@ -530,7 +530,7 @@ mod tests {
 
     #[tokio::test]
     async fn unread_progress_never_displaces_other_notices() {
-        let in_flight = InFlight::default();
+        let in_flight = PendingRequests::default();
         let call = in_flight.begin(CALL).unwrap();
         call.push_log(log("first"));
         for at in 1..=1000_u32 {
@@ -543,7 +543,7 @@ mod tests {
 
     #[test]
     fn the_sole_call_is_returned_only_while_exactly_one_call_is_pending() {
-        let in_flight = InFlight::default();
+        let in_flight = PendingRequests::default();
         let other = in_flight.begin(RequestPurpose::Exchange).unwrap();
         assert!(in_flight.sole_call().is_none() && in_flight.sole_id() == Some(other.id));
         let one = in_flight.begin(CALL).unwrap();
@@ -556,7 +556,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn late_messages_of_a_cancelled_call_reach_no_call_of_another_principal() {
-        let in_flight = InFlight::default();
+        let in_flight = PendingRequests::default();
         let principal = |name: &str| Principal::token(name);
         let call = |name: &str| {
             let call = in_flight.begin(CALL).unwrap();
@@ -578,7 +578,7 @@ mod tests {
 
     #[test]
     fn the_newest_call_is_the_last_begun_among_pending_calls() {
-        let in_flight = InFlight::default();
+        let in_flight = PendingRequests::default();
         let newest = |other_than| in_flight.newest_call(other_than).map(|call| call.id);
         assert_eq!(newest(None), None);
         let (one, two) = (in_flight.begin(CALL).unwrap(), in_flight.begin(CALL).unwrap());
@@ -590,7 +590,7 @@ mod tests {
 
     #[test]
     fn a_question_can_be_withdrawn_before_or_after_its_delivery() {
-        let in_flight = InFlight::default();
+        let in_flight = PendingRequests::default();
         let (one, two) = (in_flight.begin(CALL).unwrap(), in_flight.begin(CALL).unwrap());
         let question = || InputRequest { method: "elicitation/create".into(), params: ().into() };
         for id in [1, 2] {
@@ -605,7 +605,7 @@ mod tests {
 
     #[test]
     fn a_withdrawn_question_frees_no_place_for_another_question() {
-        let in_flight = InFlight::default();
+        let in_flight = PendingRequests::default();
         let call = in_flight.begin(CALL).unwrap();
         let question = || InputRequest { method: "elicitation/create".into(), params: ().into() };
         let taken = (0..1000).map(RequestId::Number).filter(|id| {
@@ -618,7 +618,7 @@ mod tests {
 
     #[test]
     fn completion_of_a_url_elicitation_reaches_only_the_call_that_requested_it() {
-        let in_flight = InFlight::default();
+        let in_flight = PendingRequests::default();
         let (one, two) = (in_flight.begin(CALL).unwrap(), in_flight.begin(CALL).unwrap());
         let params = serde_json::json!({"mode": "url", "elicitationId": "e1"});
         two.push_question(RequestId::Number(1), InputRequest { method: "elicitation/create".into(), params });
@@ -630,7 +630,7 @@ mod tests {
 
     #[test]
     fn questions_and_logs_waiting_for_a_call_are_limited() {
-        let in_flight = InFlight::default();
+        let in_flight = PendingRequests::default();
         let call = in_flight.begin(CALL).unwrap();
         let question = || InputRequest { method: "elicitation/create".into(), params: ().into() };
         // A cancelled question frees no slot: the pages it named are remembered until the call ends.

@@ -5,14 +5,14 @@ use crate::mcp::{
     client::{
         connection::{
             foreign_text::shown,
-            in_flight::{InFlight, PendingPrincipals, PendingRequest},
+            in_flight::{PendingPrincipals, PendingRequest, PendingRequests},
             own_members,
             request_error::RequestError,
         },
         context::notice_queue::NoticeQueue,
     },
     wire::{
-        cut_message::CutMessage,
+        cut_message::TruncatedMessage,
         incoming::{RawResponse, UnreadableMessage},
         message::{RequestId, RpcError, RpcMessage},
     },
@@ -42,11 +42,11 @@ const LOOKED_AT_BYTES: usize = 2000;
 
 /// Server at the other end of one connection: its pending requests and its unsolicited messages.
 #[derive(Debug)]
-pub(in crate::mcp::client) struct Peer {
+pub(in crate::mcp::client) struct UpstreamConnectionState {
     /// Name of the server in Toolstead.
     pub(in crate::mcp::client) server: ServerName,
     /// Pending requests.
-    pub(in crate::mcp::client) in_flight: InFlight,
+    pub(in crate::mcp::client) in_flight: PendingRequests,
     /// Notified when the server's tools may have changed.
     pub(in crate::mcp::client) list_changed: Notify,
     /// Notified when the server's resources or prompts may have changed.
@@ -81,12 +81,12 @@ pub(in crate::mcp::client) enum ConnectionLoss {
 /// Immediate response to a request of the server.
 pub(in crate::mcp::client) type ServerRequestResponse = (RequestId, Result<Value, RpcError>);
 
-impl Peer {
+impl UpstreamConnectionState {
     /// Creates the state of a new connection.
     pub(in crate::mcp::client) fn new(server: ServerName, capabilities: Map<String, Value>) -> Self {
         Self {
             server,
-            in_flight: InFlight::default(),
+            in_flight: PendingRequests::default(),
             list_changed: Notify::new(),
             context_changed: Notify::new(),
             resources_changed: AtomicBool::new(false),
@@ -198,7 +198,8 @@ impl Peer {
         let start = &bytes[..bytes.len().min(LOOKED_AT_BYTES)];
         let is_broken = malformed.error.code == RpcError::PARSE;
         if is_broken
-            && let CutMessage::Answer(Some(id)) | CutMessage::Unknown(Some(id)) = CutMessage::read(start, end)
+            && let TruncatedMessage::Answer(Some(id)) | TruncatedMessage::Unknown(Some(id)) =
+                TruncatedMessage::read(start, end)
             && self.in_flight.settle(&id, Err(error()))
         {
             return;
@@ -374,8 +375,8 @@ mod tests {
 
     const CALL: RequestPurpose = RequestPurpose::Call { progress: true };
 
-    fn peer(capabilities: Value) -> Peer {
-        Peer::new(ServerName::parse("s").unwrap(), capabilities.as_object().unwrap().clone())
+    fn peer(capabilities: Value) -> UpstreamConnectionState {
+        UpstreamConnectionState::new(ServerName::parse("s").unwrap(), capabilities.as_object().unwrap().clone())
     }
 
     fn request(method: &str) -> RpcMessage {

@@ -2,7 +2,7 @@
 
 use crate::mcp::{
     client::{
-        catalogue::{MAX_CURSOR_BYTES, RawDefinitionPage},
+        catalogue::{CappedDefinitionList, MAX_CURSOR_BYTES},
         config::UpstreamSizeLimits,
         connection::{Connection, foreign_text::shown, own_members, request_error::RequestError},
     },
@@ -94,7 +94,7 @@ impl<T, P: Fn(Map<String, Value>) -> Result<T, InvalidContextDefinition>> ListDr
             |reason| RequestError::Malformed(format!("its answer to `{}` is not a list: {reason}", self.list.method));
         let page: BTreeMap<String, &RawValue> = serde_json::from_str(text).map_err(no_list)?;
         let definitions = page.get(self.list.member).map_or("[]", |list| list.get());
-        let definitions: RawDefinitionPage<'_> = serde_json::from_str(definitions).map_err(no_list)?;
+        let definitions: CappedDefinitionList<'_> = serde_json::from_str(definitions).map_err(no_list)?;
         for definition in definitions.0 {
             self.memory += json_memory::memory(definition.get().as_bytes());
             if self.taken.len() >= MAX_DEFINITIONS || self.memory > MAX_MEMORY {

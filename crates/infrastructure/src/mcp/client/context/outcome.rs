@@ -8,7 +8,9 @@ use crate::mcp::{
     wire::{incoming::RawResponse, message::RpcError},
 };
 use serde_json::Value;
-use toolstead_domain::{CallOutcome, ProtocolGeneration, RequestKind, ToolFailure, ToolResult, error_kind::ErrorKind};
+use toolstead_domain::{
+    AuditedRequestKind, CallOutcome, ProtocolGeneration, ToolFailure, ToolResult, error_kind::ErrorKind,
+};
 
 impl CallTarget<'_> {
     /// Returns the outcome of a response: the members of its result, without `content` and without those that only
@@ -20,7 +22,7 @@ impl CallTarget<'_> {
         &self,
         answer: RawResponse,
         generation: ProtocolGeneration,
-        kind: RequestKind,
+        kind: AuditedRequestKind,
     ) -> Result<CallOutcome, ToolFailure> {
         let malformed = |reason: String| self.failure(RequestError::Malformed(reason));
         if answer.heavy_result().is_some() {
@@ -30,7 +32,7 @@ impl CallTarget<'_> {
             Ok(Ok(Value::Object(result))) => result,
             Ok(Ok(_)) => return Err(malformed("its result is not an object".into())),
             Ok(Err(error)) => {
-                let is_unknown = kind == RequestKind::Resource
+                let is_unknown = kind == AuditedRequestKind::Resource
                     && (error.code == RpcError::RESOURCE_NOT_FOUND
                         || (generation == ProtocolGeneration::Modern && error.code == RpcError::INVALID_PARAMS));
                 let failure = self.failure(RequestError::Rpc(error));

@@ -7,7 +7,7 @@ use super::{
 use crate::mcp::client::{
     Upstream,
     config::{Backoff, UpstreamConfig},
-    connection::{in_flight::RequestPurpose, peer::Peer, relay::relay},
+    connection::{in_flight::RequestPurpose, peer::UpstreamConnectionState, relay::relay},
     transport::lines::LineTransport,
 };
 use serde_json::{Value, json};
@@ -634,7 +634,7 @@ impl Caller for Yes {
 #[tokio::test]
 async fn a_question_during_a_call_reaches_a_caller_that_declares_elicitation() {
     let capabilities = json!({"elicitation": {}}).as_object().unwrap().clone();
-    let peer = Arc::new(Peer::new(ServerName::parse("s").unwrap(), capabilities));
+    let peer = Arc::new(UpstreamConnectionState::new(ServerName::parse("s").unwrap(), capabilities));
     let (ours, theirs) = duplex(1 << 16);
     let (reader, writer) = split(ours);
     let transport = LineTransport::over(Box::new(reader), Box::new(writer), peer, 1 << 20);
@@ -691,7 +691,7 @@ impl Caller for Refuses {
 #[tokio::test]
 async fn a_legacy_server_receives_the_callers_error_and_may_withdraw_a_question() {
     let capabilities = json!({"elicitation": {"form": {}, "url": {}}}).as_object().unwrap().clone();
-    let peer = Arc::new(Peer::new(ServerName::parse("s").unwrap(), capabilities));
+    let peer = Arc::new(UpstreamConnectionState::new(ServerName::parse("s").unwrap(), capabilities));
     let (ours, theirs) = duplex(1 << 16);
     let (reader, writer) = split(ours);
     let transport = LineTransport::over(Box::new(reader), Box::new(writer), peer, 1 << 20);

@@ -19,7 +19,7 @@ use crate::{
                 foreign_text::shown,
                 handshake_result::{initialize_params, read_initialize_result},
                 in_flight::{PendingRequest, RequestPurpose},
-                peer::{ConnectionLoss, Peer},
+                peer::{ConnectionLoss, UpstreamConnectionState},
                 relay::relay,
                 request::{self, ConnectionRequestSerializer, ForwardedRequest, RequestParams, check_size},
                 request_error::RequestError,
@@ -57,7 +57,7 @@ const MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Transport to one server over streamable HTTP, with the session if the server uses one.
 #[derive(Debug)]
 pub(in crate::mcp::client) struct HttpTransport {
-    peer: Arc<Peer>,
+    peer: Arc<UpstreamConnectionState>,
     endpoint: AuthorizedEndpoint,
     url: Url,
     /// Headers of every request: from the configuration, the protocol and HTTP.
@@ -98,7 +98,7 @@ impl HttpTransport {
         client: &HttpClient,
         server: &HttpUpstream,
         credentials: Option<Arc<PrincipalCredentials>>,
-        peer: Arc<Peer>,
+        peer: Arc<UpstreamConnectionState>,
         limit: usize,
     ) -> Result<Self, String> {
         let endpoint = client.endpoint(&server.url).map_err(|error| error.to_string())?;
@@ -249,7 +249,7 @@ impl HttpTransport {
 
 /// Returns the error of a request without a response. Marks the connection as unusable if later requests would fail as
 /// well.
-pub(in crate::mcp::client) fn not_sent(peer: &Peer, error: SendError) -> RequestError {
+pub(in crate::mcp::client) fn not_sent(peer: &UpstreamConnectionState, error: SendError) -> RequestError {
     match error {
         SendError::Http(error) => failed(peer, error),
         SendError::NoCredentials(reason) => {
@@ -263,7 +263,7 @@ pub(in crate::mcp::client) fn not_sent(peer: &Peer, error: SendError) -> Request
 
 /// Returns the error of a request without a complete response. Marks the connection as unusable if the server cannot be
 /// reached.
-pub(in crate::mcp::client) fn failed(peer: &Peer, error: HttpError) -> RequestError {
+pub(in crate::mcp::client) fn failed(peer: &UpstreamConnectionState, error: HttpError) -> RequestError {
     let text = shown(&with_causes(&error), 300);
     match error {
         HttpError::Address(_) | HttpError::Unreachable(_) | HttpError::NotPublic(_) | HttpError::Certificates(_) => {
@@ -278,7 +278,7 @@ pub(in crate::mcp::client) fn failed(peer: &Peer, error: HttpError) -> RequestEr
 
 #[async_trait]
 impl Transport for HttpTransport {
-    fn peer(&self) -> &Arc<Peer> {
+    fn peer(&self) -> &Arc<UpstreamConnectionState> {
         &self.peer
     }
 

@@ -6,7 +6,7 @@ use crate::mcp::{
         config::{BoxedReader, BoxedWriter},
         connection::{
             in_flight::{PendingRequest, RequestPurpose},
-            peer::Peer,
+            peer::UpstreamConnectionState,
             relay::relay,
             request::{self, ConnectionRequestSerializer, ForwardedRequest, check_size},
             request_error::RequestError,
@@ -18,7 +18,7 @@ use crate::mcp::{
         },
     },
     wire::{
-        cut_message::CutMessage,
+        cut_message::TruncatedMessage,
         headers::ParamHeaders,
         incoming::{IncomingMessage, RawResponse},
         lines::{BoundedLines, Line, LineSender},
@@ -45,7 +45,7 @@ const TIME_TO_END: Duration = Duration::from_millis(200);
 /// Connection over lines. Dropping it ends the child, if there is one.
 #[derive(Debug)]
 pub(in crate::mcp::client) struct LineTransport {
-    peer: Arc<Peer>,
+    peer: Arc<UpstreamConnectionState>,
     stderr: Option<StderrTail>,
     sender: LineSender,
     limit: usize,
@@ -69,7 +69,7 @@ impl LineTransport {
     pub(in crate::mcp::client) fn over(
         reader: BoxedReader,
         writer: BoxedWriter,
-        peer: Arc<Peer>,
+        peer: Arc<UpstreamConnectionState>,
         limit: usize,
     ) -> Self {
         let (sender, writing) = LineSender::spawn(writer);
@@ -87,7 +87,11 @@ impl LineTransport {
     }
 
     /// Creates a connection to a child process over its standard streams. Retains the last lines of its standard error.
-    pub(in crate::mcp::client) fn to_child(started: StartedServer, peer: Arc<Peer>, limit: usize) -> Self {
+    pub(in crate::mcp::client) fn to_child(
+        started: StartedServer,
+        peer: Arc<UpstreamConnectionState>,
+        limit: usize,
+    ) -> Self {
         let tail = StderrTail::of(started.stderr, peer.server.clone());
         let mut transport = Self::over(started.stdout, started.stdin, peer, limit);
         transport.stderr = Some(tail);
@@ -124,7 +128,7 @@ impl LineTransport {
 
 #[async_trait]
 impl Transport for LineTransport {
-    fn peer(&self) -> &Arc<Peer> {
+    fn peer(&self) -> &Arc<UpstreamConnectionState> {
         &self.peer
     }
 
@@ -220,7 +224,7 @@ impl Drop for LineRequestGuard<'_> {
 }
 
 /// Ends the connection when the server no longer reads messages, because it is then unusable.
-async fn watch_writing(writing: AbortOnDropHandle<io::Result<()>>, peer: Arc<Peer>) {
+async fn watch_writing(writing: AbortOnDropHandle<io::Result<()>>, peer: Arc<UpstreamConnectionState>) {
     match writing.await {
         Ok(Err(error)) => peer.end(&format!("it closed its input: {error}")),
         Ok(Ok(())) | Err(_) => peer.end("the connection was closed"),
@@ -228,7 +232,7 @@ async fn watch_writing(writing: AbortOnDropHandle<io::Result<()>>, peer: Arc<Pee
 }
 
 /// Reads and handles messages of the server until its output ends, and then ends the connection.
-async fn read(mut lines: BoundedLines<BoxedReader>, peer: Arc<Peer>, sender: LineSender) {
+async fn read(mut lines: BoundedLines<BoxedReader>, peer: Arc<UpstreamConnectionState>, sender: LineSender) {
     loop {
         match lines.next().await {
             Ok(Some(Line::Whole(line))) => take_line(line, &peer, &sender).await,
@@ -239,7 +243,7 @@ async fn read(mut lines: BoundedLines<BoxedReader>, peer: Arc<Peer>, sender: Lin
     }
 }
 
-async fn take_line(mut line: Vec<u8>, peer: &Peer, sender: &LineSender) {
+async fn take_line(mut line: Vec<u8>, peer: &UpstreamConnectionState, sender: &LineSender) {
     if line.starts_with("\u{feff}".as_bytes()) {
         line.drain(..3);
     }
@@ -257,14 +261,14 @@ async fn take_line(mut line: Vec<u8>, peer: &Peer, sender: &LineSender) {
 }
 
 /// Handles a message over the size limit. If it is the response to a request, that request fails; others continue.
-fn take_long_line(start: &[u8], end: &[u8], peer: &Peer) {
-    let id = match CutMessage::read(start, end) {
-        CutMessage::Answer(id) | CutMessage::Unknown(id) => {
+fn take_long_line(start: &[u8], end: &[u8], peer: &UpstreamConnectionState) {
+    let id = match TruncatedMessage::read(start, end) {
+        TruncatedMessage::Answer(id) | TruncatedMessage::Unknown(id) => {
             // Our ids are numbers.
             let id = id.filter(|id| matches!(id, RequestId::Number(_)));
             id.or_else(|| peer.in_flight.sole_id().map(RequestId::Number))
         }
-        CutMessage::Request(_) | CutMessage::Notification => None,
+        TruncatedMessage::Request(_) | TruncatedMessage::Notification => None,
     };
     let error = RequestError::Malformed("it sent a message that is too long".into());
     tracing::debug!(server = %peer.server, ?id, "cut off a message that is too long");

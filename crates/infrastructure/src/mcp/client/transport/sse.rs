@@ -15,7 +15,7 @@ use crate::{
             connection::{
                 foreign_text::shown,
                 in_flight::{PendingRequest, RequestPurpose},
-                peer::{ConnectionLoss, Peer},
+                peer::{ConnectionLoss, UpstreamConnectionState},
                 relay::relay,
                 request::{self, ConnectionRequestSerializer, ForwardedRequest, check_size},
                 request_error::RequestError,
@@ -52,7 +52,7 @@ const MAX_ADDRESS_BYTES: usize = 8 << 10;
 /// Connection over HTTP+SSE. It ends with its stream; dropping it closes the stream.
 #[derive(Debug)]
 pub(in crate::mcp::client) struct SseTransport {
-    peer: Arc<Peer>,
+    peer: Arc<UpstreamConnectionState>,
     mailbox: MessageEndpoint,
     limit: usize,
     reading: AbortOnDropHandle<()>,
@@ -85,7 +85,7 @@ impl SseTransport {
         client: &HttpClient,
         server: &HttpUpstream,
         credentials: Option<Arc<PrincipalCredentials>>,
-        peer: Arc<Peer>,
+        peer: Arc<UpstreamConnectionState>,
         limit: usize,
     ) -> Result<Self, RequestError> {
         let endpoint = client.endpoint(&server.url).map_err(|error| failed(&peer, error))?;
@@ -144,7 +144,7 @@ impl SseTransport {
 
 #[async_trait]
 impl Transport for SseTransport {
-    fn peer(&self) -> &Arc<Peer> {
+    fn peer(&self) -> &Arc<UpstreamConnectionState> {
         &self.peer
     }
 
@@ -236,7 +236,7 @@ impl Drop for SseRequestGuard<'_> {
 }
 
 impl MessageEndpoint {
-    async fn post(&self, peer: &Peer, text: Vec<u8>) -> Result<(), RequestError> {
+    async fn post(&self, peer: &UpstreamConnectionState, text: Vec<u8>) -> Result<(), RequestError> {
         let request = Request { method: Method::POST, headers: self.headers.clone(), body: text.into() };
         let response = self.endpoint.send(request).await.map_err(|error| not_sent(peer, error))?;
         note_retry_after(peer, &response);
@@ -256,7 +256,7 @@ impl MessageEndpoint {
     }
 
     /// Sends a response to a request of the server. A failure is only logged.
-    async fn answer(&self, peer: &Peer, id: &RequestId, outcome: &Result<Value, RpcError>) {
+    async fn answer(&self, peer: &UpstreamConnectionState, id: &RequestId, outcome: &Result<Value, RpcError>) {
         let posting = self.post(peer, request::answer(id, outcome));
         if let Err(error) = timeout(MESSAGE_TIMEOUT, posting).await.map_err(drop).and_then(|sent| sent.map_err(drop)) {
             tracing::debug!(server = %peer.server, %id, ?error, "could not answer a request of the server");
@@ -299,7 +299,7 @@ async fn first_event(events: &mut EventStream, server: &Url) -> Result<Url, Mess
 }
 
 /// Reads and handles messages of the server until the stream ends, and then ends the connection.
-async fn read(mut events: EventStream, peer: Arc<Peer>, mailbox: MessageEndpoint) {
+async fn read(mut events: EventStream, peer: Arc<UpstreamConnectionState>, mailbox: MessageEndpoint) {
     loop {
         match events.next().await {
             Ok(Some(event)) if matches!(event.event.as_str(), "" | "message") => {
@@ -314,7 +314,7 @@ async fn read(mut events: EventStream, peer: Arc<Peer>, mailbox: MessageEndpoint
     }
 }
 
-async fn take_message(data: Vec<u8>, peer: &Peer, mailbox: &MessageEndpoint) {
+async fn take_message(data: Vec<u8>, peer: &UpstreamConnectionState, mailbox: &MessageEndpoint) {
     match IncomingMessage::read(data) {
         Ok(IncomingMessage::Answer(answer)) => peer.take_answer(answer),
         Ok(IncomingMessage::Other(message)) => {

@@ -15,7 +15,7 @@ use std::{
     borrow::Cow,
     collections::{BTreeMap, VecDeque},
 };
-use toolstead_domain::{Block, ModelError, ModelEvent, SealedBlock, StopReason, ToolArguments, Usage};
+use toolstead_domain::{Block, ModelError, ModelEvent, SealedBlock, StopReason, TokenUsage, ToolArguments};
 
 /// Maximum number of blocks of an answer.
 const MAX_BLOCKS: usize = 10_000;
@@ -32,7 +32,7 @@ pub(super) struct AnthropicDecoder {
     /// Blocks from the first one on that is a tool call or may be incomplete. They are returned once the reason for the
     /// end of the answer is known.
     pending: VecDeque<BlockQueueEntry>,
-    usage: Usage,
+    usage: TokenUsage,
     stop: Option<String>,
 }
 
@@ -176,7 +176,7 @@ impl AnthropicDecoder {
             open: BTreeMap::new(),
             blocks: 0,
             pending: VecDeque::new(),
-            usage: Usage::default(),
+            usage: TokenUsage::default(),
             stop: None,
         }
     }

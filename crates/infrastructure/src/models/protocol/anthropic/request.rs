@@ -85,7 +85,7 @@ enum BlockContent<'a> {
         text: Cow<'a, str>,
     },
     Image {
-        source: Source<'a>,
+        source: ImageSource<'a>,
     },
     ToolUse {
         id: Cow<'a, str>,
@@ -103,7 +103,7 @@ enum BlockContent<'a> {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Source<'a> {
+enum ImageSource<'a> {
     Base64 { media_type: &'a str, data: &'a str },
 }
 
@@ -259,9 +259,9 @@ fn content_of<'m>(block: &'m Block, offer: &'m ToolMapping) -> Option<BlockConte
     match block {
         block if is_empty(block) => None,
         Block::Text { text } => Some(text_of(text)),
-        Block::Image(image) => {
-            Some(BlockContent::Image { source: Source::Base64 { media_type: &image.media_type, data: &image.data } })
-        }
+        Block::Image(image) => Some(BlockContent::Image {
+            source: ImageSource::Base64 { media_type: &image.media_type, data: &image.data },
+        }),
         Block::ToolUse(call) => {
             let (id, name) = (id_of(&call.id), offer.name(&call.name));
             // The input must be an object. If it was not one, the result of the call describes the error.
@@ -279,8 +279,9 @@ fn result_of(result: &ToolResultBlock) -> (ContentBlock<'_>, Vec<ContentBlock<'_
             block if is_empty(block) => {}
             Block::Text { text } => content.push(text_of(text)),
             Block::Image(image) => {
-                let image =
-                    BlockContent::Image { source: Source::Base64 { media_type: &image.media_type, data: &image.data } };
+                let image = BlockContent::Image {
+                    source: ImageSource::Base64 { media_type: &image.media_type, data: &image.data },
+                };
                 if result.is_error { beside.push(ContentBlock::plain(image)) } else { content.push(image) }
             }
             _ => {}

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use serde_json::json;
 use std::{collections::BTreeMap, sync::Arc};
 use toolstead_domain::{
-    Block, Image, Message, ModelEvent, Role, SealedBlock, StopReason, ToolArguments, ToolResultBlock, ToolUse, Usage,
-    error_kind::ErrorKind,
+    Block, Image, Message, ModelEvent, Role, SealedBlock, StopReason, TokenUsage, ToolArguments, ToolResultBlock,
+    ToolUse, error_kind::ErrorKind,
 };
 
 /// Recorded stream with changed texts: thinking, a text, a call, and unknown events.
@@ -176,7 +176,7 @@ fn a_recorded_stream_is_read_whole_however_it_is_cut_into_pieces() {
     let thinking =
         SealedBlock { provider: "anthropic".into(), raw: raw.into(), shown: Some("I \"look\" at ä/b.".into()) };
     let redacted = r#"{"type":"redacted_thinking","data":"Em==", "x": 1.0}"#;
-    let usage = Usage { input_tokens: 12, cache_read_tokens: 4000, cache_write_tokens: 300, output_tokens: 89 };
+    let usage = TokenUsage { input_tokens: 12, cache_read_tokens: 4000, cache_write_tokens: 300, output_tokens: 89 };
     assert_eq!(
         whole,
         [
@@ -493,7 +493,7 @@ fn a_non_streamed_answer_is_decoded_with_its_thinking_blocks_unchanged() {
         panic!("{outcome:?}")
     };
     assert_eq!((block.raw.as_str(), call.name.as_str()), (thinking, "files.read"));
-    let usage = Usage { input_tokens: 1, output_tokens: 2, ..Usage::default() };
+    let usage = TokenUsage { input_tokens: 1, output_tokens: 2, ..TokenUsage::default() };
     assert_eq!(outcome.last(), Some(&ModelEvent::Finished { stop: StopReason::ToolUse, usage }));
 }
 
@@ -539,7 +539,7 @@ fn later_token_counts_of_a_stream_replace_earlier_counts() {
     let so_far = |output: u64| json!({"type": "message_delta", "delta": {}, "usage": {"output_tokens": output}});
     let events: Vec<Value> = [began, so_far(3), so_far(4)].into_iter().chain(end("end_turn")).collect();
     let printed = read_events(&events).unwrap();
-    let usage = Usage { input_tokens: 7, output_tokens: 5, ..Usage::default() };
+    let usage = TokenUsage { input_tokens: 7, output_tokens: 5, ..TokenUsage::default() };
     assert_eq!(printed.last(), Some(&ModelEvent::Finished { stop: StopReason::EndTurn, usage }));
     let huge = json!({"type": "message_delta", "usage": {"input_tokens": u64::MAX, "output_tokens": u64::MAX}});
     let printed = read_events(&[huge, json!({"type": "message_stop"})]).unwrap();

@@ -116,7 +116,8 @@ fn last(parts: Value, reason: &str) -> Value {
     })
 }
 
-const USAGE: Usage = Usage { input_tokens: 70, cache_read_tokens: 30, cache_write_tokens: 0, output_tokens: 12 };
+const USAGE: TokenUsage =
+    TokenUsage { input_tokens: 70, cache_read_tokens: 30, cache_write_tokens: 0, output_tokens: 12 };
 
 #[test]
 fn signatures_are_sent_back_on_the_parts_that_contained_them() {

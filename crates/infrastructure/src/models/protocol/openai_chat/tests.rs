@@ -144,7 +144,7 @@ fn an_answer_of_openai_with_text_and_two_calls_is_read() {
     assert_eq!(blocks(&events)[0], Block::text("I read ü."));
     let expected = [("call_a", "files.read", r#"{"path":"a"}"#), ("call_b", "grep", "{}")];
     assert_eq!(calls(&events), expected.map(|(a, b, c)| (a.into(), b.into(), c.into())));
-    let usage = Usage { input_tokens: 40, cache_read_tokens: 60, cache_write_tokens: 0, output_tokens: 30 };
+    let usage = TokenUsage { input_tokens: 40, cache_read_tokens: 60, cache_write_tokens: 0, output_tokens: 30 };
     assert_eq!(events.last(), Some(&ModelEvent::Finished { stop: StopReason::ToolUse, usage }));
 }
 
@@ -251,7 +251,11 @@ fn calls_are_decoded_with_missing_or_repeated_indexes_and_ids() {
 #[track_caller]
 fn check_stop(delta: Value, finish_reason: &str, expected: StopReason) {
     let events = read(&OpenAiChat, &conversation(), &stream_of(&[chunk(delta, json!(finish_reason))], DONE)).unwrap();
-    assert_eq!(events.last(), Some(&ModelEvent::Finished { stop: expected, usage: Usage::default() }), "{events:?}");
+    assert_eq!(
+        events.last(),
+        Some(&ModelEvent::Finished { stop: expected, usage: TokenUsage::default() }),
+        "{events:?}"
+    );
 }
 
 #[test]
@@ -323,7 +327,7 @@ fn stream_errors_are_reported_and_an_incomplete_stream_is_an_error() {
 #[test]
 fn cached_and_reasoning_tokens_are_counted_once_for_every_server() {
     let tokens = |usage: Value| {
-        let Usage { input_tokens, cache_read_tokens, cache_write_tokens, output_tokens } = read_usage(&usage);
+        let TokenUsage { input_tokens, cache_read_tokens, cache_write_tokens, output_tokens } = read_usage(&usage);
         (input_tokens, cache_read_tokens, cache_write_tokens, output_tokens)
     };
     let deepseek = json!({"prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12, "prompt_cache_hit_tokens": 4, "prompt_cache_miss_tokens": 6});
@@ -346,7 +350,7 @@ fn an_answer_that_does_not_stream_is_read_as_well() {
     });
     let events = read_whole(&OpenAiChat, &conversation(), &answer);
     assert_eq!(calls(&events), [("x".into(), "files.read".into(), r#"{"path":"a"}"#.into())]);
-    let usage = Usage { input_tokens: 5, output_tokens: 1, ..Usage::default() };
+    let usage = TokenUsage { input_tokens: 5, output_tokens: 1, ..TokenUsage::default() };
     assert_eq!(events.last(), Some(&ModelEvent::Finished { stop: StopReason::ToolUse, usage }));
     assert!(OpenAiChat.decoder(&conversation()).decode_document(b"{}").is_err());
 }

@@ -92,7 +92,7 @@ fn reasoning_is_sent_back_byte_for_byte_before_its_call() {
     let thought = |text: &str| ModelEvent::ThinkingDelta(text.into());
     assert_eq!(events[..3], [thought("Think"), thought("\n\n"), thought("again")]);
     assert_eq!(calls(&events), [("call_x".into(), "files.read".into(), r#"{"path":"a"}"#.into())]);
-    let usage = Usage { input_tokens: 40, cache_read_tokens: 50, cache_write_tokens: 0, output_tokens: 20 };
+    let usage = TokenUsage { input_tokens: 40, cache_read_tokens: 50, cache_write_tokens: 0, output_tokens: 20 };
     assert_eq!(events.last(), Some(&ModelEvent::Finished { stop: StopReason::ToolUse, usage }));
     let blocks = blocks(&events);
     let Block::Sealed(first) = &blocks[0] else { panic!("{blocks:?}") };
@@ -143,7 +143,7 @@ fn response(status: &str, more: Value) -> Value {
 fn check_stop(events: &[Value], expected: StopReason, expected_blocks: &[Block]) {
     let events = read(&OpenAiResponses, &conversation(), &stream_of(events, "")).unwrap();
     assert_eq!(blocks(&events), expected_blocks);
-    assert_eq!(events.last(), Some(&ModelEvent::Finished { stop: expected, usage: Usage::default() }));
+    assert_eq!(events.last(), Some(&ModelEvent::Finished { stop: expected, usage: TokenUsage::default() }));
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn an_answer_that_does_not_stream_is_read_as_well() {
         response("completed", json!({"output": [message("Hi")], "usage": {"input_tokens": 3, "output_tokens": 1}}));
     let events = read_whole(&OpenAiResponses, &conversation(), &answer["response"].take());
     assert_eq!(blocks(&events), [Block::text("Hi")]);
-    let usage = Usage { input_tokens: 3, output_tokens: 1, ..Usage::default() };
+    let usage = TokenUsage { input_tokens: 3, output_tokens: 1, ..TokenUsage::default() };
     assert_eq!(events.last(), Some(&ModelEvent::Finished { stop: StopReason::EndTurn, usage }));
     assert!(OpenAiResponses.decoder(&conversation()).decode_document(b"{}").is_err());
 }

@@ -930,23 +930,21 @@ fn untold() -> (OwnedFd, OwnedFd, Launcher, std::sync::mpsc::Receiver<LaunchThre
 
 #[tokio::test]
 async fn a_run_begins_once_birth_and_start_are_reported_in_either_order() {
-    let born = RunReport::Born { pid: 7 };
-    let ended = RunReport::Ended {
+    let born = RunEvent::Born { pid: 7 };
+    let ended = RunEvent::Ended {
         code: 3,
         by_signal: false,
         had_survivors: false,
         out_of_memory: None,
         aftermath: ProtectedChanges::default(),
     };
-    for reports in [
-        [&born, &RunReport::Started, &ended],
-        [&RunReport::Started, &born, &ended],
-        [&RunReport::Started, &ended, &born],
-    ] {
+    for reports in
+        [[&born, &RunEvent::Started, &ended], [&RunEvent::Started, &born, &ended], [&RunEvent::Started, &ended, &born]]
+    {
         let (ours, theirs, launcher, ordered) = untold();
         for one in reports {
             let process = fs::File::open("/dev/null").unwrap();
-            let descriptors = if matches!(one, RunReport::Born { .. }) { vec![process.as_fd()] } else { Vec::new() };
+            let descriptors = if matches!(one, RunEvent::Born { .. }) { vec![process.as_fd()] } else { Vec::new() };
             report(&theirs, one, &descriptors).unwrap();
         }
         let (mut run, _) = ConfinedRun::begin(ours, launcher, ConfinementLayers::All).await.unwrap();
@@ -957,7 +955,7 @@ async fn a_run_begins_once_birth_and_start_are_reported_in_either_order() {
     }
     // A run is lost if the report with its process is missing.
     let (ours, theirs, launcher, _ordered) = untold();
-    report(&theirs, &RunReport::Started, &[]).unwrap();
+    report(&theirs, &RunEvent::Started, &[]).unwrap();
     drop(theirs);
     let (mut run, _) = ConfinedRun::begin(ours, launcher, ConfinementLayers::All).await.unwrap();
     assert_eq!(run.exited().await, Exit::Signal(9));
@@ -967,12 +965,12 @@ async fn a_run_begins_once_birth_and_start_are_reported_in_either_order() {
 #[tokio::test]
 async fn the_end_of_a_run_is_received_even_if_a_signal_request_was_not_read() {
     let (ours, theirs, launcher, _ordered) = untold();
-    report(&theirs, &RunReport::Born { pid: 7 }, &[]).unwrap();
-    report(&theirs, &RunReport::Started, &[]).unwrap();
+    report(&theirs, &RunEvent::Born { pid: 7 }, &[]).unwrap();
+    report(&theirs, &RunEvent::Started, &[]).unwrap();
     let (mut run, _) = ConfinedRun::begin(ours, launcher, ConfinementLayers::All).await.unwrap();
     run.signal(Signal::TERM);
     let aftermath = ProtectedChanges::default();
-    let ended = RunReport::Ended { code: 3, by_signal: false, had_survivors: false, out_of_memory: None, aftermath };
+    let ended = RunEvent::Ended { code: 3, by_signal: false, had_survivors: false, out_of_memory: None, aftermath };
     report(&theirs, &ended, &[]).unwrap();
     drop(theirs);
     assert_eq!((run.exited().await, run.aftermath.left.len()), (Exit::Code(3), 0));
@@ -985,8 +983,8 @@ async fn a_run_that_is_dropped_before_its_birth_report_is_read_is_ended() {
     let mut beginning = Box::pin(ConfinedRun::begin(ours, launcher, ConfinementLayers::All));
     assert!((&mut beginning).now_or_never().is_none());
     let process = fs::File::open("/dev/null").unwrap();
-    report(&theirs, &RunReport::Started, &[]).unwrap();
-    report(&theirs, &RunReport::Born { pid: 7 }, &[process.as_fd()]).unwrap();
+    report(&theirs, &RunEvent::Started, &[]).unwrap();
+    report(&theirs, &RunEvent::Born { pid: 7 }, &[process.as_fd()]).unwrap();
     drop(beginning);
     assert!(matches!(ordered.try_recv(), Ok(LaunchThreadCommand::End(_))));
 }

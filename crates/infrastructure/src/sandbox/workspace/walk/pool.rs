@@ -1,6 +1,6 @@
 //! State that the threads of a walk share: the remaining work, and the end of the walk.
 
-use crate::sandbox::workspace::walk::{WalkEnd, WalkLimits, WalkOrder, WalkSummary, entries::FolderEntryNames};
+use crate::sandbox::workspace::walk::{WalkEnd, WalkOptions, WalkOrder, WalkSummary, entries::FolderEntryNames};
 use std::{
     collections::VecDeque,
     io,
@@ -51,7 +51,7 @@ enum WorkItem<C> {
 
 /// Remaining work. Parts of open folders come first, so that few folders are open at a time.
 pub(super) struct WorkQueue<C> {
-    limits: WalkLimits,
+    limits: WalkOptions,
     state: Mutex<PoolState<C>>,
     changed: Condvar,
     seen: AtomicUsize,
@@ -69,14 +69,14 @@ struct PoolState<C> {
 }
 
 /// Work item of a thread. The thread counts as busy until this is dropped.
-pub(super) struct Task<'a, C> {
+pub(super) struct WorkItemGuard<'a, C> {
     pool: &'a WorkQueue<C>,
     item: WorkItem<C>,
     /// `true` if there is more work and no thread waits for it.
     pub(super) leaves_more: bool,
 }
 
-impl<C> Task<'_, C> {
+impl<C> WorkItemGuard<'_, C> {
     pub(super) fn work(&self) -> WorkItemRef<'_, C> {
         match &self.item {
             WorkItem::Read(folder) => WorkItemRef::Read(folder),
@@ -85,7 +85,7 @@ impl<C> Task<'_, C> {
     }
 }
 
-impl<C> Drop for Task<'_, C> {
+impl<C> Drop for WorkItemGuard<'_, C> {
     fn drop(&mut self) {
         let mut left = self.pool.lock_state();
         left.busy -= 1;
@@ -100,7 +100,7 @@ impl<C> Drop for Task<'_, C> {
 }
 
 impl<C> WorkQueue<C> {
-    pub(super) fn new(limits: WalkLimits, above: C) -> Self {
+    pub(super) fn new(limits: WalkOptions, above: C) -> Self {
         let start = UnreadFolder { below: PathBuf::new(), depth: 1, above };
         let left = PoolState {
             parts: Vec::new(),
@@ -124,7 +124,7 @@ impl<C> WorkQueue<C> {
     }
 
     /// Waits for the next work item. Returns `None` when all work is done or the walk was ended.
-    pub(super) fn next(&self) -> Option<Task<'_, C>> {
+    pub(super) fn next(&self) -> Option<WorkItemGuard<'_, C>> {
         let mut left = self.lock_state();
         loop {
             if self.is_over() {
@@ -139,7 +139,7 @@ impl<C> WorkQueue<C> {
             if let Some(item) = item {
                 left.busy += 1;
                 let leaves_more = left.waiting == 0 && !(left.parts.is_empty() && left.folders.is_empty());
-                return Some(Task { pool: self, item, leaves_more });
+                return Some(WorkItemGuard { pool: self, item, leaves_more });
             }
             if left.busy == 0 {
                 return None;

@@ -2,7 +2,7 @@
 
 use super::{
     super::git_config::{self, GitConfigCheckResult, GitSetting},
-    RootUndoContext, WritablePaths,
+    ProtectedRootUndoContext, WritablePaths,
     folder::{FileDraft, FileSnapshot, FileStamp, FolderHandle, WorkBudget, shown},
     known_entries::KnownEntries,
     writable_paths::line,
@@ -15,7 +15,7 @@ const NAMES: [&str; 4] = ["config", "config.worktree", "commondir", "gitdir"];
 
 /// Kind of repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum GitRepositoryRole {
+pub(super) enum GitDirKind {
     /// The repository of the root itself.
     Main,
     /// The repository of a submodule.
@@ -42,12 +42,12 @@ pub(super) struct GitControlSnapshot {
 impl GitControlSnapshot {
     pub(super) fn of(
         git: &FolderHandle,
-        kind: GitRepositoryRole,
+        kind: GitDirKind,
         work: &mut WorkBudget,
         ground: &WritablePaths,
         known: &mut KnownEntries,
     ) -> io::Result<Self> {
-        let mut texts = Self { is_held: kind == GitRepositoryRole::Main, ..Self::default() };
+        let mut texts = Self { is_held: kind == GitDirKind::Main, ..Self::default() };
         for name in NAMES.into_iter().filter(|name| !git.is_closed(name)) {
             let Some(text) = git.text(name, work)? else { continue };
             texts.found.insert(name, text.state);
@@ -64,9 +64,9 @@ impl GitControlSnapshot {
     pub(super) fn restore(
         &self,
         git: &FolderHandle,
-        kind: GitRepositoryRole,
+        kind: GitDirKind,
         work: &mut WorkBudget,
-        account: &mut RootUndoContext<'_>,
+        account: &mut ProtectedRootUndoContext<'_>,
     ) {
         for name in NAMES.into_iter().filter(|name| !git.is_closed(name)) {
             let mut file = GitControlFile::of(git, name, kind);
@@ -85,7 +85,7 @@ struct GitControlFile<'a> {
     name: &'static str,
     path: PathBuf,
     git: &'a FolderHandle,
-    kind: GitRepositoryRole,
+    kind: GitDirKind,
     /// `true` if the file is unchanged and that is conclusive.
     is_as_found: bool,
     /// `true` if the file had content that may be the user's own and was not recorded.
@@ -93,7 +93,7 @@ struct GitControlFile<'a> {
 }
 
 /// Action that a text requires.
-enum GitControlFileVerdict {
+enum GitControlFileAction {
     Fine,
     /// Path of a working tree elsewhere. It is only reported: git runs and reads nothing there, and without the path, a
     /// working tree that another process creates meanwhile would be lost.
@@ -107,7 +107,7 @@ enum GitControlFileVerdict {
 }
 
 impl<'a> GitControlFile<'a> {
-    fn of(git: &'a FolderHandle, name: &'static str, kind: GitRepositoryRole) -> Self {
+    fn of(git: &'a FolderHandle, name: &'static str, kind: GitDirKind) -> Self {
         Self { name, path: git.path.join(name), git, kind, is_as_found: false, is_foreign: false }
     }
 
@@ -129,30 +129,35 @@ impl<'a> GitControlFile<'a> {
                 }
             }
             _ if known.record(&self.path, &text.bytes) => {}
-            "commondir" if self.kind == GitRepositoryRole::Worktree => text.bytes = [OWN_REPOSITORY, b"\n"].concat(),
+            "commondir" if self.kind == GitDirKind::Worktree => text.bytes = [OWN_REPOSITORY, b"\n"].concat(),
             _ => return None,
         }
         Some(text)
     }
 
-    fn restore(&self, before: Option<&FileSnapshot>, work: &mut WorkBudget, account: &mut RootUndoContext<'_>) {
+    fn restore(
+        &self,
+        before: Option<&FileSnapshot>,
+        work: &mut WorkBudget,
+        account: &mut ProtectedRootUndoContext<'_>,
+    ) {
         match self.verdict(before, work, account) {
-            GitControlFileVerdict::Fine => return,
-            GitControlFileVerdict::Elsewhere => {
+            GitControlFileAction::Fine => return,
+            GitControlFileAction::Elsewhere => {
                 return account.report.left(format!(
                     "`{}` names a working tree outside of the roots, and it is unknown whether this command set it: \
                      check it before you use `git worktree` there",
                     shown(&self.path)
                 ));
             }
-            GitControlFileVerdict::Without(..) | GitControlFileVerdict::GivesWay | GitControlFileVerdict::Missing => {}
+            GitControlFileAction::Without(..) | GitControlFileAction::GivesWay | GitControlFileAction::Missing => {}
         }
         // The file is read again under the lock of git, so that a concurrent change is not lost.
         let draft = self.git.draft(self.name, &mut account.patience);
         let is_without_lock = draft.as_ref().is_ok_and(|draft| !draft.is_locked);
         match self.verdict(before, work, account) {
-            GitControlFileVerdict::Fine | GitControlFileVerdict::Elsewhere => return,
-            GitControlFileVerdict::Without(text, out) => {
+            GitControlFileAction::Fine | GitControlFileAction::Elsewhere => return,
+            GitControlFileAction::Without(text, out) => {
                 // Fails if the file system has no hard links. The removed settings are reported in any case.
                 let kept = if self.is_foreign { self.git.keep(self.name).ok() } else { None };
                 match draft.and_then(|draft| draft.finish(&text.bytes, text.rights)) {
@@ -166,8 +171,8 @@ impl<'a> GitControlFile<'a> {
                     Err(error) => self.set_aside_and_restore(before, Err(error), account),
                 }
             }
-            GitControlFileVerdict::GivesWay => self.set_aside_and_restore(before, draft, account),
-            GitControlFileVerdict::Missing => self.write_again(before, draft, account),
+            GitControlFileAction::GivesWay => self.set_aside_and_restore(before, draft, account),
+            GitControlFileAction::Missing => self.write_again(before, draft, account),
         }
         if is_without_lock {
             account.report.undone(format!(
@@ -182,7 +187,7 @@ impl<'a> GitControlFile<'a> {
         &self,
         before: Option<&FileSnapshot>,
         draft: io::Result<FileDraft<'_>>,
-        account: &mut RootUndoContext<'_>,
+        account: &mut ProtectedRootUndoContext<'_>,
     ) {
         self.git.set_aside(self.name, account.report);
         self.write_again(before, draft, account);
@@ -192,7 +197,7 @@ impl<'a> GitControlFile<'a> {
         &self,
         before: Option<&FileSnapshot>,
         draft: io::Result<FileDraft<'_>>,
-        account: &mut RootUndoContext<'_>,
+        account: &mut ProtectedRootUndoContext<'_>,
     ) {
         let Some(before) = before else { return };
         let path = shown(&self.path);
@@ -206,38 +211,36 @@ impl<'a> GitControlFile<'a> {
         &self,
         before: Option<&FileSnapshot>,
         work: &mut WorkBudget,
-        account: &RootUndoContext<'_>,
-    ) -> GitControlFileVerdict {
+        account: &ProtectedRootUndoContext<'_>,
+    ) -> GitControlFileAction {
         let mut text = match self.git.text(self.name, work) {
             Ok(None) if before.is_none() || matches!(self.name, "config.worktree" | "gitdir") => {
-                return GitControlFileVerdict::Fine;
+                return GitControlFileAction::Fine;
             }
-            Ok(None) => return GitControlFileVerdict::Missing,
+            Ok(None) => return GitControlFileAction::Missing,
             Ok(Some(text)) => text,
-            Err(_) if self.is_as_found => return GitControlFileVerdict::Fine,
-            Err(_) => return GitControlFileVerdict::GivesWay,
+            Err(_) if self.is_as_found => return GitControlFileAction::Fine,
+            Err(_) => return GitControlFileAction::GivesWay,
         };
         let is_own = self.is_as_found || before.is_some_and(|before| before.bytes == text.bytes);
         let judgement = match (self.name, self.kind) {
             // The target of the path changes with the file system, so the text is judged even if it is unchanged.
             ("config" | "config.worktree", _) => self.judge_settings(&text.bytes, account.ground, account.known),
             _ if is_own => GitConfigCheckResult::Fine,
-            ("gitdir", GitRepositoryRole::Worktree) if !account.ground.is_place(&text.bytes, &self.git.path) => {
-                return GitControlFileVerdict::Elsewhere;
+            ("gitdir", GitDirKind::Worktree) if !account.ground.is_place(&text.bytes, &self.git.path) => {
+                return GitControlFileAction::Elsewhere;
             }
             ("gitdir", _) => GitConfigCheckResult::Fine,
-            ("commondir", GitRepositoryRole::Worktree) if line(&text.bytes) == OWN_REPOSITORY => {
-                GitConfigCheckResult::Fine
-            }
+            ("commondir", GitDirKind::Worktree) if line(&text.bytes) == OWN_REPOSITORY => GitConfigCheckResult::Fine,
             _ => GitConfigCheckResult::Unreadable,
         };
         match judgement {
-            GitConfigCheckResult::Fine => GitControlFileVerdict::Fine,
-            GitConfigCheckResult::Unreadable if is_own => GitControlFileVerdict::Fine,
-            GitConfigCheckResult::Unreadable => GitControlFileVerdict::GivesWay,
+            GitConfigCheckResult::Fine => GitControlFileAction::Fine,
+            GitConfigCheckResult::Unreadable if is_own => GitControlFileAction::Fine,
+            GitConfigCheckResult::Unreadable => GitControlFileAction::GivesWay,
             GitConfigCheckResult::Without { text: rest, out } => {
                 text.bytes = rest;
-                GitControlFileVerdict::Without(text, out)
+                GitControlFileAction::Without(text, out)
             }
         }
     }
@@ -250,6 +253,6 @@ impl<'a> GitControlFile<'a> {
     }
 
     fn is_refused(&self, setting: &GitSetting, ground: &WritablePaths) -> bool {
-        setting.is_refused(&|path| self.kind == GitRepositoryRole::Module && ground.is_plain(path, &self.git.path))
+        setting.is_refused(&|path| self.kind == GitDirKind::Module && ground.is_plain(path, &self.git.path))
     }
 }

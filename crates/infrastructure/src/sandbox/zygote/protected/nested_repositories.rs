@@ -15,7 +15,7 @@ pub(super) enum RepositoryListFolder {
 }
 
 /// Entry of the `modules` or `worktrees` folder of a repository.
-pub(super) enum NestedGitDirEntry<'a> {
+pub(super) enum SubmoduleOrWorktreeEntry<'a> {
     /// Repository of a submodule.
     Repository(&'a FolderHandle),
     /// Metadata of a working tree.
@@ -27,8 +27,8 @@ pub(super) enum NestedGitDirEntry<'a> {
 }
 
 /// Callback for each entry.
-pub(super) type RepositoryListEntryCallback<'a> =
-    dyn FnMut(NestedGitDirEntry<'_>, &mut WorkBudget) -> io::Result<()> + 'a;
+pub(super) type NestedGitDirCallback<'a> =
+    dyn FnMut(SubmoduleOrWorktreeEntry<'_>, &mut WorkBudget) -> io::Result<()> + 'a;
 
 impl RepositoryListFolder {
     pub(super) const ALL: [Self; 2] = [Self::Modules, Self::Worktrees];
@@ -50,7 +50,7 @@ pub(super) fn each(
     repository: &FolderHandle,
     part: RepositoryListFolder,
     work: &mut WorkBudget,
-    act: &mut RepositoryListEntryCallback<'_>,
+    act: &mut NestedGitDirCallback<'_>,
 ) -> io::Result<()> {
     within(repository, part, DEPTH, work, act)
 }
@@ -60,13 +60,13 @@ fn within(
     part: RepositoryListFolder,
     depth: usize,
     work: &mut WorkBudget,
-    act: &mut RepositoryListEntryCallback<'_>,
+    act: &mut NestedGitDirCallback<'_>,
 ) -> io::Result<()> {
     match repository.kind(part.name())? {
         None => Ok(()),
         Some(_) if repository.is_closed(part.name()) => Ok(()),
         Some(FileType::Directory) => of_list(&repository.inner(part.name())?.opened(), part, depth, work, act),
-        Some(_) => act(NestedGitDirEntry::Other(repository, OsStr::new(part.name())), work),
+        Some(_) => act(SubmoduleOrWorktreeEntry::Other(repository, OsStr::new(part.name())), work),
     }
 }
 
@@ -75,7 +75,7 @@ fn of_list(
     part: RepositoryListFolder,
     depth: usize,
     work: &mut WorkBudget,
-    act: &mut RepositoryListEntryCallback<'_>,
+    act: &mut NestedGitDirCallback<'_>,
 ) -> io::Result<()> {
     let depth = depth.checked_sub(1).ok_or(io::ErrorKind::QuotaExceeded)?;
     for name in list.names(work)? {
@@ -83,21 +83,21 @@ fn of_list(
             Some(_) if list.is_closed(&name) => continue,
             Some(FileType::Directory) => {}
             Some(FileType::Symlink) => {
-                act(NestedGitDirEntry::Link(list, &name), work)?;
+                act(SubmoduleOrWorktreeEntry::Link(list, &name), work)?;
                 continue;
             }
             _ => continue,
         }
         let folder = list.inner(&name)?.opened();
         if part == RepositoryListFolder::Worktrees {
-            act(NestedGitDirEntry::Worktree(&folder), work)?;
+            act(SubmoduleOrWorktreeEntry::Worktree(&folder), work)?;
             // Submodules that were created in that working tree.
             within(&folder, RepositoryListFolder::Modules, depth, work, act)?;
         } else if folder.kind("HEAD")?.is_none() {
             // The name of a submodule may contain slashes. A folder without `HEAD` is not a repository.
             of_list(&folder, part, depth, work, act)?;
         } else {
-            act(NestedGitDirEntry::Repository(&folder), work)?;
+            act(SubmoduleOrWorktreeEntry::Repository(&folder), work)?;
             for part in RepositoryListFolder::ALL {
                 within(&folder, part, depth, work, act)?;
             }

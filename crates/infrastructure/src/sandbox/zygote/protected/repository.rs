@@ -2,11 +2,11 @@
 
 use super::{
     super::view::RootBuilder,
-    RootUndoContext, WritablePaths,
+    ProtectedRootUndoContext, WritablePaths,
     folder::{FolderHandle, WorkBudget, shown},
-    git_control_files::{GitControlSnapshot, GitRepositoryRole},
+    git_control_files::{GitControlSnapshot, GitDirKind},
     known_entries::KnownEntries,
-    nested_repositories::{self, NestedGitDirEntry, RepositoryListFolder},
+    nested_repositories::{self, RepositoryListFolder, SubmoduleOrWorktreeEntry},
 };
 use rustix::fs::FileType;
 use std::{collections::BTreeMap, ffi::OsStr, io, path::PathBuf};
@@ -39,7 +39,7 @@ impl RepositorySnapshot {
     ) -> io::Result<Self> {
         close_lists(view, &folder)?;
         let mut work = WorkBudget::new();
-        let own = GitControlSnapshot::of(&folder, GitRepositoryRole::Main, &mut work, ground, known)?;
+        let own = GitControlSnapshot::of(&folder, GitDirKind::Main, &mut work, ground, known)?;
         let mut repository = Self { own, inner: BTreeMap::new(), folder };
         for part in RepositoryListFolder::ALL {
             repository.guard_part(view, part, &mut work, ground, known)?;
@@ -58,9 +58,9 @@ impl RepositorySnapshot {
         let mut held = 0;
         let looked = nested_repositories::each(&self.folder, part, work, &mut |found, work| {
             let (folder, kind) = match found {
-                NestedGitDirEntry::Repository(folder) => (folder, GitRepositoryRole::Module),
-                NestedGitDirEntry::Worktree(folder) => (folder, GitRepositoryRole::Worktree),
-                NestedGitDirEntry::Link(folder, name) | NestedGitDirEntry::Other(folder, name) => {
+                SubmoduleOrWorktreeEntry::Repository(folder) => (folder, GitDirKind::Module),
+                SubmoduleOrWorktreeEntry::Worktree(folder) => (folder, GitDirKind::Worktree),
+                SubmoduleOrWorktreeEntry::Link(folder, name) | SubmoduleOrWorktreeEntry::Other(folder, name) => {
                     return Err(io::Error::new(
                         io::ErrorKind::InvalidInput,
                         format!("`{}` is a symbolic link, or not a folder", shown(&folder.path.join(name))),
@@ -91,14 +91,14 @@ impl RepositorySnapshot {
     }
 
     /// Undoes the changes of a run to the repository.
-    pub(super) fn restore(&self, account: &mut RootUndoContext<'_>) -> io::Result<()> {
+    pub(super) fn restore(&self, account: &mut ProtectedRootUndoContext<'_>) -> io::Result<()> {
         restore_all(&self.folder.try_clone()?.opened(), &self.own, &self.inner, account);
         Ok(())
     }
 }
 
 /// Undoes dangerous settings of a run in a repository that did not exist before.
-pub(super) fn restore_new(folder: FolderHandle, account: &mut RootUndoContext<'_>) {
+pub(super) fn restore_new(folder: FolderHandle, account: &mut ProtectedRootUndoContext<'_>) {
     restore_all(&folder.opened(), &GitControlSnapshot::default(), &BTreeMap::new(), account);
 }
 
@@ -106,22 +106,22 @@ fn restore_all(
     folder: &FolderHandle,
     own: &GitControlSnapshot,
     inner: &BTreeMap<PathBuf, GitControlSnapshot>,
-    account: &mut RootUndoContext<'_>,
+    account: &mut ProtectedRootUndoContext<'_>,
 ) {
     restore_lists(folder, &mut WorkBudget::new(), account);
-    own.restore(folder, GitRepositoryRole::Main, &mut WorkBudget::new(), account);
+    own.restore(folder, GitDirKind::Main, &mut WorkBudget::new(), account);
     let mut work = WorkBudget::new();
     let none = GitControlSnapshot::default();
     for part in RepositoryListFolder::ALL {
         let looked = nested_repositories::each(folder, part, &mut work, &mut |found, work| {
             let (folder, kind) = match found {
-                NestedGitDirEntry::Repository(folder) => (folder, GitRepositoryRole::Module),
-                NestedGitDirEntry::Worktree(folder) => (folder, GitRepositoryRole::Worktree),
-                NestedGitDirEntry::Link(list, name) => {
+                SubmoduleOrWorktreeEntry::Repository(folder) => (folder, GitDirKind::Module),
+                SubmoduleOrWorktreeEntry::Worktree(folder) => (folder, GitDirKind::Worktree),
+                SubmoduleOrWorktreeEntry::Link(list, name) => {
                     list.remove_link(name, account.report);
                     return Ok(());
                 }
-                NestedGitDirEntry::Other(folder, name) => {
+                SubmoduleOrWorktreeEntry::Other(folder, name) => {
                     folder.set_aside(name, account.report);
                     return Ok(());
                 }
@@ -161,7 +161,7 @@ fn has_hooks(git: &FolderHandle, work: &mut WorkBudget) -> io::Result<bool> {
 }
 
 /// Moves aside hooks and similar entries that the run added to the repository.
-fn restore_lists(git: &FolderHandle, work: &mut WorkBudget, account: &mut RootUndoContext<'_>) {
+fn restore_lists(git: &FolderHandle, work: &mut WorkBudget, account: &mut ProtectedRootUndoContext<'_>) {
     for list in LISTS {
         match git.kind(list) {
             Ok(None) => {}
@@ -172,7 +172,7 @@ fn restore_lists(git: &FolderHandle, work: &mut WorkBudget, account: &mut RootUn
     }
 }
 
-fn restore_list(git: &FolderHandle, list: &str, work: &mut WorkBudget, account: &mut RootUndoContext<'_>) {
+fn restore_list(git: &FolderHandle, list: &str, work: &mut WorkBudget, account: &mut ProtectedRootUndoContext<'_>) {
     let listed = git.inner(list).map(FolderHandle::opened).and_then(|folder| Ok((folder.names(work)?, folder)));
     let Ok((names, folder)) = listed else { return git.set_aside(list, account.report) };
     let new: Vec<_> = names.into_iter().filter(|name| is_hook(name)).collect();

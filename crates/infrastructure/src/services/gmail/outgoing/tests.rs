@@ -6,7 +6,7 @@ fn now() -> DateTime<Utc> {
     DateTime::from_timestamp(1_772_366_400, 0).unwrap()
 }
 
-fn to(address: &str) -> Result<OutgoingMessage, UnfitMail> {
+fn to(address: &str) -> Result<OutgoingMessage, OutgoingMessageError> {
     OutgoingMessage::new(&UncheckedMessage {
         to: &[address.to_owned()],
         subject: "Hi",
@@ -69,13 +69,16 @@ fn rejects_invalid_mail_addresses() {
         "ann@example.com/x",
         "ann@a_b.example",
     ] {
-        assert!(matches!(to(text), Err(UnfitMail::Address { field: "to", .. })), "{text}: {:?}", to(text));
+        assert!(matches!(to(text), Err(OutgoingMessageError::Address { field: "to", .. })), "{text}: {:?}", to(text));
     }
-    assert!(matches!(to(&format!("{}@example.com", "a".repeat(65))), Err(UnfitMail::Address { .. })));
-    assert!(matches!(to(&format!("a@{}example.com", "abcdefg.".repeat(40))), Err(UnfitMail::Address { .. })));
+    assert!(matches!(to(&format!("{}@example.com", "a".repeat(65))), Err(OutgoingMessageError::Address { .. })));
+    assert!(matches!(
+        to(&format!("a@{}example.com", "abcdefg.".repeat(40))),
+        Err(OutgoingMessageError::Address { .. })
+    ));
     assert_eq!(
         OutgoingMessage::new(&UncheckedMessage { subject: "x", ..UncheckedMessage::default() }),
-        Err(UnfitMail::Nobody)
+        Err(OutgoingMessageError::Nobody)
     );
 }
 
@@ -94,13 +97,13 @@ fn a_line_break_in_a_header_is_refused() {
             (UncheckedMessage { to: &good, bcc: &behind, ..UncheckedMessage::default() }, "bcc"),
             (UncheckedMessage { to: &good, subject: &subject, ..UncheckedMessage::default() }, "subject"),
         ] {
-            assert_eq!(OutgoingMessage::new(&draft), Err(UnfitMail::Control(field)), "{bad:?}");
+            assert_eq!(OutgoingMessage::new(&draft), Err(OutgoingMessageError::Control(field)), "{bad:?}");
         }
     }
     let draft = UncheckedMessage { to: &good, body: "a\0b", ..UncheckedMessage::default() };
-    assert_eq!(OutgoingMessage::new(&draft), Err(UnfitMail::ControlInText("body")));
+    assert_eq!(OutgoingMessage::new(&draft), Err(OutgoingMessageError::ControlInText("body")));
     let draft = UncheckedMessage { to: &good, html: Some("\u{1b}"), ..UncheckedMessage::default() };
-    assert_eq!(OutgoingMessage::new(&draft), Err(UnfitMail::ControlInText("html")));
+    assert_eq!(OutgoingMessage::new(&draft), Err(OutgoingMessageError::ControlInText("html")));
 }
 
 #[test]
@@ -166,11 +169,11 @@ fn rejects_messages_whose_recipients_and_subject_cannot_be_shown_in_full() {
     let many: Vec<String> =
         (0..50).map(|number| format!("somebody.with.a.long.name.{number}@mail.example.com")).collect();
     let draft = UncheckedMessage { to: &many, subject: "Hi", ..UncheckedMessage::default() };
-    assert!(matches!(OutgoingMessage::new(&draft), Err(UnfitMail::TooMuch(_))));
+    assert!(matches!(OutgoingMessage::new(&draft), Err(OutgoingMessageError::TooMuch(_))));
     let subject = "x".repeat(SHOWN_CHARACTERS);
     assert!(matches!(
         OutgoingMessage::new(&UncheckedMessage { subject: &subject, ..draft }),
-        Err(UnfitMail::TooMuch(_))
+        Err(OutgoingMessageError::TooMuch(_))
     ));
 }
 

@@ -136,7 +136,7 @@ impl TokenFilter {
 
     /// Counts what the builder holds: open elements, and formatting elements that it would reopen.
     fn depth(&self) -> usize {
-        let count = HandleCounter::default();
+        let count = OpenElementCounter::default();
         self.builder.trace_handles(&count);
         self.counted.set((count.0.get(), self.builder.sink.elements()));
         count.0.get()
@@ -144,9 +144,9 @@ impl TokenFilter {
 }
 
 #[derive(Default)]
-struct HandleCounter(Cell<usize>);
+struct OpenElementCounter(Cell<usize>);
 
-impl Tracer for HandleCounter {
+impl Tracer for OpenElementCounter {
     type Handle = NodeId;
 
     fn trace_handle(&self, _: &NodeId) {

@@ -13,9 +13,9 @@ fn long_change() -> Asked {
     asked
 }
 
-async fn granted(answer: tokio::task::JoinHandle<Approval>, scope: ApprovalScope) {
+async fn granted(answer: tokio::task::JoinHandle<ApprovalOutcome>, scope: ApprovalScope) {
     let answer = tokio::time::timeout(SOON, answer).await.expect("the question is answered").unwrap();
-    assert_eq!(answer, Approval::Granted { by: PERSON.into(), scopes: vec![scope] });
+    assert_eq!(answer, ApprovalOutcome::Granted { by: PERSON.into(), scopes: vec![scope] });
 }
 
 #[tokio::test]
@@ -85,7 +85,7 @@ async fn keys_that_are_typed_before_the_question_is_repeated_are_no_answer() {
     person.sees(AFTER_READING).await;
     person.types(b"n");
     let answer = tokio::time::timeout(SOON, answer).await.expect("the question is answered").unwrap();
-    assert_eq!(answer, Approval::denied(PERSON));
+    assert_eq!(answer, ApprovalOutcome::denied(PERSON));
 }
 
 #[tokio::test]
@@ -156,5 +156,5 @@ async fn ctrl_c_in_the_built_in_pager_interrupts_the_question() {
     person.sees(PAGE).await;
     person.types(b"\x03");
     let answer = tokio::time::timeout(SOON, answer).await.expect("the question is answered").unwrap();
-    assert_eq!(answer, Approval::Cancelled);
+    assert_eq!(answer, ApprovalOutcome::Cancelled);
 }

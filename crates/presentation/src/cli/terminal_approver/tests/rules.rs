@@ -2,14 +2,14 @@
 
 use super::*;
 use crate::approval_question::tests::asked_about_reading;
-use toolstead_domain::{CommandAccess, OfferedRulePrefixLengths};
+use toolstead_domain::{CommandAccess, RuleWideningLimits};
 
 /// A call of two commands, whose rules may be edited.
 fn asked_about_commands() -> Asked {
     let command = |line: &str, widening| {
         Access::RunCommand(CommandAccess { widening, ..CommandAccess::program(line.split(' ')) })
     };
-    let pytest = Some(OfferedRulePrefixLengths { least: 3, offered: Some(3) });
+    let pytest = Some(RuleWideningLimits { least: 3, offered: Some(3) });
     let mut asked = Asked::about(json!({}), vec![command("python3 -m pytest -q", pytest), command("make lint", None)]);
     asked.parts[0].rule = Some("Bash(python3 -m pytest *)".into());
     asked.parts[1].rule = Some("Bash(make lint)".into());
@@ -37,7 +37,7 @@ async fn a_rule_can_be_edited_before_it_is_stored_and_too_wide_rules_are_rejecte
     let approval = tokio::time::timeout(SOON, answer).await.expect("it is answered").unwrap();
     let scopes = vec![ApprovalScope::Session; 2];
     let rules = vec![Some("Bash(python3 -m pytest -q)".to_owned()), None];
-    assert_eq!(approval, Approval::GrantedWithRules { by: PERSON.into(), scopes, rules });
+    assert_eq!(approval, ApprovalOutcome::GrantedWithRules { by: PERSON.into(), scopes, rules });
     let seen = seen.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(seen.contains("which also allows `python3 -m pytest` with any other"), "{seen}");
     assert!(seen.contains("The rule is not stored: it would allow too much: begin it with"), "{seen}");
@@ -58,12 +58,12 @@ async fn an_unedited_offered_rule_is_granted_without_a_custom_rule() {
     person.sees("? ").await;
     person.types(b"s");
     let approval = tokio::time::timeout(SOON, answer).await.expect("it is answered").unwrap();
-    assert_eq!(approval, Approval::Granted { by: PERSON.into(), scopes: vec![ApprovalScope::Session] });
+    assert_eq!(approval, ApprovalOutcome::Granted { by: PERSON.into(), scopes: vec![ApprovalScope::Session] });
 }
 
 #[tokio::test]
 async fn one_key_extends_the_approval_to_read_only_commands() {
-    let granted = |scopes: [ApprovalScope; 2]| Approval::Granted { by: PERSON.into(), scopes: scopes.to_vec() };
+    let granted = |scopes: [ApprovalScope; 2]| ApprovalOutcome::Granted { by: PERSON.into(), scopes: scopes.to_vec() };
     for (keys, expected) in [
         (&b"c"[..], granted([ApprovalScope::ReadOnlyCommands; 2])),
         (b"s", granted([ApprovalScope::Session; 2])),
@@ -87,7 +87,7 @@ async fn one_key_extends_the_approval_to_read_only_commands() {
     let answer = person.ask(asked_about_commands());
     assert!(!person.sees("? ").await.contains("only read"), "none of these commands only reads");
     person.types(b"cn");
-    assert_eq!(answer.await.unwrap(), Approval::denied(PERSON));
+    assert_eq!(answer.await.unwrap(), ApprovalOutcome::denied(PERSON));
 }
 
 #[tokio::test]
@@ -103,7 +103,7 @@ async fn further_lines_of_a_pasted_rule_are_not_read_as_answers() {
     person.sees("[e]dit rule? ").await;
     person.types(b"n");
     let approval = tokio::time::timeout(SOON, answer).await.expect("the question is answered").unwrap();
-    assert_eq!(approval, Approval::denied(PERSON));
+    assert_eq!(approval, ApprovalOutcome::denied(PERSON));
 }
 
 #[tokio::test]
@@ -126,5 +126,5 @@ async fn a_repeated_question_stores_the_rule_that_is_shown_and_not_an_earlier_ed
     assert!(question.contains("the rule `Bash(python3 -m pytest *)`"), "{question}");
     person.types(b"s");
     let approval = tokio::time::timeout(SOON, answer).await.expect("the question is answered").unwrap();
-    assert_eq!(approval, Approval::Granted { by: PERSON.into(), scopes: vec![ApprovalScope::Session] });
+    assert_eq!(approval, ApprovalOutcome::Granted { by: PERSON.into(), scopes: vec![ApprovalScope::Session] });
 }

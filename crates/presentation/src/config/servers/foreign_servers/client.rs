@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// Notation in which a program describes MCP servers. It decides the meaning of keys and texts that several programs
 /// use differently, such as `timeout` and `${NAME}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::config) enum ServerDialect {
+pub(in crate::config) enum ServerConfigDialect {
     /// Notation of a file whose program is unknown.
     General,
     ClaudeDesktop,
@@ -33,7 +33,7 @@ pub(super) enum ReferenceSyntax {
     Literal,
 }
 
-impl ServerDialect {
+impl ServerConfigDialect {
     /// Returns the syntax of the references to variables that the program replaces.
     pub(super) fn references(self) -> ReferenceSyntax {
         match self {
@@ -85,7 +85,7 @@ pub(crate) struct ForeignClient {
     pub(crate) name: &'static str,
     /// Name for display.
     pub(crate) title: &'static str,
-    pub(in crate::config) dialect: ServerDialect,
+    pub(in crate::config) dialect: ServerConfigDialect,
     user_files: &'static [(UserFolder, &'static str)],
     /// Paths of the program's files, relative to the folder of a project.
     pub(super) project_files: &'static [&'static str],
@@ -99,35 +99,35 @@ pub(crate) const CLIENTS: &[ForeignClient] = &[
     ForeignClient {
         name: "claude-code",
         title: "Claude Code",
-        dialect: ServerDialect::ClaudeCode,
+        dialect: ServerConfigDialect::ClaudeCode,
         user_files: &[(Variable("CLAUDE_CONFIG_DIR", ""), ".claude.json")],
         project_files: &[".mcp.json"],
     },
     ForeignClient {
         name: "claude-desktop",
         title: "Claude Desktop",
-        dialect: ServerDialect::ClaudeDesktop,
+        dialect: ServerConfigDialect::ClaudeDesktop,
         user_files: &[(Config, "Claude/claude_desktop_config.json")],
         project_files: &[],
     },
     ForeignClient {
         name: "cursor",
         title: "Cursor",
-        dialect: ServerDialect::Cursor,
+        dialect: ServerConfigDialect::Cursor,
         user_files: &[(Home, ".cursor/mcp.json")],
         project_files: &[".cursor/mcp.json"],
     },
     ForeignClient {
         name: "windsurf",
         title: "Windsurf",
-        dialect: ServerDialect::Windsurf,
+        dialect: ServerConfigDialect::Windsurf,
         user_files: &[(Home, ".codeium/windsurf/mcp_config.json"), (Home, ".codeium/mcp_config.json")],
         project_files: &[],
     },
     ForeignClient {
         name: "vscode",
         title: "VS Code",
-        dialect: ServerDialect::VsCode,
+        dialect: ServerConfigDialect::VsCode,
         user_files: &[
             (Config, "Code/User/mcp.json"),
             (Config, "Code/User/settings.json"),
@@ -139,42 +139,42 @@ pub(crate) const CLIENTS: &[ForeignClient] = &[
     ForeignClient {
         name: "zed",
         title: "Zed",
-        dialect: ServerDialect::Zed,
+        dialect: ServerConfigDialect::Zed,
         user_files: &[(Config, "zed/settings.json"), (Home, ".var/app/dev.zed.Zed/config/zed/settings.json")],
         project_files: &[".zed/settings.json"],
     },
     ForeignClient {
         name: "codex",
         title: "Codex",
-        dialect: ServerDialect::Codex,
+        dialect: ServerConfigDialect::Codex,
         user_files: &[(Variable("CODEX_HOME", ".codex"), "config.toml")],
         project_files: &[".codex/config.toml"],
     },
     ForeignClient {
         name: "gemini",
         title: "Gemini CLI",
-        dialect: ServerDialect::Gemini,
+        dialect: ServerConfigDialect::Gemini,
         user_files: &[(Home, ".gemini/settings.json")],
         project_files: &[".gemini/settings.json"],
     },
     ForeignClient {
         name: "clai",
         title: "clai",
-        dialect: ServerDialect::Clai,
+        dialect: ServerConfigDialect::Clai,
         user_files: &[(Config, ".clai/mcpServers/*.json")],
         project_files: &[],
     },
     ForeignClient {
         name: "micro-x",
         title: "Micro-X",
-        dialect: ServerDialect::MicroX,
+        dialect: ServerConfigDialect::MicroX,
         user_files: &[],
         project_files: &["config.json"],
     },
     ForeignClient {
         name: "kodelet",
         title: "kodelet",
-        dialect: ServerDialect::Kodelet,
+        dialect: ServerConfigDialect::Kodelet,
         user_files: &[(Home, ".kodelet/config.yaml")],
         project_files: &["kodelet-config.yaml"],
     },

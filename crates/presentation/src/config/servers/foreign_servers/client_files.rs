@@ -1,7 +1,7 @@
 //! Files of other programs with MCP servers: those of the user and of the project, and those that the user names.
 
 use super::{
-    client::{CLIENTS, ForeignClient, ServerDialect, format_of},
+    client::{CLIENTS, ForeignClient, ServerConfigDialect, format_of},
     registry_entry,
     server_list::{ServerList, disabled_in_project, switch_off},
 };
@@ -34,7 +34,7 @@ pub(super) struct ClientFile {
     pub(super) owner: &'static str,
     /// Name of the program on the command line, which also distinguishes servers of the same name.
     pub(super) owner_name: &'static str,
-    pub(super) dialect: ServerDialect,
+    pub(super) dialect: ServerConfigDialect,
     /// Folder of the project; `None` for a file of the user.
     pub(super) workspace: Option<PathBuf>,
     pub(super) list: ServerList,
@@ -57,7 +57,7 @@ impl ClientFileReader<'_> {
         for client in CLIENTS.iter().filter(|client| only.is_none_or(|only| only.name == client.name)) {
             let user_paths = client.user_paths(self.environment);
             for path in &user_paths {
-                let max = if client.dialect == ServerDialect::ClaudeCode { MAX_HISTORY_BYTES } else { MAX_BYTES };
+                let max = if client.dialect == ServerConfigDialect::ClaudeCode { MAX_HISTORY_BYTES } else { MAX_BYTES };
                 let read = self.read(path, max, |real| check_owned(path, real));
                 files.extend(read.map(|root| self.file(client, path, None, root, &projects)));
             }
@@ -66,14 +66,14 @@ impl ClientFileReader<'_> {
                 let Some(path) = paths.filter(|path| !user_paths.contains(path)).find(|path| path.exists()) else {
                     continue;
                 };
-                if client.dialect == ServerDialect::MicroX && !names_servers(&path) {
+                if client.dialect == ServerConfigDialect::MicroX && !names_servers(&path) {
                     continue;
                 }
                 let refuse = |real: &Path| Err(format!("it leads to {}", real.display()));
                 let Some(root) = self.read(&path, MAX_BYTES, refuse) else { continue };
                 let folder = project_of(&path).to_path_buf();
                 let mut file = self.file(client, &path, Some(folder), root, &projects);
-                if client.dialect == ServerDialect::ClaudeCode {
+                if client.dialect == ServerConfigDialect::ClaudeCode {
                     let disabled = self.disabled_by_claude_code(&projects);
                     file.list.servers.iter_mut().filter(|one| disabled.contains(&one.name)).for_each(switch_off);
                 }
@@ -98,7 +98,7 @@ impl ClientFileReader<'_> {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         if let Some(entry) = registry_entry::of(&root) {
             let list = registry_entry::translate(entry, &root.origin)?;
-            let dialect = ServerDialect::General;
+            let dialect = ServerConfigDialect::General;
             return Ok(ClientFile { owner: "MCP registry", owner_name: "registry", dialect, workspace: None, list });
         }
         let client = ForeignClient::of_file(&path, self.environment);
@@ -109,7 +109,7 @@ impl ClientFileReader<'_> {
         if list.servers.is_empty() {
             return Err(wrong("has no MCP servers in a notation that is known here".into()));
         }
-        if dialect == ServerDialect::ClaudeCode && !is_user_file {
+        if dialect == ServerConfigDialect::ClaudeCode && !is_user_file {
             projects.push(project_of(&path).to_path_buf());
             let disabled = self.disabled_by_claude_code(&projects);
             list.servers.iter_mut().filter(|one| disabled.contains(&one.name)).for_each(switch_off);
@@ -190,16 +190,16 @@ fn names_servers(path: &Path) -> bool {
 }
 
 /// Returns the notation of a file of an unknown program.
-fn dialect_of(root: &Node, path: &Path) -> ServerDialect {
-    let NodeContent::Table(members) = &root.content else { return ServerDialect::General };
+fn dialect_of(root: &Node, path: &Path) -> ServerConfigDialect {
+    let NodeContent::Table(members) = &root.content else { return ServerConfigDialect::General };
     let has = |key: &str| members.iter().any(|member| member.name == key);
     let ending = path.extension().and_then(|ending| ending.to_str());
     match ending {
-        Some("toml") if has("mcp_servers") => ServerDialect::Codex,
-        Some("yaml" | "yml") if has("mcp") => ServerDialect::Kodelet,
-        _ if has("context_servers") => ServerDialect::Zed,
-        _ if has("McpServers") => ServerDialect::MicroX,
-        _ if has("command") || has("url") => ServerDialect::Clai,
-        _ => ServerDialect::General,
+        Some("toml") if has("mcp_servers") => ServerConfigDialect::Codex,
+        Some("yaml" | "yml") if has("mcp") => ServerConfigDialect::Kodelet,
+        _ if has("context_servers") => ServerConfigDialect::Zed,
+        _ if has("McpServers") => ServerConfigDialect::MicroX,
+        _ if has("command") || has("url") => ServerConfigDialect::Clai,
+        _ => ServerConfigDialect::General,
     }
 }

@@ -35,12 +35,12 @@ pub(crate) struct ImportRequest {
     /// Values for the inputs and variables that servers refer to, by name.
     pub(crate) values: BTreeMap<String, String>,
     /// Treatment of literal secrets.
-    pub(crate) secrets: LiteralSecrets,
+    pub(crate) secrets: LiteralSecretPlacement,
 }
 
 /// Treatment of literal secrets in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum LiteralSecrets {
+pub(crate) enum LiteralSecretPlacement {
     /// Those of the environment are moved to a file of their own, and others are replaced by variables.
     #[default]
     Moved,
@@ -56,7 +56,7 @@ pub(crate) struct ServerImportPlan {
     /// Files that are not used, with the reason.
     pub(crate) problems: Vec<Problem>,
     target: Result<ImportTarget, ImportError>,
-    secrets: LiteralSecrets,
+    secrets: LiteralSecretPlacement,
 }
 
 /// A server in a file of another program.
@@ -211,7 +211,7 @@ impl ServerImportPlan {
         let blocks: Vec<&ImportedServerTable> = added.iter().map(|one| &one.block).collect();
         let env_files: Vec<(&Path, &str)> =
             added.iter().filter_map(|one| one.env_file.as_ref()).map(|(path, text)| (&**path, &**text)).collect();
-        target.write(&blocks, &env_files, self.secrets == LiteralSecrets::Written)
+        target.write(&blocks, &env_files, self.secrets == LiteralSecretPlacement::Written)
     }
 }
 

@@ -1,6 +1,6 @@
 //! References to variables in the texts of other programs.
 
-use super::client::{ReferenceSyntax, ServerDialect};
+use super::client::{ReferenceSyntax, ServerConfigDialect};
 use crate::config::tree::node::NodeContent;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,7 +12,7 @@ const PATHS: &[&str] = &["cwd", "envFile", "env_file", "envfile"];
 
 /// Converts the references in the texts of a server to Toolstead's notation, `${NAME}`, and escapes text that is not a
 /// reference for its program.
-pub(super) fn normalize(server: &mut NodeContent, dialect: ServerDialect) {
+pub(super) fn normalize(server: &mut NodeContent, dialect: ServerConfigDialect) {
     let NodeContent::Table(members) = server else { return };
     for member in members {
         let content = &mut member.node.content;
@@ -20,7 +20,7 @@ pub(super) fn normalize(server: &mut NodeContent, dialect: ServerDialect) {
             _ if PATHS.contains(&member.name.as_str()) => {}
             ReferenceSyntax::Braces => {}
             ReferenceSyntax::Shell => each_text(content, &mut |text| *text = with_braces(text)),
-            ReferenceSyntax::Literal if dialect == ServerDialect::Kodelet && member.name == "envs" => {
+            ReferenceSyntax::Literal if dialect == ServerConfigDialect::Kodelet && member.name == "envs" => {
                 // A reference is always a whole value.
                 each_text(content, &mut |text| {
                     *text = match text.strip_prefix('$') {
@@ -110,7 +110,7 @@ fn with_braces(text: &str) -> String {
 }
 
 /// Replaces references in the texts of one file, for a server that is to be imported.
-pub(super) struct ReferenceResolver<'a> {
+pub(super) struct ForeignReferenceConverter<'a> {
     /// Folder of the project that the file belongs to; `None` for a file of the user.
     pub(super) workspace: Option<&'a Path>,
     /// Descriptions of the values that an editor asks for, by id.
@@ -123,7 +123,7 @@ pub(super) struct ReferenceResolver<'a> {
     pub(super) used: BTreeSet<String>,
 }
 
-impl ReferenceResolver<'_> {
+impl ForeignReferenceConverter<'_> {
     /// Returns the text with references that Toolstead understands.
     ///
     /// # Errors
@@ -223,7 +223,7 @@ mod tests {
     fn check(text: &str, workspace: Option<&str>, expected: Result<&str, &str>) {
         let inputs = BTreeMap::from([("api-key".to_owned(), "the key".to_owned())]);
         let values = BTreeMap::from([("REGION".to_owned(), "eu".to_owned())]);
-        let mut resolver = ReferenceResolver {
+        let mut resolver = ForeignReferenceConverter {
             workspace: workspace.map(Path::new),
             inputs: &inputs,
             values: &values,

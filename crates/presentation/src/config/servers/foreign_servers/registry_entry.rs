@@ -45,7 +45,7 @@ pub(super) fn translate(entry: Vec<Member>, origin: &Origin) -> Result<ServerLis
         return Err(Problem::new(origin.clone(), "the entry was deleted from the registry"));
     }
     let mut reasons = Vec::new();
-    for (kind, translate) in [("packages", packages::translate as Translate), ("remotes", remote as Translate)] {
+    for (kind, translate) in [("packages", packages::translate as TranslateFn), ("remotes", remote as TranslateFn)] {
         let Some(NodeContent::List(nodes)) = find(&entry, &[kind]) else { continue };
         for node in nodes {
             let NodeContent::Table(members) = &node.content else { continue };
@@ -65,7 +65,7 @@ pub(super) fn translate(entry: Vec<Member>, origin: &Origin) -> Result<ServerLis
     Err(Problem::new(origin.clone(), format!("`{name}` cannot be used: {}", reasons.join("; "))))
 }
 
-type Translate = fn(&[Member], &Origin, &mut InputDescriptions) -> Result<Vec<Member>, String>;
+type TranslateFn = fn(&[Member], &Origin, &mut InputDescriptions) -> Result<Vec<Member>, String>;
 
 /// Descriptions of the values that users supply for the server of a registry entry.
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! The servers in a file of another program, and the lists with which the file switches servers off.
 
-use super::client::ServerDialect;
+use super::client::ServerConfigDialect;
 use crate::config::tree::{
     node::{Member, Node, NodeContent},
     origin::Origin,
@@ -32,9 +32,9 @@ impl ServerList {
 
     /// Finds the servers in a file, and switches off those that its lists disable or do not allow. `folders` are those
     /// of the project, for files that describe several projects. `stem` is the name of the file without its extension.
-    pub(super) fn of(root: Node, dialect: ServerDialect, folders: &[PathBuf], stem: &str) -> Self {
+    pub(super) fn of(root: Node, dialect: ServerConfigDialect, folders: &[PathBuf], stem: &str) -> Self {
         let mut list = Self::default();
-        if dialect == ServerDialect::Clai
+        if dialect == ServerConfigDialect::Clai
             && let NodeContent::Table(members) = &root.content
             && members.iter().any(|member| matches!(member.name.as_str(), "command" | "url"))
         {
@@ -55,24 +55,24 @@ impl ServerList {
         list
     }
 
-    fn take(&mut self, root: Node, dialect: ServerDialect, folders: &[PathBuf]) {
+    fn take(&mut self, root: Node, dialect: ServerConfigDialect, folders: &[PathBuf]) {
         let NodeContent::Table(members) = root.content else { return };
         for Member { name, node, .. } in members {
             match (name.as_str(), node.content) {
                 ("context_servers", NodeContent::Table(servers))
-                    if matches!(dialect, ServerDialect::Zed | ServerDialect::General) =>
+                    if matches!(dialect, ServerConfigDialect::Zed | ServerConfigDialect::General) =>
                 {
                     self.servers.extend(servers);
                 }
                 ("mcp_servers", NodeContent::Table(servers))
-                    if matches!(dialect, ServerDialect::Codex | ServerDialect::General) =>
+                    if matches!(dialect, ServerConfigDialect::Codex | ServerConfigDialect::General) =>
                 {
                     self.servers.extend(servers);
                 }
                 ("mcpServers" | "McpServers" | "servers", NodeContent::Table(servers)) => self.servers.extend(servers),
                 // In `mcp`, Gemini CLI has settings for all servers, and VS Code (in its settings file) and kodelet
                 // have the servers.
-                ("mcp", content) if dialect == ServerDialect::Gemini => {
+                ("mcp", content) if dialect == ServerConfigDialect::Gemini => {
                     for Member { name, node, .. } in table(content) {
                         match name.as_str() {
                             "allowed" => self.switches("allowMCPServers", node.content),
@@ -82,7 +82,7 @@ impl ServerList {
                     }
                 }
                 ("mcp", content) => self.take(Node { content, origin: node.origin }, dialect, folders),
-                ("projects", NodeContent::Table(projects)) if dialect == ServerDialect::ClaudeCode => {
+                ("projects", NodeContent::Table(projects)) if dialect == ServerConfigDialect::ClaudeCode => {
                     let here = |project: &Member| folders.iter().any(|folder| *folder == *Path::new(&project.name));
                     for project in projects.into_iter().filter(here) {
                         for member in table(project.node.content) {
@@ -133,7 +133,7 @@ fn started_in(mut server: Member, folder: &str) -> Member {
 /// `folders`.
 pub(super) fn disabled_in_project(root: Node, folders: &[PathBuf]) -> Vec<String> {
     let mut list = ServerList::default();
-    list.take(root, ServerDialect::ClaudeCode, folders);
+    list.take(root, ServerConfigDialect::ClaudeCode, folders);
     list.disabled
 }
 

@@ -3,7 +3,7 @@
 mod codex;
 mod key_groups;
 
-use super::client::ServerDialect;
+use super::client::ServerConfigDialect;
 use crate::config::{
     imports::prohibitions,
     tree::{
@@ -26,7 +26,7 @@ pub(in crate::config) struct FileSurroundings<'a> {
     pub(in crate::config) base: PathBase<'a>,
     /// Folder that replaces `${workspaceFolder}`; `None` for a file of the user, which is for all projects.
     pub(in crate::config) workspace: Option<&'a Path>,
-    pub(in crate::config) dialect: ServerDialect,
+    pub(in crate::config) dialect: ServerConfigDialect,
 }
 
 /// Translates the table of one server. Keys without an equivalent are omitted, with a note.
@@ -87,7 +87,7 @@ impl Translator<'_> {
             }
             ("headers" | "http_headers" | "httpHeaders", NodeContent::Table(members)) => self.headers.extend(members),
             // Gemini CLI prefers `httpUrl`.
-            ("url", _) if dialect == ServerDialect::Gemini && self.keys.iter().any(|key| key.name == "url") => {}
+            ("url", _) if dialect == ServerConfigDialect::Gemini && self.keys.iter().any(|key| key.name == "url") => {}
             ("command" | "args" | "env" | "cwd" | "url" | "headers" | "disabled", content) => {
                 self.put(&name, content, &origin);
             }
@@ -96,7 +96,7 @@ impl Translator<'_> {
                 if name == "httpUrl" {
                     let kind = NodeContent::Text("http".into());
                     self.transport = Some(member_of("type", kind, &origin));
-                    self.keys.retain(|member| member.name != "url" || dialect != ServerDialect::Gemini);
+                    self.keys.retain(|member| member.name != "url" || dialect != ServerConfigDialect::Gemini);
                 }
                 self.put("url", content, &origin);
             }
@@ -128,7 +128,7 @@ impl Translator<'_> {
                     "its program belongs to an extension of the editor; write its command into `[mcp_servers]`";
                 return Err(Problem::new(origin, message));
             }
-            (key, content) if dialect == ServerDialect::Codex && codex::is_key(key) => {
+            (key, content) if dialect == ServerConfigDialect::Codex && codex::is_key(key) => {
                 codex::take(self, &name, content, &origin)?;
             }
             (key, content) if widens(key, &content) => self.widening.push(format!("`{key}`")),
@@ -151,7 +151,7 @@ impl Translator<'_> {
         check_names(key, &content, origin)?;
         // kodelet writes an empty list if it is not set.
         let is_empty = matches!(&content, NodeContent::List(items) if items.is_empty());
-        if !(is_empty && self.surroundings.dialect == ServerDialect::Kodelet) {
+        if !(is_empty && self.surroundings.dialect == ServerConfigDialect::Kodelet) {
             self.put("only_tools", content, origin);
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use super::{EndpointState, ReplySource, RequestPermit, RpcMethodParams, RpcRequest, outlet, refused};
 use crate::mcp_server::{
-    answer::{HttpStatusClass, SerializedResponse},
+    answer::{HttpStatusHint, SerializedResponse},
     call_request::ClientRequest,
     call_tool::ToolCallRequest,
     client_caller::ClientCaller,
@@ -11,7 +11,7 @@ use crate::mcp_server::{
         notification_stream::NotificationStreamBuilder,
         request_context::RequestContext,
         response::{Body, accepted, json, live_events, no_content, text},
-        sessions::{NotOpened, SessionUseGuard},
+        sessions::{SessionOpenError, SessionUseGuard},
     },
     notification_feed::NotificationFeed,
     protocol_error::{invalid_request, of_session, overloaded},
@@ -107,17 +107,19 @@ impl EndpointState {
     /// Answers a request that names no session or an unknown one. `initialize` without a session opens one.
     fn without_session(
         &self,
-        missing: NoSession,
+        missing: SessionLookupError,
         context: RequestContext,
         id: &RequestId,
         content: RpcMethodParams,
     ) -> Response<Body> {
         match (missing, content) {
-            (NoSession::NotNamed, RpcMethodParams::Other { method, params }) if method == "initialize" => {
+            (SessionLookupError::NotNamed, RpcMethodParams::Other { method, params }) if method == "initialize" => {
                 self.open_session(context, id, params)
             }
-            (NoSession::NotNamed, _) => refused(id, &of_session(SessionStateError::NotReady(SessionState::Created))),
-            (NoSession::Unknown, _) => {
+            (SessionLookupError::NotNamed, _) => {
+                refused(id, &of_session(SessionStateError::NotReady(SessionState::Created)))
+            }
+            (SessionLookupError::Unknown, _) => {
                 let error = invalid_request(ErrorKind::SessionNotReady, SESSION_OVER);
                 json(StatusCode::NOT_FOUND, error_response(Some(id), &error))
             }
@@ -134,7 +136,7 @@ impl EndpointState {
         };
         let opened = self.sessions.open(principal, context.view.clone(), profile, Instant::now()).and_then(|session| {
             // The id is base64, which is always a valid header value.
-            HeaderValue::from_str(&session.id).map_err(|_| NotOpened::NoRandomness)
+            HeaderValue::from_str(&session.id).map_err(|_| SessionOpenError::NoRandomness)
         });
         match opened {
             Ok(session_id) => {
@@ -206,26 +208,26 @@ impl EndpointState {
     pub(super) fn end_session(&self, context: &RequestContext) -> Response<Body> {
         match named_session(&context.headers) {
             Some(id) if self.sessions.close(id, &context.holder.principal, context.view.as_ref()) => no_content(),
-            Some(_) => NoSession::Unknown.response(),
-            None => NoSession::NotNamed.response(),
+            Some(_) => SessionLookupError::Unknown.response(),
+            None => SessionLookupError::NotNamed.response(),
         }
     }
 
-    fn session(&self, context: &RequestContext) -> Result<SessionUseGuard, NoSession> {
-        let id = named_session(&context.headers).ok_or(NoSession::NotNamed)?;
-        self.sessions.find(id, &context.holder.principal, context.view.as_ref()).ok_or(NoSession::Unknown)
+    fn session(&self, context: &RequestContext) -> Result<SessionUseGuard, SessionLookupError> {
+        let id = named_session(&context.headers).ok_or(SessionLookupError::NotNamed)?;
+        self.sessions.find(id, &context.holder.principal, context.view.as_ref()).ok_or(SessionLookupError::Unknown)
     }
 }
 
 const SESSION_OVER: &str = "the session is over: initialize again";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum NoSession {
+enum SessionLookupError {
     NotNamed,
     Unknown,
 }
 
-impl NoSession {
+impl SessionLookupError {
     /// Returns the response of MCP 2025-11-25, basic/transports, "Session Management", 2 and 3.
     fn response(self) -> Response<Body> {
         match self {
@@ -240,6 +242,6 @@ fn named_session(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// Returns the status of an answer. Up to 2025-11-25 it is 200 for errors as well.
-fn status(_: HttpStatusClass) -> StatusCode {
+fn status(_: HttpStatusHint) -> StatusCode {
     StatusCode::OK
 }

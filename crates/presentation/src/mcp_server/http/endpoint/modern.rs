@@ -2,7 +2,7 @@
 
 use super::{EndpointState, ReplySource, RequestPermit, RpcMethodParams, RpcRequest, outlet, refused};
 use crate::mcp_server::{
-    answer::{HttpStatusClass, SerializedResponse},
+    answer::{HttpStatusHint, SerializedResponse},
     call_request::ClientRequest,
     call_tool::{ClientContext, ToolCallRequest},
     client_caller::ClientCaller,
@@ -135,10 +135,10 @@ impl EndpointState {
 
 /// Returns the status of an answer by MCP 2026-07-28, basic/transports/streamable-http, "Protocol Version Header" and
 /// "Server Validation".
-fn status(kind: HttpStatusClass) -> StatusCode {
+fn status(kind: HttpStatusHint) -> StatusCode {
     match kind {
-        HttpStatusClass::Regular => StatusCode::OK,
-        HttpStatusClass::UnknownMethod => StatusCode::NOT_FOUND,
-        HttpStatusClass::BadRequest => StatusCode::BAD_REQUEST,
+        HttpStatusHint::Regular => StatusCode::OK,
+        HttpStatusHint::UnknownMethod => StatusCode::NOT_FOUND,
+        HttpStatusHint::BadRequest => StatusCode::BAD_REQUEST,
     }
 }

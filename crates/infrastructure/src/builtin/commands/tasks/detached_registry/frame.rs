@@ -18,7 +18,7 @@ const MAX_BYTES: usize = 16 << 20;
 #[serde(rename_all = "snake_case")]
 pub(super) enum Frame {
     /// First frame from the owner: facts that never change.
-    Task(TaskDescription),
+    Task(TaskMetadata),
     /// `bytes` bytes of output follow this line. They were printed at position `place`.
     Output { stream: OutputStream, place: u64, bytes: usize },
     /// All output that was printed before the follower connected has been sent.
@@ -43,7 +43,7 @@ pub(super) enum Frame {
 
 /// Facts about a task that are known from its start.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct TaskDescription {
+pub(super) struct TaskMetadata {
     pub(super) principal: String,
     pub(super) session: String,
     pub(super) text: String,
@@ -79,9 +79,9 @@ pub(super) async fn send(to: &mut (impl AsyncWrite + Unpin), frame: &Frame, byte
 
 /// Reader of frames.
 #[derive(Debug)]
-pub(super) struct Frames<R>(BufReader<R>);
+pub(super) struct FrameReader<R>(BufReader<R>);
 
-impl<R: AsyncRead + Unpin> Frames<R> {
+impl<R: AsyncRead + Unpin> FrameReader<R> {
     pub(super) fn of(reader: R) -> Self {
         Self(BufReader::new(reader))
     }

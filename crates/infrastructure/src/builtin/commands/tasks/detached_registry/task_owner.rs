@@ -1,7 +1,7 @@
 //! The owner's side: a process that knows the secret receives the output of the task and may control it, until the task
 //! has ended and is recorded.
 
-use super::frame::{Frame, Frames, TaskDescription, send};
+use super::frame::{Frame, FrameReader, TaskMetadata, send};
 use crate::{
     builtin::commands::{capture::Capture, command, command::CommandEnd, tasks::Task},
     sandbox::detached_task_store::{DetachedTaskSocket, DetachedTaskStore},
@@ -42,7 +42,7 @@ pub(super) fn keep(
     let DetachedTaskSocket { number, secret, listener } = begun;
     listener.set_nonblocking(true)?;
     let listener = UnixListener::from_std(listener)?;
-    append_frames(&place, number, &[Frame::Task(TaskDescription::of(&task))])?;
+    append_frames(&place, number, &[Frame::Task(TaskMetadata::of(&task))])?;
     Ok(async move {
         let (recorded, is_recorded) = watch::channel(None);
         let secret: Arc<str> = secret.into();
@@ -135,7 +135,7 @@ async fn serve_follower(
     recorded: watch::Receiver<Option<CommandEnd>>,
 ) {
     let (reader, writer) = stream.into_split();
-    let mut frames = Frames::of(reader);
+    let mut frames = FrameReader::of(reader);
     match timeout(SECRET_TIMEOUT, frames.line()).await {
         Ok(Ok(received)) if received == *secret => {}
         _ => return,
@@ -153,7 +153,7 @@ async fn serve_follower(
 }
 
 /// Executes the orders of a follower.
-async fn execute_orders(mut frames: Frames<OwnedReadHalf>, task: &Task) {
+async fn execute_orders(mut frames: FrameReader<OwnedReadHalf>, task: &Task) {
     while let Ok(Some((frame, bytes))) = frames.next().await {
         let command = &task.command;
         match frame {

@@ -182,7 +182,7 @@ async fn a_task_whose_keeper_ended_is_reported_as_lost_to_current_and_new_follow
 async fn an_unresponsive_keeper_does_not_block_followers_or_lose_its_task() {
     let house = House::new();
     let begun = place(house.folder.path(), "/w").begin().unwrap();
-    let portrait = TaskDescription {
+    let portrait = TaskMetadata {
         principal: viewer().principal.id().into(),
         session: viewer().session,
         text: "sleep".into(),
@@ -196,7 +196,7 @@ async fn an_unresponsive_keeper_does_not_block_followers_or_lose_its_task() {
     let follower = timeout(Duration::from_secs(60), house.follower()).await.expect("it goes on without an answer");
     assert!(follower.visible(&viewer()).is_empty());
     assert!(place(house.folder.path(), "/w").connect(begun.number).is_ok(), "its socket stays");
-    let mut record = Frames::of(File::from_std(place(house.folder.path(), "/w").record(begun.number).unwrap()));
+    let mut record = FrameReader::of(File::from_std(place(house.folder.path(), "/w").record(begun.number).unwrap()));
     record.line().await.unwrap();
     assert!(matches!(record.next().await.unwrap(), Some((Frame::Task(_), _))));
     assert!(record.next().await.unwrap().is_none(), "nothing is said of its end");

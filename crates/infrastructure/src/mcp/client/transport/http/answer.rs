@@ -9,7 +9,7 @@ use crate::{
             connection::{
                 foreign_text::shown,
                 in_flight::PendingRequest,
-                peer::{ConnectionLoss, Peer},
+                peer::{ConnectionLoss, UpstreamConnectionState},
                 request::ConnectionRequestSerializer,
                 request_error::RequestError,
             },
@@ -141,7 +141,7 @@ impl HttpTransport {
 }
 
 /// Records until when an error response asks not to be called again, if it does (`Retry-After`).
-pub(in crate::mcp::client) fn note_retry_after(peer: &Peer, response: &Response) {
+pub(in crate::mcp::client) fn note_retry_after(peer: &UpstreamConnectionState, response: &Response) {
     if !response.status().is_success()
         && let Some(wish) = wanted_pause(response.headers())
     {
@@ -151,7 +151,7 @@ pub(in crate::mcp::client) fn note_retry_after(peer: &Peer, response: &Response)
 
 /// Returns the error for a server that requires a login, and marks the connection as unusable. The server's challenge
 /// is shown but never followed.
-pub(in crate::mcp::client) fn unauthorized(peer: &Peer, response: &Response) -> RequestError {
+pub(in crate::mcp::client) fn unauthorized(peer: &UpstreamConnectionState, response: &Response) -> RequestError {
     let challenge = response.headers().get(header::WWW_AUTHENTICATE);
     let challenge = challenge
         .map_or(String::new(), |value| format!(", `{}`", shown(&String::from_utf8_lossy(value.as_bytes()), 200)));

@@ -4,7 +4,7 @@ use crate::config::tree::{
     format::ConfigFormat,
     node::{Node, NodeContent},
     origin::Origin,
-    value::{ConfigValue, TextItem},
+    value::{TextItem, ValidatedConfigValue},
 };
 use serde_json::Value as Json;
 use std::{collections::BTreeSet, path::Path, sync::Arc};
@@ -37,7 +37,7 @@ const MASK: &str = "…";
 #[derive(Debug, Clone)]
 pub(super) struct ImportedServerTable {
     name: ServerName,
-    values: Vec<(String, ConfigValue)>,
+    values: Vec<(String, ValidatedConfigValue)>,
     /// Places of secrets: the key, and the name or index within it.
     secrets: BTreeSet<(String, String)>,
     comment: String,
@@ -46,7 +46,7 @@ pub(super) struct ImportedServerTable {
 impl ImportedServerTable {
     pub(super) fn new(
         name: ServerName,
-        mut values: Vec<(String, ConfigValue)>,
+        mut values: Vec<(String, ValidatedConfigValue)>,
         secrets: BTreeSet<(String, String)>,
         owner: &str,
         origin: &Origin,
@@ -62,8 +62,10 @@ impl ImportedServerTable {
         let mut words = Vec::new();
         for (key, value) in &self.values {
             match (key.as_str(), value) {
-                ("command" | "url", ConfigValue::Text(text)) => words.push(self.masked(key, "", text).to_owned()),
-                ("args", ConfigValue::List(items)) => {
+                ("command" | "url", ValidatedConfigValue::Text(text)) => {
+                    words.push(self.masked(key, "", text).to_owned())
+                }
+                ("args", ValidatedConfigValue::List(items)) => {
                     let shown = items.iter().enumerate();
                     words.extend(shown.map(|(at, item)| self.masked(key, &at.to_string(), &item.text).to_owned()));
                 }
@@ -109,17 +111,17 @@ impl ImportedServerTable {
         let mut text = format!("[mcp_servers.{}]\n", self.name);
         for (key, value) in &self.values {
             let value = match value {
-                ConfigValue::Map(members) => {
+                ValidatedConfigValue::Map(members) => {
                     let member = |(name, item): &'t (String, TextItem)| {
                         format!("{} = {}", quoted_key(name), quoted(shown(key, name, &item.text)))
                     };
                     format!("{{ {} }}", members.iter().map(member).collect::<Vec<_>>().join(", "))
                 }
-                ConfigValue::List(items) => {
+                ValidatedConfigValue::List(items) => {
                     let item = |(at, item): (usize, &'t TextItem)| quoted(shown(key, &at.to_string(), &item.text));
                     format!("[{}]", items.iter().enumerate().map(item).collect::<Vec<_>>().join(", "))
                 }
-                ConfigValue::Text(value) => quoted(shown(key, "", value)),
+                ValidatedConfigValue::Text(value) => quoted(shown(key, "", value)),
                 other => other.to_string(),
             };
             text.push_str(&format!("{key} = {value}\n"));

@@ -1,7 +1,7 @@
 //! Plans the import of servers, one after the other.
 
 use super::{
-    ImportRequest, LiteralSecrets, ServerAddition, ServerImportDecision, ServerImportPlanEntry,
+    ImportRequest, LiteralSecretPlacement, ServerAddition, ServerImportDecision, ServerImportPlanEntry,
     block::ImportedServerTable,
     secret_removal::{secret_places, without_secrets},
     target::ImportTarget,
@@ -13,7 +13,7 @@ use crate::config::{
         client_files::ClientFile,
         import::ImportError,
         literal_secrets,
-        references::{ReferenceResolver, normalize, variable_for, with_variable},
+        references::{ForeignReferenceConverter, normalize, variable_for, with_variable},
         section_of, server_names,
         translation::{FileSurroundings, member_of, translate},
     },
@@ -21,7 +21,7 @@ use crate::config::{
         check::{LayerEntry, PathBase, check},
         node::{Member, Node, NodeContent},
         origin::Origin,
-        value::ConfigValue,
+        value::ValidatedConfigValue,
     },
 };
 use std::{
@@ -136,7 +136,7 @@ impl<'a> ImportPlanner<'a> {
         if keys.iter().all(|key| !matches!(key.name.as_str(), "command" | "url")) {
             return Err("it has neither a command nor a URL".into());
         }
-        let mut resolver = ReferenceResolver {
+        let mut resolver = ForeignReferenceConverter {
             workspace: surroundings.workspace,
             inputs,
             values: &self.request.values,
@@ -236,11 +236,11 @@ impl<'a> ImportPlanner<'a> {
         name: &ServerName,
         owner: &str,
     ) -> (ImportedServerTable, Option<(PathBuf, String)>, Vec<String>) {
-        let mut values: Vec<(String, ConfigValue)> = server
+        let mut values: Vec<(String, ValidatedConfigValue)> = server
             .entries
             .iter()
             .filter_map(|entry| Some((entry.path.last()?.clone(), entry.value.clone())))
-            .filter(|(key, value)| key != "disabled" || *value == ConfigValue::Boolean(true))
+            .filter(|(key, value)| key != "disabled" || *value == ValidatedConfigValue::Boolean(true))
             .collect();
         let mut notes = Vec::new();
         let mut variables = server.variables.clone();
@@ -255,7 +255,7 @@ impl<'a> ImportPlanner<'a> {
         }
         let mut secrets = BTreeSet::new();
         let mut env_file = None;
-        if self.request.secrets == LiteralSecrets::Moved {
+        if self.request.secrets == LiteralSecretPlacement::Moved {
             let folder = self.target.as_ref().ok().and_then(|target| target.file().parent().map(Path::to_path_buf));
             let (moved, replaced) = without_secrets(&mut values, name, folder.as_deref());
             if let Some((path, _)) = &moved {
@@ -302,17 +302,17 @@ fn own_texts<'s>(settings: impl Iterator<Item = &'s EffectiveSetting>) -> String
     own.map(|one| one.value.to_json().to_string()).collect::<Vec<_>>().join("\n")
 }
 
-fn rename(value: &mut ConfigValue, variable: &str, renamed: &str) {
+fn rename(value: &mut ValidatedConfigValue, variable: &str, renamed: &str) {
     let change = |text: &mut String| *text = with_variable(text, variable, renamed);
     match value {
-        ConfigValue::Text(text) => change(text),
-        ConfigValue::List(items) => items.iter_mut().for_each(|item| change(&mut item.text)),
-        ConfigValue::Map(members) => members.iter_mut().for_each(|(_, item)| change(&mut item.text)),
-        ConfigValue::Boolean(_)
-        | ConfigValue::Integer(_)
-        | ConfigValue::Number(_)
-        | ConfigValue::Database(_)
-        | ConfigValue::Json(_) => {}
+        ValidatedConfigValue::Text(text) => change(text),
+        ValidatedConfigValue::List(items) => items.iter_mut().for_each(|item| change(&mut item.text)),
+        ValidatedConfigValue::Map(members) => members.iter_mut().for_each(|(_, item)| change(&mut item.text)),
+        ValidatedConfigValue::Boolean(_)
+        | ValidatedConfigValue::Integer(_)
+        | ValidatedConfigValue::Number(_)
+        | ValidatedConfigValue::Database(_)
+        | ValidatedConfigValue::Json(_) => {}
     }
 }
 
@@ -321,7 +321,7 @@ fn text<'e>(entries: &'e [LayerEntry], key: &str) -> Option<&'e str> {
     entry.and_then(|entry| entry.value.as_text())
 }
 
-fn resolve(resolver: &mut ReferenceResolver<'_>, content: &mut NodeContent) -> Result<(), String> {
+fn resolve(resolver: &mut ForeignReferenceConverter<'_>, content: &mut NodeContent) -> Result<(), String> {
     match content {
         NodeContent::Text(text) => *text = resolver.resolve(text)?,
         NodeContent::List(nodes) => nodes.iter_mut().try_for_each(|node| resolve(resolver, &mut node.content))?,

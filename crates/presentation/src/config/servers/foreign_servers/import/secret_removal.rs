@@ -3,7 +3,7 @@
 use super::block;
 use crate::config::{
     servers::foreign_servers::literal_secrets,
-    tree::value::{ConfigValue, TextItem},
+    tree::value::{TextItem, ValidatedConfigValue},
 };
 use std::{
     collections::BTreeSet,
@@ -14,7 +14,7 @@ use toolstead_domain::ServerName;
 /// Removes literal secrets. Those of the environment go to a file in `folder`, others become variables. Returns the file
 /// with its content, and the variables.
 pub(super) fn without_secrets(
-    values: &mut Vec<(String, ConfigValue)>,
+    values: &mut Vec<(String, ValidatedConfigValue)>,
     server: &ServerName,
     folder: Option<&Path>,
 ) -> (Option<(PathBuf, String)>, Vec<String>) {
@@ -30,7 +30,7 @@ pub(super) fn without_secrets(
     let mut lines = String::new();
     for (key, value) in values.iter_mut() {
         match (key.as_str(), value) {
-            ("env", ConfigValue::Map(members)) => members.retain_mut(|(name, item)| {
+            ("env", ValidatedConfigValue::Map(members)) => members.retain_mut(|(name, item)| {
                 if !literal_secrets::is_literal(name, &item.text) {
                     return true;
                 }
@@ -45,27 +45,29 @@ pub(super) fn without_secrets(
                     }
                 }
             }),
-            ("headers", ConfigValue::Map(members)) => {
+            ("headers", ValidatedConfigValue::Map(members)) => {
                 for (name, item) in
                     members.iter_mut().filter(|(name, item)| literal_secrets::is_literal(name, &item.text))
                 {
                     replace(&mut item.text, name);
                 }
             }
-            ("args", ConfigValue::List(items)) => {
+            ("args", ValidatedConfigValue::List(items)) => {
                 let texts: Vec<String> = items.iter().map(|item| item.text.clone()).collect();
                 for at in literal_secrets::in_arguments(&texts) {
                     replace_argument(items, at, &mut replace);
                 }
             }
-            ("url", ConfigValue::Text(url)) if literal_secrets::is_in_url(url) => replace(url, "url"),
+            ("url", ValidatedConfigValue::Text(url)) if literal_secrets::is_in_url(url) => replace(url, "url"),
             _ => {}
         }
     }
-    values.retain(|(key, value)| key != "env" || !matches!(value, ConfigValue::Map(members) if members.is_empty()));
+    values.retain(|(key, value)| {
+        key != "env" || !matches!(value, ValidatedConfigValue::Map(members) if members.is_empty())
+    });
     let file = folder.filter(|_| !lines.is_empty()).map(|folder| folder.join(format!("servers/{server}.env")));
     if let Some(file) = &file {
-        values.push(("env_file".into(), ConfigValue::Text(file.to_string_lossy().into_owned())));
+        values.push(("env_file".into(), ValidatedConfigValue::Text(file.to_string_lossy().into_owned())));
     }
     (file.map(|file| (file, lines)), replaced)
 }
@@ -85,20 +87,20 @@ fn replace_argument(items: &mut [TextItem], at: usize, replace: &mut impl FnMut(
 }
 
 /// Returns the places of literal secrets: the key, and the name or index within it.
-pub(super) fn secret_places(values: &[(String, ConfigValue)]) -> BTreeSet<(String, String)> {
+pub(super) fn secret_places(values: &[(String, ValidatedConfigValue)]) -> BTreeSet<(String, String)> {
     let mut places = BTreeSet::new();
     for (key, value) in values {
         match (key.as_str(), value) {
-            ("env" | "headers", ConfigValue::Map(members)) => {
+            ("env" | "headers", ValidatedConfigValue::Map(members)) => {
                 let secrets = members.iter().filter(|(name, item)| literal_secrets::is_literal(name, &item.text));
                 places.extend(secrets.map(|(name, _)| (key.clone(), name.clone())));
             }
-            ("args", ConfigValue::List(items)) => {
+            ("args", ValidatedConfigValue::List(items)) => {
                 let texts: Vec<String> = items.iter().map(|item| item.text.clone()).collect();
                 places
                     .extend(literal_secrets::in_arguments(&texts).into_iter().map(|at| (key.clone(), at.to_string())));
             }
-            ("url", ConfigValue::Text(url)) if literal_secrets::is_in_url(url) => {
+            ("url", ValidatedConfigValue::Text(url)) if literal_secrets::is_in_url(url) => {
                 places.insert((key.clone(), String::new()));
             }
             _ => {}

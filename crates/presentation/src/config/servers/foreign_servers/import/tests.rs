@@ -262,7 +262,7 @@ fn imported_secrets_are_moved_out_or_the_configuration_file_becomes_private() {
     machine.write(".cursor/mcp.json", server);
     machine.write(".config/toolstead/config.toml", "");
     fs::set_permissions(machine.path(".config/toolstead/config.toml"), fs::Permissions::from_mode(0o644)).unwrap();
-    let request = ImportRequest { secrets: LiteralSecrets::Written, ..ImportRequest::default() };
+    let request = ImportRequest { secrets: LiteralSecretPlacement::Written, ..ImportRequest::default() };
     let plan = machine.plan(&request);
     let shown = machine.described(&plan).join("\n");
     assert!(!shown.contains("fixture-secret"), "{shown}");

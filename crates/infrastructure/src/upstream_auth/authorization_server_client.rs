@@ -23,7 +23,7 @@ const MAX_REDIRECTS: u32 = 3;
 
 /// Reason why a request has no response.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum TrafficError {
+pub(super) enum OAuthRequestError {
     /// The address is not a URL.
     #[error("`{0}` is not an address")]
     Address(String),
@@ -51,7 +51,7 @@ pub(super) enum TrafficError {
 
 /// HTTP client for the authorization server of one MCP server. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(super) struct OAuthTraffic {
+pub(super) struct AuthorizationServerClient {
     pub(super) web: WebClient,
     /// Address of the MCP server.
     pub(super) server: Url,
@@ -72,23 +72,23 @@ pub(super) fn is_loopback(url: &Url) -> bool {
 /// Checks that secrets may be sent to this address: by HTTPS or on loopback, and without a user or password in it.
 ///
 /// # Errors
-/// Returns [`TrafficError`].
-pub(super) fn check_encrypted(url: &Url) -> Result<(), TrafficError> {
+/// Returns [`OAuthRequestError`].
+pub(super) fn check_encrypted(url: &Url) -> Result<(), OAuthRequestError> {
     let origin = || url.origin().ascii_serialization();
     match url.scheme() {
-        _ if !url.username().is_empty() || url.password().is_some() => Err(TrafficError::UserName(origin())),
+        _ if !url.username().is_empty() || url.password().is_some() => Err(OAuthRequestError::UserName(origin())),
         "https" => Ok(()),
         "http" if is_loopback(url) => Ok(()),
-        _ => Err(TrafficError::Plaintext(origin())),
+        _ => Err(OAuthRequestError::Plaintext(origin())),
     }
 }
 
-impl OAuthTraffic {
+impl AuthorizationServerClient {
     /// Returns the source of an address, which determines the networks that it may be in.
     ///
     /// # Errors
-    /// Returns [`TrafficError`] if secrets must not be sent there.
-    fn source_of(&self, url: &Url) -> Result<UrlSource, TrafficError> {
+    /// Returns [`OAuthRequestError`] if secrets must not be sent there.
+    fn source_of(&self, url: &Url) -> Result<UrlSource, OAuthRequestError> {
         check_encrypted(url)?;
         let is_known = url.host() == self.server.host()
             || self.named.iter().any(|named| named.origin() == url.origin())
@@ -99,9 +99,9 @@ impl OAuthTraffic {
     /// Checks an address that metadata names for the user's browser. Resolves no names.
     ///
     /// # Errors
-    /// Returns [`TrafficError`] if secrets must not be sent there, or if it is a private address that the configuration
+    /// Returns [`OAuthRequestError`] if secrets must not be sent there, or if it is a private address that the configuration
     /// does not name.
-    pub(super) fn check_page(&self, url: &Url) -> Result<(), TrafficError> {
+    pub(super) fn check_page(&self, url: &Url) -> Result<(), OAuthRequestError> {
         let is_private = match url.host() {
             Some(Host::Ipv4(address)) => address.is_private() || address.is_link_local() || address.is_loopback(),
             Some(Host::Ipv6(address)) => {
@@ -111,7 +111,7 @@ impl OAuthTraffic {
             None => true,
         };
         match self.source_of(url)? {
-            UrlSource::Untrusted if is_private => Err(TrafficError::Private(url.origin().ascii_serialization())),
+            UrlSource::Untrusted if is_private => Err(OAuthRequestError::Private(url.origin().ascii_serialization())),
             UrlSource::Untrusted | UrlSource::Configuration => Ok(()),
         }
     }
@@ -119,7 +119,7 @@ impl OAuthTraffic {
     /// Sends a request.
     ///
     /// # Errors
-    /// Returns [`TrafficError`].
+    /// Returns [`OAuthRequestError`].
     pub(super) async fn send(
         &self,
         method: Method,
@@ -127,7 +127,7 @@ impl OAuthTraffic {
         headers: HeaderMap,
         body: Bytes,
         redirects: RedirectPolicy,
-    ) -> Result<WebResponse, TrafficError> {
+    ) -> Result<WebResponse, OAuthRequestError> {
         let origin = || url.origin().ascii_serialization();
         let request = WebRequest {
             method,
@@ -142,12 +142,12 @@ impl OAuthTraffic {
         };
         // `source_of` has checked the address. No permission rules apply, because no tool call chooses it.
         let sent = self.web.send(request, &|_| Ok(())).await;
-        let response = sent.map_err(|source| TrafficError::Failed { origin: origin(), source })?;
-        if response.is_cut { Err(TrafficError::TooLong(origin())) } else { Ok(response) }
+        let response = sent.map_err(|source| OAuthRequestError::Failed { origin: origin(), source })?;
+        if response.is_cut { Err(OAuthRequestError::TooLong(origin())) } else { Ok(response) }
     }
 }
 
-impl OAuthHttpClient for OAuthTraffic {
+impl OAuthHttpClient for AuthorizationServerClient {
     fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
         Box::pin(async move {
             let redirects = match request.redirect_policy {
@@ -155,7 +155,8 @@ impl OAuthHttpClient for OAuthTraffic {
                 _ => RedirectPolicy::None,
             };
             let (parts, body) = request.request.into_parts();
-            let url = Url::parse(&parts.uri.to_string()).map_err(|_| TrafficError::Address(parts.uri.to_string()))?;
+            let url =
+                Url::parse(&parts.uri.to_string()).map_err(|_| OAuthRequestError::Address(parts.uri.to_string()))?;
             let received = self.send(parts.method, &url, parts.headers, body.into(), redirects).await?;
             let mut response = Response::new(received.body.to_vec());
             *response.status_mut() = received.status;
