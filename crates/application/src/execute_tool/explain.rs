@@ -38,7 +38,7 @@ pub struct ExplainedCall {
 }
 
 /// Prepared call with its accesses.
-struct PreparedCall {
+struct CallWithAccesses {
     call: ToolCall,
     accesses: Result<Vec<Access>, ExecuteToolError>,
 }
@@ -57,7 +57,7 @@ impl CallExplainer<'_> {
         let client = Arc::new(ClientProfile::without_protocol("explain"));
         let command = ExecuteToolCommand { client, ..command };
         let policy = self.permissions.policy_of(&command.scope);
-        let PreparedCall { call, accesses } = self.prepare_call(command, TIME).await?;
+        let CallWithAccesses { call, accesses } = self.prepare_call(command, TIME).await?;
         let decision = policy.decide(&call.tool, &call.arguments, &accesses?);
         let decision = pending_definition::apply_to(&call.tool, decision, policy.denies_instead_of_asking());
         Ok(ExplainedCall { tool: call.tool, arguments: call.arguments, decision })
@@ -75,7 +75,7 @@ impl CallExplainer<'_> {
         if policy.refusal_of_every_call(&registered.tool).is_some() {
             return Ok(CallPreview::new(registered.tool.clone(), None));
         }
-        let PreparedCall { call, accesses } = self.prepare_call(command, time.min(TIME)).await?;
+        let CallWithAccesses { call, accesses } = self.prepare_call(command, time.min(TIME)).await?;
         match accesses {
             Ok(accesses) => Ok(CallPreview::new(call.tool, Some(accesses))),
             Err(error) if error.kind() == ErrorKind::InvalidInput => Err(error),
@@ -88,7 +88,7 @@ impl CallExplainer<'_> {
         &self,
         mut command: ExecuteToolCommand,
         time: Duration,
-    ) -> Result<PreparedCall, ExecuteToolError> {
+    ) -> Result<CallWithAccesses, ExecuteToolError> {
         let registered = resolution::find(self.registry, &command).await?;
         // The steps of a call require a record; this one is not stored.
         let mut record =
@@ -108,6 +108,6 @@ impl CallExplainer<'_> {
         };
         arguments::complete(&registered, &mut call, validation).await?;
         let accesses = permitted_call::accesses(registered.provider.as_ref(), &call, &command.cancel, time).await;
-        Ok(PreparedCall { call, accesses })
+        Ok(CallWithAccesses { call, accesses })
     }
 }

@@ -6,7 +6,7 @@ mod styles;
 use crate::documents::{
     Document, DocumentKind,
     document_error::DocumentError,
-    package::{Package, Relationship},
+    package::{OfficePackage, Relationship},
     selection::PartSelection,
     xml::{XmlReader, XmlStartTag},
 };
@@ -19,7 +19,7 @@ const MAX_SPAN: usize = 63;
 
 /// Reads the whole document: a docx has no pages, because the printer layout creates them. Fails if `pages` is given.
 pub(super) fn read(
-    package: &mut Package,
+    package: &mut OfficePackage,
     main: &str,
     pages: Option<&PartSelection>,
 ) -> Result<Document, DocumentError> {

@@ -1,12 +1,12 @@
 //! Recognises the type of an Office document by its content, not by its name.
 
 use crate::documents::{
-    Document, DocumentParseOptions, document_error::DocumentError, docx, package::Package, pptx, xlsx,
+    Document, DocumentParseOptions, document_error::DocumentError, docx, package::OfficePackage, pptx, xlsx,
 };
 
 /// Reads an Office document from the bytes of its zip archive. Fails for any other archive, and names its actual type.
 pub(super) fn read(bytes: Vec<u8>, order: &DocumentParseOptions) -> Result<Document, DocumentError> {
-    let mut package = Package::open(bytes, &order.limits)?;
+    let mut package = OfficePackage::open(bytes, &order.limits)?;
     let pages = order.pages.as_ref();
     let main = package.relationships("")?.into_iter().find(|one| one.kind == "officeDocument").map(|one| one.target);
     let Some(main) = main else { return Err(foreign(&mut package)?) };
@@ -23,7 +23,7 @@ pub(super) fn read(bytes: Vec<u8>, order: &DocumentParseOptions) -> Result<Docum
 }
 
 /// Returns the error for a zip archive that is not Office Open XML, by its actual type.
-fn foreign(package: &mut Package) -> Result<DocumentError, DocumentError> {
+fn foreign(package: &mut OfficePackage) -> Result<DocumentError, DocumentError> {
     let mimetype = if package.has("mimetype") { package.beginning("mimetype", 100)? } else { Vec::new() };
     let mimetype = String::from_utf8_lossy(&mimetype).into_owned();
     Ok(DocumentError::Unsupported(match mimetype.rsplit('.').next() {

@@ -20,7 +20,7 @@ const FREE_OF_RATIO_BYTES: u64 = 1 << 20;
 const MAX_RELATIONSHIPS: usize = 100_000;
 
 /// Parts of an Office document, by name.
-pub(super) struct Package {
+pub(super) struct OfficePackage {
     archive: ZipArchive<CountingReader<Cursor<Vec<u8>>>>,
     /// Number of packed bytes read so far.
     packed: Rc<Cell<u64>>,
@@ -39,7 +39,7 @@ pub(super) struct Relationship {
     pub(super) target: String,
 }
 
-impl Package {
+impl OfficePackage {
     pub(super) fn open(bytes: Vec<u8>, limits: &DocumentLimits) -> Result<Self, DocumentError> {
         let packed = Rc::new(Cell::new(0));
         let archive =

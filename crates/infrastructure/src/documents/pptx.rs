@@ -3,7 +3,7 @@
 use crate::documents::{
     Document, DocumentKind,
     document_error::DocumentError,
-    package::{Package, Relationship},
+    package::{OfficePackage, Relationship},
     selection::{PartSelection, select_parts},
     xml::{XmlReader, XmlStartTag},
 };
@@ -12,7 +12,7 @@ use crate::documents::{
 const MAX_LEVEL: usize = 8;
 
 pub(super) fn read(
-    package: &mut Package,
+    package: &mut OfficePackage,
     main: &str,
     pages: Option<&PartSelection>,
 ) -> Result<Document, DocumentError> {

@@ -5,7 +5,7 @@ mod formats;
 use crate::documents::{
     Document, DocumentKind, MAX_TEXT_BYTES,
     document_error::DocumentError,
-    package::{Package, Relationship},
+    package::{OfficePackage, Relationship},
     selection::{PartSelection, select_parts},
     xml::{XmlReader, XmlStartTag},
 };
@@ -18,7 +18,7 @@ const MAX_COLUMNS: usize = 16_384;
 const MAX_EMPTY_ROWS: u64 = 3;
 
 pub(super) fn read(
-    package: &mut Package,
+    package: &mut OfficePackage,
     main: &str,
     pages: Option<&PartSelection>,
 ) -> Result<Document, DocumentError> {

@@ -38,7 +38,7 @@ pub struct UpstreamSignInAttempt {
 
 /// Authorization code of a redirect.
 #[derive(Debug)]
-pub struct UpstreamCode(AuthorizationCode);
+pub struct UpstreamAuthorizationCode(AuthorizationCode);
 
 impl UpstreamSignInAttempt {
     /// Finds the authorization server, registers the client there unless one is configured, listens for the redirect on
@@ -94,8 +94,8 @@ impl UpstreamSignInAttempt {
     ///
     /// # Errors
     /// Returns [`UpstreamAuthError`].
-    pub async fn wait_for_code(&self) -> Result<UpstreamCode, UpstreamAuthError> {
-        Ok(UpstreamCode(self.loopback.wait_for_code(&self.attempt).await?))
+    pub async fn wait_for_code(&self) -> Result<UpstreamAuthorizationCode, UpstreamAuthError> {
+        Ok(UpstreamAuthorizationCode(self.loopback.wait_for_code(&self.attempt).await?))
     }
 
     /// Reads a text that the user pasted: the whole URL that the page redirected to, or the code alone. An inner `Err`
@@ -103,9 +103,9 @@ impl UpstreamSignInAttempt {
     ///
     /// # Errors
     /// Returns [`UpstreamAuthError`].
-    pub fn pasted(&self, text: &str) -> Result<Result<UpstreamCode, &'static str>, UpstreamAuthError> {
+    pub fn pasted(&self, text: &str) -> Result<Result<UpstreamAuthorizationCode, &'static str>, UpstreamAuthError> {
         match self.attempt.pasted(text) {
-            Ok(code) => Ok(Ok(UpstreamCode(code))),
+            Ok(code) => Ok(Ok(UpstreamAuthorizationCode(code))),
             Err(RedirectError::Foreign(why)) => Ok(Err(why)),
             Err(RedirectError::Over(error)) => Err(error.into()),
         }
@@ -116,7 +116,7 @@ impl UpstreamSignInAttempt {
     ///
     /// # Errors
     /// Returns [`UpstreamAuthError`]. Nothing is stored.
-    pub async fn finish(self, code: UpstreamCode) -> Result<UpstreamGrantSummary, UpstreamAuthError> {
+    pub async fn finish(self, code: UpstreamAuthorizationCode) -> Result<UpstreamGrantSummary, UpstreamAuthError> {
         // Runs in a task, so that the tokens of an exchanged code are stored even if the caller is cancelled.
         let finishing = tokio::spawn(self.exchange(code.0));
         finishing.await.unwrap_or_else(|error| Err(SignInError::Begin(error.into()).into()))

@@ -8,7 +8,7 @@ use crate::config::tree::{
     check::{LayerEntry, written},
     expansion,
     origin::Origin,
-    schema::{self, KEY_GROUPS, KeyDefinition, KeyReplacementGroup, MergeRule, StrictnessOrder, UntrustedEffect},
+    schema::{self, KEY_GROUPS, KeyDefinition, KeyOverrideGroup, MergeRule, StrictnessOrder, UntrustedEffect},
     value::{TextItem, ValidatedConfigValue},
 };
 use std::collections::BTreeMap;
@@ -180,7 +180,7 @@ impl ContributionsByKey {
     /// Removes trusted values of the keys of this group, so that the keys of a table take effect together: values of
     /// layers below the one that sets a head of the group, and, for a group of one file, also values of project layers
     /// above it.
-    fn keep_together(&mut self, whole: &KeyReplacementGroup) {
+    fn keep_together(&mut self, whole: &KeyOverrideGroup) {
         let deciding = self.deciding_layers(whole);
         for (path, (key, contributions)) in &mut self.settings {
             let Some((section, table, last)) = in_table(path) else { continue };
@@ -198,7 +198,7 @@ impl ContributionsByKey {
     }
 
     /// Returns, for each table of the section, the highest trusted layer that sets a head of this group.
-    fn deciding_layers(&self, whole: &KeyReplacementGroup) -> BTreeMap<String, LayerKind> {
+    fn deciding_layers(&self, whole: &KeyOverrideGroup) -> BTreeMap<String, LayerKind> {
         let mut deciding = BTreeMap::new();
         for (path, (_, contributions)) in &self.settings {
             if let Some((section, table, key)) = in_table(path)

@@ -39,7 +39,7 @@ pub(super) struct ClientCaller {
     /// `None` if the client accepts no requests.
     asking: Option<QuestionChannel>,
     answers_by_retry: bool,
-    state: Mutex<NotificationState>,
+    state: Mutex<CallNotificationState>,
 }
 
 #[derive(Debug)]
@@ -61,7 +61,7 @@ pub(super) enum NotificationTarget {
 }
 
 #[derive(Debug)]
-struct NotificationState {
+struct CallNotificationState {
     open: bool,
     reported: f64,
     /// Progress that could not be sent yet.
@@ -78,7 +78,7 @@ impl ClientCaller {
         cancel: CancelSignal,
         outlet: NotificationTarget,
     ) -> Self {
-        let state = NotificationState {
+        let state = CallNotificationState {
             open: true,
             reported: f64::NEG_INFINITY,
             unsent: None,
@@ -128,12 +128,12 @@ impl ClientCaller {
         std::iter::from_fn(|| self.take(&mut state)).collect()
     }
 
-    fn take(&self, state: &mut NotificationState) -> Option<Vec<u8>> {
+    fn take(&self, state: &mut CallNotificationState) -> Option<Vec<u8>> {
         state.waiting.pop_front().or_else(|| state.unsent.take().and_then(|progress| self.progress_line(&progress)))
     }
 
     /// Queues the notification. Returns `false` if the queue is full.
-    fn offer(&self, state: &mut NotificationState, notification: Vec<u8>) -> bool {
+    fn offer(&self, state: &mut CallNotificationState, notification: Vec<u8>) -> bool {
         match &self.outlet {
             NotificationTarget::Lines(lines) => lines.try_send(notification),
             NotificationTarget::Response(news) => {
@@ -154,14 +154,14 @@ impl ClientCaller {
     }
 
     /// Returns the state, unless the call was cancelled or has finished.
-    fn listening(&self) -> Option<MutexGuard<'_, NotificationState>> {
+    fn listening(&self) -> Option<MutexGuard<'_, CallNotificationState>> {
         if self.cancel.reason().is_some() {
             return None;
         }
         Some(self.lock()).filter(|state| state.open)
     }
 
-    fn lock(&self) -> MutexGuard<'_, NotificationState> {
+    fn lock(&self) -> MutexGuard<'_, CallNotificationState> {
         // Nothing panics while the lock is held.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -11,7 +11,7 @@ use crate::app::App;
 use client_roots::{AppLauncher, ClientRootsWatcher, RootsEventSender};
 use connection::Connection;
 use futures::{FutureExt, future::FusedFuture};
-use server_handle::{CurrentServer, ServerReadinessState};
+use server_handle::{CurrentServer, CurrentServerState};
 use std::{io, pin::pin, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -112,7 +112,7 @@ where
     W: AsyncWrite + Unpin + Send + 'static,
 {
     let (lines, writing) = LineSender::spawn(writer);
-    let stages = watch::Sender::new(ServerReadinessState::default());
+    let stages = watch::Sender::new(CurrentServerState::default());
     let (events, receiver) = mpsc::channel(WAITING_OCCASIONS);
     let connection = Connection::new(CurrentServer::from_stages(&stages), &settings, lines.clone());
     let (connection, questions) = connection.with_roots_events(RootsEventSender { events, stages: stages.clone() });

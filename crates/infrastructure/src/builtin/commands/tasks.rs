@@ -68,7 +68,7 @@ pub struct Tasks {
 struct TaskTable {
     /// Number of the latest task. It never decreases.
     last: u64,
-    tasks: BTreeMap<u64, Arc<Task>>,
+    tasks: BTreeMap<u64, Arc<BackgroundTask>>,
     is_closed: bool,
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct TaskId(u64);
 
 /// One command, or other work, in the background.
 #[derive(Debug)]
-pub(crate) struct Task {
+pub(crate) struct BackgroundTask {
     pub(crate) id: TaskId,
     pub(crate) kind: TaskKind,
     owner: SessionKey,
@@ -231,13 +231,13 @@ impl Tasks {
     ///
     /// # Errors
     /// As [`check_room`](Self::check_room); the command is ended then.
-    pub(crate) fn add(&self, new: NewTask) -> Result<Arc<Task>, ToolFailure> {
+    pub(crate) fn add(&self, new: NewTask) -> Result<Arc<BackgroundTask>, ToolFailure> {
         let mut known = self.lock();
         known.check_room(&new.owner)?;
         let begun = self.detached.as_ref().map(DetachedTaskRegistry::begin).transpose()?;
         known.last = begun.as_ref().map_or(known.last + 1, |begun| begun.number);
         let NewTask { kind, owner, is_detached, text, description, started_at, command } = new;
-        let task = Arc::new(Task {
+        let task = Arc::new(BackgroundTask {
             id: TaskId(known.last),
             kind,
             owner,
@@ -259,7 +259,7 @@ impl Tasks {
     }
 
     /// Returns the tasks that a session may see, oldest first: its own, and detached ones of its principal.
-    pub(crate) fn visible(&self, viewer: &SessionKey) -> Vec<Arc<Task>> {
+    pub(crate) fn visible(&self, viewer: &SessionKey) -> Vec<Arc<BackgroundTask>> {
         self.lock().tasks.values().filter(|task| task.is_visible(viewer)).cloned().collect()
     }
 
@@ -267,7 +267,7 @@ impl Tasks {
     ///
     /// # Errors
     /// `not_found`, also for a task of another session or principal.
-    pub(crate) fn find(&self, viewer: &SessionKey, id: &str) -> Result<Arc<Task>, ToolFailure> {
+    pub(crate) fn find(&self, viewer: &SessionKey, id: &str) -> Result<Arc<BackgroundTask>, ToolFailure> {
         let number = TaskId::from_str(id).ok();
         let found = number.and_then(|id| self.lock().tasks.get(&id.0).cloned());
         found.filter(|task| task.is_visible(viewer)).ok_or_else(|| {
@@ -285,7 +285,7 @@ impl Tasks {
     ///
     /// # Errors
     /// As [`find`](Self::find).
-    pub(crate) fn named(&self, viewer: &SessionKey, ids: &[String]) -> Result<Vec<Arc<Task>>, ToolFailure> {
+    pub(crate) fn named(&self, viewer: &SessionKey, ids: &[String]) -> Result<Vec<Arc<BackgroundTask>>, ToolFailure> {
         match ids.is_empty() {
             true => Ok(self.visible(viewer)),
             false => ids.iter().map(|id| self.find(viewer, id)).collect(),
@@ -305,7 +305,7 @@ impl Tasks {
 
     /// Returns one line for each task of the session that has ended since the previous call.
     pub(crate) fn take_notifications(&self, viewer: &SessionKey) -> Vec<String> {
-        let ended: Vec<Arc<Task>> =
+        let ended: Vec<Arc<BackgroundTask>> =
             self.lock().tasks.values().filter(|task| task.needs_notification(viewer)).cloned().collect();
         ended.into_iter().filter(|task| task.end_reported.set_once()).map(|task| task.end_notification()).collect()
     }
@@ -324,7 +324,7 @@ impl Tasks {
     /// Ends all tasks that this process owns, disconnects from the others, and accepts no new ones. Returns once the
     /// ended tasks are recorded, after a few seconds at most.
     pub(crate) async fn close(&self) {
-        let (far, tasks): (Vec<Arc<Task>>, Vec<_>) = {
+        let (far, tasks): (Vec<Arc<BackgroundTask>>, Vec<_>) = {
             let mut known = self.lock();
             known.is_closed = true;
             std::mem::take(&mut known.tasks).into_values().partition(|task| task.remote.is_some())
@@ -365,11 +365,11 @@ impl TaskTable {
 
     /// Makes room for the task that was just added: first among the tasks of its session, then among all tasks, those
     /// of the same principal first. Detached tasks outlive their sessions, so only the second limit applies to them.
-    fn make_room_for(&mut self, new: &Task) {
+    fn make_room_for(&mut self, new: &BackgroundTask) {
         let owner = &new.owner;
         let own = self.tasks.values().filter(|task| task.owner == *owner).count();
         // The new task may have ended before its end could be reported.
-        let is_old = |task: &Task| task.id != new.id;
+        let is_old = |task: &BackgroundTask| task.id != new.id;
         self.forget(own.saturating_sub(KNOWN_OF_A_SESSION), |task| is_old(task) && task.owner == *owner);
         let surplus = |known: &Self| known.tasks.len().saturating_sub(KNOWN_IN_ALL);
         self.forget(surplus(self), |task| is_old(task) && task.owner.principal == owner.principal);
@@ -378,7 +378,7 @@ impl TaskTable {
 
     /// Forgets at most `surplus` ended tasks that match: at first those whose end was reported, and of these the oldest
     /// first.
-    fn forget(&mut self, surplus: usize, which: impl Fn(&Task) -> bool) {
+    fn forget(&mut self, surplus: usize, which: impl Fn(&BackgroundTask) -> bool) {
         if surplus == 0 {
             return;
         }
@@ -391,7 +391,7 @@ impl TaskTable {
     }
 }
 
-impl Task {
+impl BackgroundTask {
     fn is_visible(&self, viewer: &SessionKey) -> bool {
         self.owner == *viewer || (self.is_detached && self.owner.principal == viewer.principal)
     }
@@ -541,7 +541,7 @@ impl FromStr for TaskId {
     }
 }
 
-impl Task {
+impl BackgroundTask {
     /// Advances the position up to which the output was read.
     pub(crate) fn advance_cursor(&self, to: u64) {
         self.cursor.fetch_max(to, Ordering::Relaxed);

@@ -4,8 +4,8 @@
 //! does.
 
 mod history;
+pub(crate) mod planned_reverts;
 mod restoring;
-pub(crate) mod revert_entries_by_call;
 
 use crate::{
     builtin::{

@@ -25,7 +25,7 @@ pub(crate) struct Input {
     url: Option<String>,
     /// Go back or forward instead.
     #[schemars(extend("x-advertised" = false))]
-    history: Option<History>,
+    history: Option<HistoryDirection>,
     /// Open it in a new tab.
     #[serde(default)]
     #[schemars(extend("x-advertised" = false))]
@@ -47,7 +47,7 @@ fn usual_time() -> u64 {
 /// A way in the history of the tab.
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum History {
+enum HistoryDirection {
     Back,
     Forward,
 }
@@ -95,7 +95,7 @@ impl BrowserTool for BrowserNavigate {
             }
             (None, Some(history)) => {
                 let lease = browsing::open_browser(run).await?;
-                let by = if history == History::Back { -1 } else { 1 };
+                let by = if history == HistoryDirection::Back { -1 } else { 1 };
                 if !lease.session()?.step(by).await.map_err(browsing::browser_failure)? {
                     return Err(ToolFailure::new(ErrorKind::NotFound, "there is no such page in the history"));
                 }

@@ -67,7 +67,7 @@ pub(crate) struct Input {
     /// Attendees who are notified by mail: "none", "all", or "external_only" (outside of Google Calendar).
     #[serde(default)]
     #[schemars(extend("x-advertised" = "Who is notified by mail."))]
-    send_updates: Updates,
+    send_updates: UpdateRecipients,
     /// Recurrence rules (RFC 5545), like "RRULE:FREQ=WEEKLY;COUNT=4".
     #[serde(default)]
     #[schemars(length(max = 20))]
@@ -90,19 +90,19 @@ fn primary() -> String {
 
 #[derive(Deserialize, JsonSchema, Default, Clone, Copy)]
 #[serde(rename_all = "snake_case")]
-enum Updates {
+enum UpdateRecipients {
     #[default]
     None,
     All,
     ExternalOnly,
 }
 
-impl From<Updates> for SendUpdates {
-    fn from(updates: Updates) -> Self {
+impl From<UpdateRecipients> for SendUpdates {
+    fn from(updates: UpdateRecipients) -> Self {
         match updates {
-            Updates::None => Self::None,
-            Updates::All => Self::All,
-            Updates::ExternalOnly => Self::ExternalOnly,
+            UpdateRecipients::None => Self::None,
+            UpdateRecipients::All => Self::All,
+            UpdateRecipients::ExternalOnly => Self::ExternalOnly,
         }
     }
 }

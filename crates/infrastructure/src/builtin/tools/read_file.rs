@@ -4,7 +4,7 @@ mod page;
 mod picture;
 mod text;
 
-use self::page::NumberStyle;
+use self::page::LineNumberSeparator;
 use crate::{
     builtin::{
         files::{
@@ -78,7 +78,7 @@ pub(crate) struct Input {
     /// Separator after the number: a tab, with the number in six columns, or a colon and a space.
     #[serde(default)]
     #[schemars(extend("x-advertised" = false))]
-    number_style: NumberStyle,
+    number_style: LineNumberSeparator,
     /// The file's encoding, instead of the detected one: "utf-8", "latin-1", "utf-16", "shift_jis" and so on.
     #[schemars(extend("x-advertised" = ""))]
     encoding: Option<String>,

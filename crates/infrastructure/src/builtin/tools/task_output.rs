@@ -4,7 +4,7 @@ use crate::builtin::{
     commands::{
         capture::{self, in_json},
         command_output::{OutputSelection, render_output},
-        tasks::{Task, TaskStatus},
+        tasks::{BackgroundTask, TaskStatus},
         waiting::{SLACK, pattern},
     },
     files::read_state::SessionKey,
@@ -156,7 +156,7 @@ impl BuiltInTool for TaskOutput {
 }
 
 /// Waits until the task has printed more than `from` bytes in total, or has ended.
-async fn something_after(task: &Task, from: u64) {
+async fn something_after(task: &BackgroundTask, from: u64) {
     let mut grows = task.command.capture.subscribe_total();
     tokio::select! {
         _ = grows.wait_for(|total| *total > from) => {}

@@ -355,7 +355,7 @@ impl<V: Visitor> Walk<'_, V> {
         let count = self.pool.count_entries(names.len());
         let folder = WalkFolder { path: &path, handle: handle.as_fd(), names: &names, reading: &self.reading };
         let context = self.visitor.enter(&folder, &pending.above);
-        let folder = pool::OpenFolder { path, handle, names, context, depth: pending.depth };
+        let folder = pool::ListedFolder { path, handle, names, context, depth: pending.depth };
         self.pool.share(folder, count, |part| self.visit_part(part, &mut hand.worker));
     }
 

@@ -84,7 +84,7 @@ pub(super) struct RunNameProtection {
 
 /// Context and result of checking one root after a run.
 #[derive(Debug)]
-struct ProtectedRootUndoContext<'a> {
+struct RootUndoPass<'a> {
     ground: &'a WritablePaths,
     known: &'a KnownEntries,
     report: &'a mut ProtectedChanges,
@@ -160,8 +160,7 @@ impl RunNameProtection {
     pub(super) fn undo(&self) -> ProtectedChanges {
         let (mut cleanup, mut patience) = (ProtectedChanges::default(), PATIENCE);
         for root in &self.roots {
-            let mut account =
-                ProtectedRootUndoContext { ground: &self.ground, known: &root.known, report: &mut cleanup, patience };
+            let mut account = RootUndoPass { ground: &self.ground, known: &root.known, report: &mut cleanup, patience };
             let undone = root.undo(&mut account);
             patience = account.patience;
             if let Err(error) = undone {
@@ -243,7 +242,7 @@ impl RootNameProtection {
         Ok(Self { top, known, closed, missing, git, bare })
     }
 
-    fn undo(&self, account: &mut ProtectedRootUndoContext<'_>) -> io::Result<()> {
+    fn undo(&self, account: &mut RootUndoPass<'_>) -> io::Result<()> {
         let top = self.top.try_clone()?.opened();
         for name in &self.missing {
             set_aside(&top, name, account.report);
@@ -281,7 +280,7 @@ impl RootNameProtection {
         Ok(())
     }
 
-    fn undo_git(&self, top: &FolderHandle, account: &mut ProtectedRootUndoContext<'_>) -> io::Result<()> {
+    fn undo_git(&self, top: &FolderHandle, account: &mut RootUndoPass<'_>) -> io::Result<()> {
         match &self.git {
             GitState::ReadOnly(led) => {
                 for LinkedRepository(path, repository) in led {

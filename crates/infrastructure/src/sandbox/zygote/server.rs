@@ -38,7 +38,7 @@ const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
 const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// Zygote of runs with namespaces.
-struct NamespaceSpawner {
+struct NamespaceZygote {
     identity: PayloadUser,
     filter: SyscallFilter,
     landlock: Option<ABI>,
@@ -70,7 +70,7 @@ struct SessionResources {
 /// files, runs have no namespaces.
 pub(super) fn serve(temporary: Option<PathBuf>) -> i32 {
     match temporary {
-        None => serve_with(NamespaceSpawner::prepare()),
+        None => serve_with(NamespaceZygote::prepare()),
         Some(folder) => serve_with(LandlockZygote::prepare(folder)),
     }
 }
@@ -134,7 +134,7 @@ fn obey(zygote: &mut impl Spawner, mut descriptors: Vec<OwnedFd>) {
     }
 }
 
-impl NamespaceSpawner {
+impl NamespaceZygote {
     fn prepare() -> Result<Self, StepFailure> {
         let step = || "start the sandbox's process".to_owned();
         set_parent_process_death_signal(Some(Signal::KILL)).step(step)?;
@@ -244,7 +244,7 @@ fn close_session(session: SandboxSession<SessionResources>) {
     let _ = fs::remove_dir(&session.shared.scratch);
 }
 
-impl Spawner for NamespaceSpawner {
+impl Spawner for NamespaceZygote {
     fn launch(
         &mut self,
         request: RunRequest,

@@ -1,6 +1,6 @@
 //! One program of the catalogue.
 
-use super::{interpreter::InterpreterSyntax, risks::RiskyArguments, subcommands::Subcommands};
+use super::{interpreter::InterpreterSyntax, risks::RiskyArguments, subcommands::KnownSubcommands};
 
 /// Known properties of a program, or of several programs that are alike.
 #[derive(Debug, Clone, Copy)]
@@ -10,7 +10,7 @@ pub struct ProgramFacts {
     /// Effects of single arguments.
     pub(crate) risks: RiskyArguments,
     /// Effects of subcommands, if the program has any.
-    pub(crate) subcommands: Option<&'static Subcommands>,
+    pub(crate) subcommands: Option<&'static KnownSubcommands>,
     /// Exceptions from running the commands in the input; `None` if the program does not run its input.
     pub(crate) input: Option<StdinScriptSuppressors>,
     runs_texts: bool,
@@ -93,7 +93,7 @@ impl ProgramFacts {
         Self { risks, ..self }
     }
 
-    pub(super) const fn with_subcommands(self, subcommands: &'static Subcommands) -> Self {
+    pub(super) const fn with_subcommands(self, subcommands: &'static KnownSubcommands) -> Self {
         Self { subcommands: Some(subcommands), ..self }
     }
 

@@ -5,7 +5,7 @@ use super::risks::RiskyArgumentPattern;
 
 /// Known subcommands of a program, and the options that may precede them.
 #[derive(Debug)]
-pub(crate) struct Subcommands {
+pub(crate) struct KnownSubcommands {
     /// Subcommands that start nothing except code of the project or of the program itself.
     plain: &'static [&'static str],
     flags: &'static [&'static str],
@@ -28,7 +28,7 @@ enum UnknownSubcommandMeaning {
 /// Options without a value that may precede the subcommand of any program.
 const FLAGS: &[&str] = &["-h", "--help", "-V", "--version", "-v", "--verbose", "-q", "--quiet"];
 
-pub(super) static CARGO: Subcommands = Subcommands {
+pub(super) static CARGO: KnownSubcommands = KnownSubcommands {
     plain: &[
         "add",
         "audit",
@@ -95,7 +95,7 @@ pub(super) static CARGO: Subcommands = Subcommands {
     others: UnknownSubcommandMeaning::Anything,
 };
 
-pub(super) static GH: Subcommands = Subcommands {
+pub(super) static GH: KnownSubcommands = KnownSubcommands {
     plain: &[
         "at",
         "attestation",
@@ -129,7 +129,7 @@ pub(super) static GH: Subcommands = Subcommands {
     others: UnknownSubcommandMeaning::Anything,
 };
 
-pub(super) static GO: Subcommands = Subcommands {
+pub(super) static GO: KnownSubcommands = KnownSubcommands {
     plain: &[
         "bug",
         "build",
@@ -155,7 +155,7 @@ pub(super) static GO: Subcommands = Subcommands {
     others: UnknownSubcommandMeaning::Tools,
 };
 
-pub(super) static NPM: Subcommands = Subcommands {
+pub(super) static NPM: KnownSubcommands = KnownSubcommands {
     plain: &[
         "access",
         "add",
@@ -258,7 +258,7 @@ pub(super) static NPM: Subcommands = Subcommands {
     others: UnknownSubcommandMeaning::Anything,
 };
 
-pub(super) static PNPM: Subcommands = Subcommands {
+pub(super) static PNPM: KnownSubcommands = KnownSubcommands {
     plain: &[
         "add",
         "audit",
@@ -309,7 +309,7 @@ pub(super) static PNPM: Subcommands = Subcommands {
     others: UnknownSubcommandMeaning::Scripts,
 };
 
-pub(super) static YARN: Subcommands = Subcommands {
+pub(super) static YARN: KnownSubcommands = KnownSubcommands {
     plain: &[
         "add",
         "audit",
@@ -355,7 +355,7 @@ pub(super) static YARN: Subcommands = Subcommands {
     others: UnknownSubcommandMeaning::Scripts,
 };
 
-pub(super) static PIP: Subcommands = Subcommands {
+pub(super) static PIP: KnownSubcommands = KnownSubcommands {
     plain: &[
         "cache",
         "check",
@@ -387,7 +387,7 @@ pub(super) static PIP: Subcommands = Subcommands {
     others: UnknownSubcommandMeaning::Anything,
 };
 
-impl Subcommands {
+impl KnownSubcommands {
     /// Returns `true` if the subcommand among these arguments is a known one. Without a subcommand, the program only
     /// prints its usage.
     pub(crate) fn is_plain(&self, arguments: &[&str]) -> bool {

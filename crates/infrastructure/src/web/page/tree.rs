@@ -39,11 +39,11 @@ struct Node {
     next: Option<NodeId>,
     first: Option<NodeId>,
     last: Option<NodeId>,
-    content: Content,
+    content: NodeData,
 }
 
 #[derive(Default)]
-enum Content {
+enum NodeData {
     /// The document, a comment, or the content of a template.
     #[default]
     Nothing,
@@ -121,8 +121,8 @@ impl PageTree {
             let is_program = parent.is_some_and(|parent| matches!(self.tag(parent), Some("script" | "style")));
             let mut removed = 0;
             match &mut self.nodes[index].content {
-                Content::Text(text) => clean(text, &mut removed),
-                Content::Element(element) => {
+                NodeData::Text(text) => clean(text, &mut removed),
+                NodeData::Element(element) => {
                     let shown = |attribute: &&mut Attribute| SHOWN_ATTRIBUTES.contains(&&*attribute.name.local);
                     element.attributes.iter_mut().filter(shown).for_each(|one| clean(&mut one.value, &mut removed));
                 }
@@ -135,7 +135,7 @@ impl PageTree {
     /// Returns the name of an element of HTML in lower case; `None` for other nodes, and "" for elements of SVG and
     /// MathML other than `svg` and `math`.
     pub fn tag(&self, node: NodeId) -> Option<&str> {
-        let Content::Element(element) = &self.node(node).content else { return None };
+        let NodeData::Element(element) = &self.node(node).content else { return None };
         let name = &*element.name.local;
         match &*element.name.ns {
             "http://www.w3.org/1999/xhtml" => Some(name),
@@ -147,21 +147,21 @@ impl PageTree {
     /// Returns the name of an element in any namespace.
     pub(super) fn local_name(&self, node: NodeId) -> Option<&str> {
         match &self.node(node).content {
-            Content::Element(element) => Some(&*element.name.local),
+            NodeData::Element(element) => Some(&*element.name.local),
             _ => None,
         }
     }
 
     /// Returns an attribute of an element.
     pub fn attribute(&self, node: NodeId, name: &str) -> Option<&str> {
-        let Content::Element(element) = &self.node(node).content else { return None };
+        let NodeData::Element(element) = &self.node(node).content else { return None };
         element.attributes.iter().find(|attribute| &*attribute.name.local == name).map(|attribute| &*attribute.value)
     }
 
     /// Returns the attributes of an element, in their order.
     pub(super) fn attributes(&self, node: NodeId) -> impl Iterator<Item = (&str, &str)> {
         let attributes = match &self.node(node).content {
-            Content::Element(element) => &element.attributes[..],
+            NodeData::Element(element) => &element.attributes[..],
             _ => &[],
         };
         attributes.iter().map(|attribute| (&*attribute.name.local, &*attribute.value))
@@ -170,7 +170,7 @@ impl PageTree {
     /// Returns the text of a text node.
     pub fn text(&self, node: NodeId) -> Option<&str> {
         match &self.node(node).content {
-            Content::Text(text) => Some(text),
+            NodeData::Text(text) => Some(text),
             _ => None,
         }
     }

@@ -17,7 +17,7 @@ use toolstead_infrastructure::{
     },
     sandbox::browser::UserBrowserOpener,
     upstream_auth::{
-        sign_in::{UpstreamCode, UpstreamSignInAttempt},
+        sign_in::{UpstreamAuthorizationCode, UpstreamSignInAttempt},
         stored_grants::UpstreamGrantSummary,
     },
 };
@@ -74,22 +74,22 @@ impl PageSignIn for PendingSignIn {
 
 #[async_trait]
 impl PageSignIn for UpstreamSignInAttempt {
-    type Code = UpstreamCode;
+    type Code = UpstreamAuthorizationCode;
     type Grant = UpstreamGrantSummary;
 
     fn page(&self) -> &Url {
         self.page()
     }
 
-    async fn wait_for_code(&self) -> Result<UpstreamCode, CommandError> {
+    async fn wait_for_code(&self) -> Result<UpstreamAuthorizationCode, CommandError> {
         Ok(self.wait_for_code().await?)
     }
 
-    fn pasted(&self, text: &str) -> Result<Result<UpstreamCode, &'static str>, CommandError> {
+    fn pasted(&self, text: &str) -> Result<Result<UpstreamAuthorizationCode, &'static str>, CommandError> {
         Ok(self.pasted(text)?)
     }
 
-    async fn finish(self, code: UpstreamCode) -> Result<UpstreamGrantSummary, CommandError> {
+    async fn finish(self, code: UpstreamAuthorizationCode) -> Result<UpstreamGrantSummary, CommandError> {
         Ok(self.finish(code).await?)
     }
 }

@@ -121,7 +121,7 @@ pub(in crate::config) const KEY_FROM: [&str; 3] = ["api_key_env", "api_key_file"
 /// Keys of a section, or of its tables, that belong together: a layer that sets one of `heads` replaces the `members`
 /// of lower layers.
 #[derive(Debug)]
-pub(in crate::config) struct KeyReplacementGroup {
+pub(in crate::config) struct KeyOverrideGroup {
     pub(in crate::config) section: &'static str,
     pub(in crate::config) heads: &'static [&'static str],
     /// Keys of the group; if empty, all keys that merge by [`MergeRule::Launch`].
@@ -132,21 +132,21 @@ pub(in crate::config) struct KeyReplacementGroup {
 }
 
 /// Groups of keys. The key of a model or a service is sent only to the address in the file that names the key.
-pub(in crate::config) const KEY_GROUPS: &[KeyReplacementGroup] = &[
-    KeyReplacementGroup { section: "mcp_servers", heads: &REACHED_BY, members: &[], is_one_file: false },
-    KeyReplacementGroup { section: "models", heads: &["provider", "base_url"], members: &[], is_one_file: true },
-    KeyReplacementGroup { section: "models", heads: &KEY_FROM, members: &KEY_FROM, is_one_file: false },
-    KeyReplacementGroup { section: "search", heads: &["provider", "base_url"], members: &[], is_one_file: true },
-    KeyReplacementGroup { section: "tools", heads: &["base_url"], members: &[], is_one_file: true },
-    KeyReplacementGroup { section: "google", heads: &GOOGLE_ADDRESSES, members: &[], is_one_file: true },
-    KeyReplacementGroup { section: "anthropic_admin", heads: &["base_url"], members: &[], is_one_file: true },
+pub(in crate::config) const KEY_GROUPS: &[KeyOverrideGroup] = &[
+    KeyOverrideGroup { section: "mcp_servers", heads: &REACHED_BY, members: &[], is_one_file: false },
+    KeyOverrideGroup { section: "models", heads: &["provider", "base_url"], members: &[], is_one_file: true },
+    KeyOverrideGroup { section: "models", heads: &KEY_FROM, members: &KEY_FROM, is_one_file: false },
+    KeyOverrideGroup { section: "search", heads: &["provider", "base_url"], members: &[], is_one_file: true },
+    KeyOverrideGroup { section: "tools", heads: &["base_url"], members: &[], is_one_file: true },
+    KeyOverrideGroup { section: "google", heads: &GOOGLE_ADDRESSES, members: &[], is_one_file: true },
+    KeyOverrideGroup { section: "anthropic_admin", heads: &["base_url"], members: &[], is_one_file: true },
 ];
 
 /// Addresses at Google to which the client secret and the tokens are sent.
 const GOOGLE_ADDRESSES: [&str; 5] =
     ["gmail_base_url", "calendar_base_url", "authorization_url", "token_url", "revocation_url"];
 
-impl KeyReplacementGroup {
+impl KeyOverrideGroup {
     /// Returns `true` if the section is that of the group and the key is one of its `members`, or if `members` is
     /// empty.
     pub(in crate::config) fn holds(&self, section: &str, key: &str) -> bool {

@@ -111,7 +111,7 @@ enum RpcMethodParams {
 }
 
 /// Reply to a request.
-enum ReplySource {
+enum PendingReply {
     Now(Response<Body>),
     /// Response to a list, watch or subscription, which has to be awaited. Boxed: large, and every connection would
     /// reserve memory for it.
@@ -385,9 +385,9 @@ impl EndpointHandle {
             Err(refusal) => return refusal,
         };
         match self.reply(context, parsed) {
-            ReplySource::Now(response) => response,
-            ReplySource::Later(response) => response.await,
-            ReplySource::Call(call) => call.respond(self.settings.keep_alive).await,
+            PendingReply::Now(response) => response,
+            PendingReply::Later(response) => response.await,
+            PendingReply::Call(call) => call.respond(self.settings.keep_alive).await,
         }
     }
 
@@ -395,7 +395,7 @@ impl EndpointHandle {
         self: &Arc<Self>,
         context: RequestContext,
         parsed: Result<ClientMessage, MalformedMessage>,
-    ) -> ReplySource {
+    ) -> PendingReply {
         let (id, content, meta) = match parsed {
             Ok(ClientMessage::ToolCall { id, params: ToolCallParams { tool, arguments, meta, rest } }) => (
                 id,
@@ -407,29 +407,29 @@ impl EndpointHandle {
                 (id, RpcMethodParams::Other { method, params }, meta)
             }
             Ok(ClientMessage::Other(RpcMessage::Notification { method, params })) => {
-                return ReplySource::Now(self.notification(&context, &method, &params));
+                return PendingReply::Now(self.notification(&context, &method, &params));
             }
             Ok(ClientMessage::Other(RpcMessage::Response { id, outcome })) => {
-                return ReplySource::Now(self.client_response(&context, &id, outcome));
+                return PendingReply::Now(self.client_response(&context, &id, outcome));
             }
-            Err(wrong) => return ReplySource::Now(malformed(&wrong)),
+            Err(wrong) => return PendingReply::Now(malformed(&wrong)),
         };
         if self.refuses(&content) {
-            return ReplySource::Now(shutting_down());
+            return PendingReply::Now(shutting_down());
         }
         let meta = match meta {
             Ok(meta) => meta.traced(|name| context.headers.get(name)?.to_str().ok()),
-            Err(error) => return ReplySource::Now(refused(&id, &error)),
+            Err(error) => return PendingReply::Now(refused(&id, &error)),
         };
         let Some(permit) = self.permit() else {
             let error = overloaded("the server is busy: try again later");
-            return ReplySource::Now(json(StatusCode::SERVICE_UNAVAILABLE, error_response(Some(&id), &error)));
+            return PendingReply::Now(json(StatusCode::SERVICE_UNAVAILABLE, error_response(Some(&id), &error)));
         };
         let request = RpcRequest { id, content, meta };
         match generation_of(&context.headers, &request) {
             Ok(ProtocolGeneration::Legacy) => permit.legacy_request(context, request),
             Ok(ProtocolGeneration::Modern) => permit.modern_request(context, request),
-            Err(error) => ReplySource::Now(refused(&request.id, &error)),
+            Err(error) => PendingReply::Now(refused(&request.id, &error)),
         }
     }
 

@@ -3,7 +3,7 @@
 //! The application is built once they are known. A folder that is new on this machine is used only after the user has
 //! approved it. Until then calls wait, and lists are answered without it.
 
-use super::server_handle::ServerReadinessState;
+use super::server_handle::CurrentServerState;
 use crate::{
     app::App,
     mcp_server::{
@@ -80,7 +80,7 @@ pub(super) enum RootsEvent {
 #[derive(Debug)]
 pub(super) struct RootsEventSender {
     pub(super) events: mpsc::Sender<RootsEvent>,
-    pub(super) stages: watch::Sender<ServerReadinessState>,
+    pub(super) stages: watch::Sender<CurrentServerState>,
 }
 
 impl RootsEventSender {
@@ -102,7 +102,7 @@ pub(super) struct ClientRootsWatcher<'a> {
     pub(super) view: Option<String>,
     /// Maximum time that the first list of tools waits for upstream servers.
     pub(super) first_list_waits: Duration,
-    pub(super) stages: watch::Sender<ServerReadinessState>,
+    pub(super) stages: watch::Sender<CurrentServerState>,
     pub(super) lines: LineSender,
     pub(super) questions: Arc<PendingQuestions>,
     /// Maximum time for the user to answer.
@@ -239,7 +239,7 @@ impl ClientRootsWatcher<'_> {
         known.open = Some(roots);
         let server =
             Arc::new(McpServer::new(app, self.identity.clone(), self.first_list_waits).with_view(self.view.as_deref()));
-        self.stages.send_replace(ServerReadinessState { server: Some(server), is_asking });
+        self.stages.send_replace(CurrentServerState { server: Some(server), is_asking });
         self.workplace.retire().await;
         Ok(())
     }

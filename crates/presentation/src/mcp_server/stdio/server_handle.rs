@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 /// Current state of the application.
 #[derive(Debug, Clone, Default)]
-pub(super) struct ServerReadinessState {
+pub(super) struct CurrentServerState {
     /// `None` until the application is running.
     pub(super) server: Option<Arc<McpServer>>,
     /// `true` while calls wait because the folders of the client may change, or the user is being asked to approve
@@ -20,16 +20,16 @@ pub(super) struct ServerReadinessState {
 
 /// Handle of a connection's application. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(super) struct CurrentServer(watch::Receiver<ServerReadinessState>);
+pub(super) struct CurrentServer(watch::Receiver<CurrentServerState>);
 
 impl CurrentServer {
     /// Creates the handle of an application that is running and is never replaced.
     pub(super) fn fixed(server: Arc<McpServer>) -> Self {
-        Self(watch::Sender::new(ServerReadinessState { server: Some(server), is_asking: false }).subscribe())
+        Self(watch::Sender::new(CurrentServerState { server: Some(server), is_asking: false }).subscribe())
     }
 
     /// Creates a handle that follows the states of the sender.
-    pub(super) fn from_stages(stages: &watch::Sender<ServerReadinessState>) -> Self {
+    pub(super) fn from_stages(stages: &watch::Sender<CurrentServerState>) -> Self {
         Self(stages.subscribe())
     }
 
@@ -54,7 +54,7 @@ impl CurrentServer {
         self.once(|stage| stage.server.as_ref().is_some_and(|server| !Arc::ptr_eq(server, known))).await
     }
 
-    async fn once(&self, is_so: impl FnMut(&ServerReadinessState) -> bool) -> Option<Arc<McpServer>> {
+    async fn once(&self, is_so: impl FnMut(&CurrentServerState) -> bool) -> Option<Arc<McpServer>> {
         let mut stages = self.0.clone();
         stages.wait_for(is_so).await.ok()?.server.clone()
     }

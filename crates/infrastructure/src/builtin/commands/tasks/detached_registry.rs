@@ -10,7 +10,7 @@ use self::{
     frame::{Frame, FrameReader, TaskMetadata, send},
     task_owner::{append_frames, keep},
 };
-use super::{Task, TaskId, TaskKind};
+use super::{BackgroundTask, TaskId, TaskKind};
 use crate::{
     builtin::{
         commands::{
@@ -98,7 +98,7 @@ impl DetachedTaskRegistry {
     }
 
     /// Records a task, and serves its followers until it has ended.
-    pub(super) fn keep(&self, task: &Arc<Task>, begun: DetachedTaskSocket) -> Result<(), ToolFailure> {
+    pub(super) fn keep(&self, task: &Arc<BackgroundTask>, begun: DetachedTaskSocket) -> Result<(), ToolFailure> {
         let number = begun.number;
         let keeping = keep(self.place.clone(), task.clone(), begun).map_err(|error| {
             self.place.close(number);
@@ -121,7 +121,7 @@ impl DetachedTaskRegistry {
         known: &[u64],
         settings: &CommandSettings,
         now: Timestamp,
-    ) -> io::Result<Vec<Task>> {
+    ) -> io::Result<Vec<BackgroundTask>> {
         let place = self.place.clone();
         let numbers = tokio::task::spawn_blocking(move || place.numbers()).await.map_err(io::Error::other)??;
         let mut met = Vec::new();
@@ -135,7 +135,7 @@ impl DetachedTaskRegistry {
     }
 
     /// Sends or records the state that this process has set for tasks of other processes, and closes the connections.
-    pub(super) async fn disconnect(&self, tasks: &[Arc<Task>]) {
+    pub(super) async fn disconnect(&self, tasks: &[Arc<BackgroundTask>]) {
         join_all(tasks.iter().filter_map(|task| Some((task, task.remote.as_ref()?))).map(async |(task, far)| {
             let mut news = Vec::new();
             let looked = task.cursor.load(Ordering::Relaxed);
@@ -178,7 +178,7 @@ async fn find_task(
     number: u64,
     settings: &CommandSettings,
     now: Timestamp,
-) -> io::Result<Option<Task>> {
+) -> io::Result<Option<BackgroundTask>> {
     let mut record = FrameReader::of(File::from_std(place.record(number)?));
     let secret = record.line().await?;
     // Without a portrait the task is about to start, or never started.
@@ -209,7 +209,7 @@ async fn find_task(
     if end_reported {
         is_told.set_once();
     }
-    Ok(Some(Task {
+    Ok(Some(BackgroundTask {
         id: TaskId(number),
         kind: TaskKind::Shell,
         owner: SessionKey { principal: portrait.principal(), session: portrait.session },
@@ -368,7 +368,7 @@ async fn poll_both(reading: impl Future<Output = ()>, writing: impl Future<Outpu
 }
 
 impl TaskMetadata {
-    fn of(task: &Task) -> Self {
+    fn of(task: &BackgroundTask) -> Self {
         Self {
             principal: task.owner.principal.id().to_owned(),
             session: task.owner.session.clone(),

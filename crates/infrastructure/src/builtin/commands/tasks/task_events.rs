@@ -1,6 +1,6 @@
 //! Publishes the events of tasks: their start, output and end.
 
-use super::{Task, Tasks};
+use super::{BackgroundTask, Tasks};
 use std::{
     sync::{Arc, MutexGuard, PoisonError},
     time::Duration,
@@ -20,7 +20,7 @@ impl Tasks {
     /// Publishes the start of a task, its output and its end. `call` is the call that started it.
     pub(in crate::builtin) fn publish_events(
         &self,
-        task: &Arc<Task>,
+        task: &Arc<BackgroundTask>,
         call: Option<CallId>,
         events: Arc<dyn EventSink>,
     ) {
@@ -60,7 +60,7 @@ struct TaskEventPublisher {
     events: Arc<dyn EventSink>,
     origin: EventOrigin,
     name: String,
-    task: Arc<Task>,
+    task: Arc<BackgroundTask>,
 }
 
 impl TaskEventPublisher {

@@ -1,9 +1,7 @@
 //! The part of the environment that file tools use.
 
 use crate::builtin::{
-    files::{
-        file_limits::FileLimits, read_state::InMemoryReadState, reverting::revert_entries_by_call::RevertEntriesByCall,
-    },
+    files::{file_limits::FileLimits, read_state::InMemoryReadState, reverting::planned_reverts::PlannedReverts},
     text::line_index::LineIndexCache,
 };
 use std::{fmt, sync::Arc};
@@ -19,7 +17,7 @@ pub struct FileEnvironment {
     pub(super) limits: FileLimits,
     pub(super) journal: Arc<dyn ChangeJournal>,
     pub(super) read_state: Arc<dyn ReadState>,
-    pub(super) planned_reverts: Arc<RevertEntriesByCall>,
+    pub(super) planned_reverts: Arc<PlannedReverts>,
     pub(super) lines: Arc<LineIndexCache>,
     pub(super) decoding: Arc<Semaphore>,
 }
@@ -52,7 +50,7 @@ impl FileEnvironment {
     }
 
     /// Returns the journal entries on which the decisions about undo and redo calls were based.
-    pub(in crate::builtin) fn planned_reverts(&self) -> &RevertEntriesByCall {
+    pub(in crate::builtin) fn planned_reverts(&self) -> &PlannedReverts {
         &self.planned_reverts
     }
 

@@ -11,7 +11,7 @@ const MAX_CONTENT_CHARS: usize = 100_000;
 /// Separator between number and line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum NumberStyle {
+pub(super) enum LineNumberSeparator {
     #[default]
     Tab,
     Colon,
@@ -20,7 +20,7 @@ pub(super) enum NumberStyle {
 /// Display options for lines.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct LineStyle {
-    pub(super) numbers: Option<NumberStyle>,
+    pub(super) numbers: Option<LineNumberSeparator>,
     /// Mark for the end of a line. If it is set, carriage returns in the line are marked as well.
     pub(super) ends: Option<&'static str>,
     pub(super) squeeze_blank: bool,
@@ -92,8 +92,8 @@ fn rendered(whole: &str, number: i64, style: LineStyle, characters: usize) -> St
     let mut text = String::with_capacity(line.len().min(4 * MAX_LINE_CHARS) + 8);
     let at_most = MAX_LINE_CHARS.min(characters);
     match style.numbers {
-        Some(NumberStyle::Tab) => push_numbered(&mut text, number, line, at_most),
-        Some(NumberStyle::Colon) => {
+        Some(LineNumberSeparator::Tab) => push_numbered(&mut text, number, line, at_most),
+        Some(LineNumberSeparator::Colon) => {
             text.push_str(&format!("{number}: "));
             push_cut(&mut text, line, at_most);
             text.push('\n');
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn an_overlong_line_is_shown_cut_with_the_number_of_omitted_characters() {
         let (line, style) =
-            ("x".repeat(MAX_CONTENT_CHARS + 9), LineStyle { numbers: Some(NumberStyle::Tab), ..LineStyle::default() });
+            ("x".repeat(MAX_CONTENT_CHARS + 9), LineStyle { numbers: Some(LineNumberSeparator::Tab), ..LineStyle::default() });
         let page = page(&line, 1, 0, style, 50);
         assert_eq!((page.lines, page.is_line_cut, page.content.len()), (1, true, MAX_CONTENT_CHARS));
         assert!(page.text.ends_with("x… [99959 more characters]\n") && page.text.len() < 100, "{}", page.text);
@@ -133,7 +133,7 @@ mod tests {
             text in "([a-zä]{0,30}\r?\n){0,40}",
             focus in 0_usize..50,
             characters in 60_usize..400,
-            numbers in prop::sample::select(vec![None, Some(NumberStyle::Tab), Some(NumberStyle::Colon)]),
+            numbers in prop::sample::select(vec![None, Some(LineNumberSeparator::Tab), Some(LineNumberSeparator::Colon)]),
             ends in prop::sample::select(vec![None, Some("$"), Some("^M")]),
             squeeze_blank: bool,
         ) {

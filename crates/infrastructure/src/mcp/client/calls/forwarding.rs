@@ -6,7 +6,7 @@ use crate::mcp::{
         connection::{Connection, question_kind::declared, request::ForwardedRequest, request_error::RequestError},
         routing::{
             circuit::is_silence, connection_selection::SelectedConnection, repeating, supervisor::UpstreamSnapshot,
-            usage::InUse,
+            usage::ServerUseGuard,
         },
     },
     wire::{incoming::RawResponse, message::RpcError},
@@ -35,7 +35,7 @@ impl Upstream {
     }
 
     /// Marks the server as used until the returned value is dropped, as for a subscription. Starts an idle server.
-    pub(in crate::mcp::client) fn in_use(&self) -> InUse {
+    pub(in crate::mcp::client) fn in_use(&self) -> ServerUseGuard {
         self.shared.usage.begin()
     }
 

@@ -92,7 +92,7 @@ async fn forward_list_changes(news: &Notify, connection: &Connection) {
 /// Offers the tools, resources and prompts of a pooled connection until dropped, and subscribes to resources on it.
 async fn run_plain_work(company: &PooledWorkDeps, connection: &Connection) {
     let PooledWorkDeps { config, context_state: beside, pooled_tools: elsewhere } = company;
-    let offer = PooledToolOfferGuard { company, by: elsewhere.begin() };
+    let offer = PooledOfferGuard { company, by: elsewhere.begin() };
     let keeping = OfferUpdater {
         beside,
         config,
@@ -105,12 +105,12 @@ async fn run_plain_work(company: &PooledWorkDeps, connection: &Connection) {
 
 /// Offer of tools, resources and prompts by one pooled connection. Dropping it withdraws the offer, unless another
 /// connection has replaced it.
-struct PooledToolOfferGuard<'a> {
+struct PooledOfferGuard<'a> {
     company: &'a PooledWorkDeps,
     by: u64,
 }
 
-impl Drop for PooledToolOfferGuard<'_> {
+impl Drop for PooledOfferGuard<'_> {
     fn drop(&mut self) {
         if self.company.pooled_tools.end(self.by) {
             self.company.context_state.offer(OfferConnectionKind::Plain, ServerContextOffers::default());
@@ -162,7 +162,7 @@ struct OfferUpdater<'a> {
 
 impl OfferUpdater<'_> {
     /// Lists the tools as those of the offer, and again whenever the server reports a change. Never returns.
-    async fn tools(&self, offer: &PooledToolOfferGuard<'_>) {
+    async fn tools(&self, offer: &PooledOfferGuard<'_>) {
         let UpstreamConfig { name, timeouts, .. } = self.config;
         loop {
             let fetching = ToolCatalogue::fetch(self.connection, self.config);

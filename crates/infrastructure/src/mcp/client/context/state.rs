@@ -1,7 +1,7 @@
 //! State of a server's resources and prompts across connections, with the caller's subscriptions and log level.
 
 use super::notice_queue::NoticeQueue;
-use crate::mcp::client::routing::usage::InUse;
+use crate::mcp::client::routing::usage::ServerUseGuard;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use serde_json::Value;
 use std::{
@@ -173,7 +173,7 @@ impl ContextState {
 pub(in crate::mcp::client) struct ResourceSubscriptions {
     uris: watch::Sender<(u64, BTreeSet<String>)>,
     /// Uses of the server that prevent it from being closed as idle, by the URI of the subscribed resource.
-    used: Mutex<HashMap<String, InUse>>,
+    used: Mutex<HashMap<String, ServerUseGuard>>,
     /// Version of `uris` that a modern server has acknowledged.
     acknowledged: watch::Sender<u64>,
 }
@@ -186,7 +186,7 @@ impl ResourceSubscriptions {
     }
 
     /// Prevents the server from being closed as idle while the URI is subscribed.
-    pub(super) fn keep(&self, uri: &str, used: InUse) {
+    pub(super) fn keep(&self, uri: &str, used: ServerUseGuard) {
         self.used.lock().unwrap_or_else(PoisonError::into_inner).insert(uri.to_owned(), used);
     }
 

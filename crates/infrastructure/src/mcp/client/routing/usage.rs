@@ -28,7 +28,7 @@ pub(in crate::mcp::client) struct ServerUsageCounter {
 
 /// Use of the server until dropped. It starts an idle server and keeps a running one from being closed as idle.
 #[derive(Debug)]
-pub(in crate::mcp::client) struct InUse {
+pub(in crate::mcp::client) struct ServerUseGuard {
     usage: Arc<ServerUsageCounter>,
 }
 
@@ -39,11 +39,11 @@ impl ServerUsageCounter {
     }
 
     /// Begins a use of the server.
-    pub(in crate::mcp::client) fn begin(self: &Arc<Self>) -> InUse {
+    pub(in crate::mcp::client) fn begin(self: &Arc<Self>) -> ServerUseGuard {
         if self.users.fetch_add(1, Ordering::AcqRel) == 0 {
             self.begun.notify_waiters();
         }
-        InUse { usage: self.clone() }
+        ServerUseGuard { usage: self.clone() }
     }
 
     /// Returns `true` while the server is in use.
@@ -84,7 +84,7 @@ impl ServerUsageCounter {
     }
 }
 
-impl Drop for InUse {
+impl Drop for ServerUseGuard {
     fn drop(&mut self) {
         // Set before the count is lowered, so that a count of zero always comes with the time of the last use.
         *self.usage.ended_at() = Instant::now();

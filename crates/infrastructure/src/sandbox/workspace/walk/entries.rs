@@ -35,11 +35,11 @@ impl DirentBuffer {
 #[derive(Debug)]
 pub(super) struct FolderEntryNames {
     bytes: Vec<u8>,
-    entries: Vec<Name>,
+    entries: Vec<FolderEntry>,
 }
 
 #[derive(Debug, Clone)]
-struct Name {
+struct FolderEntry {
     place: Range<usize>,
     /// Type of the entry. `None` if the file system does not report it.
     kind: Option<FileKind>,
@@ -68,7 +68,9 @@ impl FolderEntryNames {
             if name != b"." && name != b".." {
                 let start = names.bytes.len();
                 names.bytes.extend_from_slice(name);
-                names.entries.push(Name { place: start..names.bytes.len(), kind: FileKind::of(entry.file_type()) });
+                names
+                    .entries
+                    .push(FolderEntry { place: start..names.bytes.len(), kind: FileKind::of(entry.file_type()) });
             }
         }
         if is_sorted {
@@ -87,7 +89,7 @@ impl FolderEntryNames {
     }
 
     pub(super) fn iter(&self, range: Range<usize>) -> impl Iterator<Item = (&OsStr, Option<FileKind>)> {
-        let name = |entry: &Name| (OsStr::from_bytes(&self.bytes[entry.place.clone()]), entry.kind);
+        let name = |entry: &FolderEntry| (OsStr::from_bytes(&self.bytes[entry.place.clone()]), entry.kind);
         self.entries[range].iter().map(name)
     }
 }

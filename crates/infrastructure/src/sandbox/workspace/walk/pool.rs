@@ -25,7 +25,7 @@ pub(super) struct UnreadFolder<C> {
 }
 
 /// A folder that was read.
-pub(super) struct OpenFolder<C> {
+pub(super) struct ListedFolder<C> {
     pub(super) path: AccessPath,
     pub(super) handle: OwnedFd,
     pub(super) names: FolderEntryNames,
@@ -35,7 +35,7 @@ pub(super) struct OpenFolder<C> {
 
 /// Entries of a folder that were not visited yet.
 pub(super) struct UnvisitedEntryRange<C> {
-    pub(super) folder: Arc<OpenFolder<C>>,
+    pub(super) folder: Arc<ListedFolder<C>>,
     pub(super) range: Range<usize>,
 }
 
@@ -152,7 +152,7 @@ impl<C> WorkQueue<C> {
 
     /// Calls `meet` with the first `count` entries of a folder if it is small or the order of the walk is fixed.
     /// Otherwise divides them into parts, and queues these for all threads.
-    pub(super) fn share(&self, folder: OpenFolder<C>, count: usize, mut meet: impl FnMut(&UnvisitedEntryRange<C>)) {
+    pub(super) fn share(&self, folder: ListedFolder<C>, count: usize, mut meet: impl FnMut(&UnvisitedEntryRange<C>)) {
         let folder = Arc::new(folder);
         if count <= PART || self.limits.order == WalkOrder::ShallowFirst {
             return meet(&UnvisitedEntryRange { folder, range: 0..count });

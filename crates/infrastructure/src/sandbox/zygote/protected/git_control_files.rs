@@ -2,7 +2,7 @@
 
 use super::{
     super::git_config::{self, GitConfigCheckResult, GitSetting},
-    ProtectedRootUndoContext, WritablePaths,
+    RootUndoPass, WritablePaths,
     folder::{FileDraft, FileSnapshot, FileStamp, FolderHandle, WorkBudget, shown},
     known_entries::KnownEntries,
     writable_paths::line,
@@ -66,7 +66,7 @@ impl GitControlSnapshot {
         git: &FolderHandle,
         kind: GitDirKind,
         work: &mut WorkBudget,
-        account: &mut ProtectedRootUndoContext<'_>,
+        account: &mut RootUndoPass<'_>,
     ) {
         for name in NAMES.into_iter().filter(|name| !git.is_closed(name)) {
             let mut file = GitControlFile::of(git, name, kind);
@@ -135,12 +135,7 @@ impl<'a> GitControlFile<'a> {
         Some(text)
     }
 
-    fn restore(
-        &self,
-        before: Option<&FileSnapshot>,
-        work: &mut WorkBudget,
-        account: &mut ProtectedRootUndoContext<'_>,
-    ) {
+    fn restore(&self, before: Option<&FileSnapshot>, work: &mut WorkBudget, account: &mut RootUndoPass<'_>) {
         match self.verdict(before, work, account) {
             GitControlFileAction::Fine => return,
             GitControlFileAction::Elsewhere => {
@@ -187,7 +182,7 @@ impl<'a> GitControlFile<'a> {
         &self,
         before: Option<&FileSnapshot>,
         draft: io::Result<FileDraft<'_>>,
-        account: &mut ProtectedRootUndoContext<'_>,
+        account: &mut RootUndoPass<'_>,
     ) {
         self.git.set_aside(self.name, account.report);
         self.write_again(before, draft, account);
@@ -197,7 +192,7 @@ impl<'a> GitControlFile<'a> {
         &self,
         before: Option<&FileSnapshot>,
         draft: io::Result<FileDraft<'_>>,
-        account: &mut ProtectedRootUndoContext<'_>,
+        account: &mut RootUndoPass<'_>,
     ) {
         let Some(before) = before else { return };
         let path = shown(&self.path);
@@ -211,7 +206,7 @@ impl<'a> GitControlFile<'a> {
         &self,
         before: Option<&FileSnapshot>,
         work: &mut WorkBudget,
-        account: &ProtectedRootUndoContext<'_>,
+        account: &RootUndoPass<'_>,
     ) -> GitControlFileAction {
         let mut text = match self.git.text(self.name, work) {
             Ok(None) if before.is_none() || matches!(self.name, "config.worktree" | "gitdir") => {

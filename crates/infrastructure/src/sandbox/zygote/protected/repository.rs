@@ -2,7 +2,7 @@
 
 use super::{
     super::view::RootBuilder,
-    ProtectedRootUndoContext, WritablePaths,
+    RootUndoPass, WritablePaths,
     folder::{FolderHandle, WorkBudget, shown},
     git_control_files::{GitControlSnapshot, GitDirKind},
     known_entries::KnownEntries,
@@ -91,14 +91,14 @@ impl RepositorySnapshot {
     }
 
     /// Undoes the changes of a run to the repository.
-    pub(super) fn restore(&self, account: &mut ProtectedRootUndoContext<'_>) -> io::Result<()> {
+    pub(super) fn restore(&self, account: &mut RootUndoPass<'_>) -> io::Result<()> {
         restore_all(&self.folder.try_clone()?.opened(), &self.own, &self.inner, account);
         Ok(())
     }
 }
 
 /// Undoes dangerous settings of a run in a repository that did not exist before.
-pub(super) fn restore_new(folder: FolderHandle, account: &mut ProtectedRootUndoContext<'_>) {
+pub(super) fn restore_new(folder: FolderHandle, account: &mut RootUndoPass<'_>) {
     restore_all(&folder.opened(), &GitControlSnapshot::default(), &BTreeMap::new(), account);
 }
 
@@ -106,7 +106,7 @@ fn restore_all(
     folder: &FolderHandle,
     own: &GitControlSnapshot,
     inner: &BTreeMap<PathBuf, GitControlSnapshot>,
-    account: &mut ProtectedRootUndoContext<'_>,
+    account: &mut RootUndoPass<'_>,
 ) {
     restore_lists(folder, &mut WorkBudget::new(), account);
     own.restore(folder, GitDirKind::Main, &mut WorkBudget::new(), account);
@@ -161,7 +161,7 @@ fn has_hooks(git: &FolderHandle, work: &mut WorkBudget) -> io::Result<bool> {
 }
 
 /// Moves aside hooks and similar entries that the run added to the repository.
-fn restore_lists(git: &FolderHandle, work: &mut WorkBudget, account: &mut ProtectedRootUndoContext<'_>) {
+fn restore_lists(git: &FolderHandle, work: &mut WorkBudget, account: &mut RootUndoPass<'_>) {
     for list in LISTS {
         match git.kind(list) {
             Ok(None) => {}
@@ -172,7 +172,7 @@ fn restore_lists(git: &FolderHandle, work: &mut WorkBudget, account: &mut Protec
     }
 }
 
-fn restore_list(git: &FolderHandle, list: &str, work: &mut WorkBudget, account: &mut ProtectedRootUndoContext<'_>) {
+fn restore_list(git: &FolderHandle, list: &str, work: &mut WorkBudget, account: &mut RootUndoPass<'_>) {
     let listed = git.inner(list).map(FolderHandle::opened).and_then(|folder| Ok((folder.names(work)?, folder)));
     let Ok((names, folder)) = listed else { return git.set_aside(list, account.report) };
     let new: Vec<_> = names.into_iter().filter(|name| is_hook(name)).collect();

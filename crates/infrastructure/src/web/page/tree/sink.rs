@@ -1,6 +1,6 @@
 //! The part of the tree that the parser writes to.
 
-use super::{Content, HtmlElement, Node, NodeId, PageTree};
+use super::{HtmlElement, Node, NodeData, NodeId, PageTree};
 use html5ever::{
     Attribute, LocalName, Namespace, QualName,
     interface::{ElemName, ElementFlags, NodeOrText, QuirksMode, TreeSink},
@@ -46,7 +46,7 @@ impl Sink {
         self.elements.get()
     }
 
-    fn add(&self, content: Content) -> NodeId {
+    fn add(&self, content: NodeData) -> NodeId {
         let mut nodes = self.nodes.borrow_mut();
         let id = NodeId(u32::try_from(nodes.len()).unwrap_or(u32::MAX));
         nodes.push(Node { content, ..Node::default() });
@@ -61,7 +61,7 @@ impl Sink {
     fn adds_text(&self, node: Option<NodeId>, more: &StrTendril) -> bool {
         node.is_some_and(|node| {
             self.with(node, |node| match &mut node.content {
-                Content::Text(text) => {
+                NodeData::Text(text) => {
                     text.push_tendril(more);
                     true
                 }
@@ -124,24 +124,24 @@ impl TreeSink for Sink {
 
     fn elem_name<'a>(&'a self, target: &'a NodeId) -> ElementName {
         self.with(*target, |node| match &node.content {
-            Content::Element(element) => ElementName(element.name.clone()),
+            NodeData::Element(element) => ElementName(element.name.clone()),
             _ => ElementName(QualName::new(None, Namespace::default(), LocalName::default())),
         })
     }
 
     fn create_element(&self, name: QualName, attributes: Vec<Attribute>, flags: ElementFlags) -> NodeId {
         self.elements.set(self.elements.get() + 1);
-        let template = flags.template.then(|| self.add(Content::Nothing));
+        let template = flags.template.then(|| self.add(NodeData::Nothing));
         let is_integration_point = flags.mathml_annotation_xml_integration_point;
-        self.add(Content::Element(Box::new(HtmlElement { name, attributes, template, is_integration_point })))
+        self.add(NodeData::Element(Box::new(HtmlElement { name, attributes, template, is_integration_point })))
     }
 
     fn create_comment(&self, _: StrTendril) -> NodeId {
-        self.add(Content::Nothing)
+        self.add(NodeData::Nothing)
     }
 
     fn create_pi(&self, _: StrTendril, _: StrTendril) -> NodeId {
-        self.add(Content::Nothing)
+        self.add(NodeData::Nothing)
     }
 
     fn append(&self, parent: &NodeId, child: NodeOrText<NodeId>) {
@@ -149,7 +149,7 @@ impl TreeSink for Sink {
             NodeOrText::AppendNode(child) => self.append_node(*parent, child),
             NodeOrText::AppendText(text) => {
                 if !self.adds_text(self.with(*parent, |node| node.last), &text) {
-                    let child = self.add(Content::Text(text));
+                    let child = self.add(NodeData::Text(text));
                     self.append_node(*parent, child);
                 }
             }
@@ -168,7 +168,7 @@ impl TreeSink for Sink {
 
     fn get_template_contents(&self, target: &NodeId) -> NodeId {
         let template = self.with(*target, |node| match &node.content {
-            Content::Element(element) => element.template,
+            NodeData::Element(element) => element.template,
             _ => None,
         });
         template.unwrap_or(*target)
@@ -185,7 +185,7 @@ impl TreeSink for Sink {
             NodeOrText::AppendNode(child) => self.insert_before(*sibling, child),
             NodeOrText::AppendText(text) => {
                 if !self.adds_text(self.with(*sibling, |node| node.previous), &text) {
-                    let child = self.add(Content::Text(text));
+                    let child = self.add(NodeData::Text(text));
                     self.insert_before(*sibling, child);
                 }
             }
@@ -194,7 +194,7 @@ impl TreeSink for Sink {
 
     fn add_attrs_if_missing(&self, target: &NodeId, attributes: Vec<Attribute>) {
         self.with(*target, |node| {
-            if let Content::Element(element) = &mut node.content {
+            if let NodeData::Element(element) = &mut node.content {
                 for attribute in attributes {
                     if !element.attributes.iter().any(|known| known.name == attribute.name) {
                         element.attributes.push(attribute);
@@ -216,7 +216,7 @@ impl TreeSink for Sink {
 
     fn is_mathml_annotation_xml_integration_point(&self, handle: &NodeId) -> bool {
         self.with(*handle, |node| match &node.content {
-            Content::Element(element) => element.is_integration_point,
+            NodeData::Element(element) => element.is_integration_point,
             _ => false,
         })
     }

@@ -1,6 +1,6 @@
 //! Requests up to MCP 2025-11-25. Each belongs to a session.
 
-use super::{EndpointState, ReplySource, RequestPermit, RpcMethodParams, RpcRequest, outlet, refused};
+use super::{EndpointState, PendingReply, RequestPermit, RpcMethodParams, RpcRequest, outlet, refused};
 use crate::mcp_server::{
     answer::{HttpStatusHint, SerializedResponse},
     call_request::ClientRequest,
@@ -28,11 +28,11 @@ use toolstead_infrastructure::mcp::wire::{
 
 impl RequestPermit {
     /// Answers a request by the rules up to 2025-11-25.
-    pub(super) fn legacy_request(self, context: RequestContext, request: RpcRequest) -> ReplySource {
+    pub(super) fn legacy_request(self, context: RequestContext, request: RpcRequest) -> PendingReply {
         let RpcRequest { id, content, meta } = request;
         let session = match self.session(&context) {
             Ok(session) => session,
-            Err(missing) => return ReplySource::Now(self.without_session(missing, context, &id, content)),
+            Err(missing) => return PendingReply::Now(self.without_session(missing, context, &id, content)),
         };
         let (method, mut params) = match content {
             RpcMethodParams::ToolCall { tool, arguments, rest } => {
@@ -42,7 +42,7 @@ impl RequestPermit {
             RpcMethodParams::Other { method, params } => (method, params),
         };
         let answer = match method.as_str() {
-            "initialize" => return ReplySource::Now(refused(&id, &of_session(SessionStateError::AlreadyInitialized))),
+            "initialize" => return PendingReply::Now(refused(&id, &of_session(SessionStateError::AlreadyInitialized))),
             "ping" => SerializedResponse::result(&id, &json!({})),
             "logging/setLevel" => match log_level(params.get("level").unwrap_or(&Value::Null)) {
                 Ok(level) => {
@@ -52,13 +52,13 @@ impl RequestPermit {
                 Err(error) => SerializedResponse::error(&id, &error),
             },
             "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list" => {
-                return ReplySource::Later(Box::pin(async move {
+                return PendingReply::Later(Box::pin(async move {
                     let answer = self.server.list(&id, &method, &params, session.client()).await;
                     answered(Some(answer), Vec::new(), context, status)
                 }));
             }
             "resources/subscribe" | "resources/unsubscribe" => {
-                return ReplySource::Later(Box::pin(async move {
+                return PendingReply::Later(Box::pin(async move {
                     let (client, watches) = (session.client(), &session.watches);
                     let answer = self.server.watch(&id, &method, &params, &client, watches).await;
                     answered(Some(answer), Vec::new(), context, status)
@@ -69,7 +69,7 @@ impl RequestPermit {
                 Err(error) => SerializedResponse::error(&id, &error),
             },
         };
-        ReplySource::Now(answered(Some(answer), Vec::new(), context, status))
+        PendingReply::Now(answered(Some(answer), Vec::new(), context, status))
     }
 
     fn call_in_session(
@@ -79,7 +79,7 @@ impl RequestPermit {
         id: RequestId,
         call: ClientRequest,
         progress_token: Option<Value>,
-    ) -> ReplySource {
+    ) -> PendingReply {
         let running = session.in_flight.begin_beside(id);
         let (threshold, outlet) = (session.threshold.clone(), outlet(context.accept));
         let client = session.client();
@@ -94,7 +94,7 @@ impl RequestPermit {
             };
             self.server.call(&running.id, call, client, said, running.cancel.clone()).await
         };
-        ReplySource::Call(RunningCall {
+        PendingReply::Call(RunningCall {
             work: AnswerFuture::new(work, DisconnectBehavior::RunsOn),
             caller,
             context,

@@ -1,6 +1,6 @@
 //! Requests of MCP 2026-07-28. Each is self-contained.
 
-use super::{EndpointState, ReplySource, RequestPermit, RpcMethodParams, RpcRequest, outlet, refused};
+use super::{EndpointState, PendingReply, RequestPermit, RpcMethodParams, RpcRequest, outlet, refused};
 use crate::mcp_server::{
     answer::{HttpStatusHint, SerializedResponse},
     call_request::ClientRequest,
@@ -25,11 +25,11 @@ use toolstead_infrastructure::mcp::wire::message::{RequestId, RpcError};
 
 impl RequestPermit {
     /// Answers a request by the rules of 2026-07-28.
-    pub(super) fn modern_request(self, context: RequestContext, request: RpcRequest) -> ReplySource {
+    pub(super) fn modern_request(self, context: RequestContext, request: RpcRequest) -> PendingReply {
         let RpcRequest { id, content, mut meta } = request;
         let profile = match self.check(&context, &content, &mut meta) {
             Ok(profile) => profile,
-            Err(error) => return ReplySource::Now(refused(&id, &error)),
+            Err(error) => return PendingReply::Now(refused(&id, &error)),
         };
         let (method, mut params) = match content {
             RpcMethodParams::ToolCall { tool, arguments, rest } => {
@@ -42,7 +42,7 @@ impl RequestPermit {
         let answer = match method.as_str() {
             "server/discover" => self.server.discover(&id, &context.stateless_scope()),
             "tools/list" | "resources/list" | "resources/templates/list" | "prompts/list" => {
-                return ReplySource::Later(Box::pin(async move {
+                return PendingReply::Later(Box::pin(async move {
                     let client = ClientContext { scope: context.stateless_scope(), profile: Arc::new(profile) };
                     let answer = self.server.list(&id, &method, &params, client).await;
                     answered(Some(answer), Vec::new(), context, status)
@@ -50,7 +50,7 @@ impl RequestPermit {
             }
             "subscriptions/listen" => match ChangeSubscription::parse(id.clone(), &params) {
                 Ok(subscription) => {
-                    return ReplySource::Later(Box::pin(
+                    return PendingReply::Later(Box::pin(
                         async move { self.listen(&context, profile, subscription).await },
                     ));
                 }
@@ -61,7 +61,7 @@ impl RequestPermit {
                 Err(error) => SerializedResponse::error(&id, &error),
             },
         };
-        ReplySource::Now(answered(Some(answer), Vec::new(), context, status))
+        PendingReply::Now(answered(Some(answer), Vec::new(), context, status))
     }
 
     fn call_without_session(
@@ -71,7 +71,7 @@ impl RequestPermit {
         call: ClientRequest,
         meta: RequestMeta,
         profile: ClientProfile,
-    ) -> ReplySource {
+    ) -> PendingReply {
         let cancel = CancelSignal::new();
         let threshold = LogThreshold::Request(profile.log_level);
         let session = self.stateless.enter(&context.holder, meta.client_name(), Instant::now());
@@ -84,7 +84,7 @@ impl RequestPermit {
             let _session = session;
             self.server.call(&id, call, client, said, cancel).await
         };
-        ReplySource::Call(RunningCall {
+        PendingReply::Call(RunningCall {
             work: AnswerFuture::new(work, DisconnectBehavior::Ends),
             caller,
             context,

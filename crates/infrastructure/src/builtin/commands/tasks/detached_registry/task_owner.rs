@@ -3,7 +3,7 @@
 
 use super::frame::{Frame, FrameReader, TaskMetadata, send};
 use crate::{
-    builtin::commands::{capture::Capture, command, command::CommandEnd, tasks::Task},
+    builtin::commands::{capture::Capture, command, command::CommandEnd, tasks::BackgroundTask},
     sandbox::detached_task_store::{DetachedTaskSocket, DetachedTaskStore},
 };
 use futures::FutureExt;
@@ -36,7 +36,7 @@ const RETRY: Duration = Duration::from_millis(200);
 /// Creates the record of a task, and returns a future that serves followers until the task has ended.
 pub(super) fn keep(
     place: DetachedTaskStore,
-    task: Arc<Task>,
+    task: Arc<BackgroundTask>,
     begun: DetachedTaskSocket,
 ) -> io::Result<impl Future<Output = ()> + Send + 'static> {
     let DetachedTaskSocket { number, secret, listener } = begun;
@@ -91,7 +91,7 @@ pub(super) fn append_frames(place: &DetachedTaskStore, number: u64, frames: &[Fr
 }
 
 /// Writes everything that is retained of an ended task to its record. Blocks.
-fn record(place: &DetachedTaskStore, number: u64, task: &Task, end: CommandEnd) -> io::Result<()> {
+fn record(place: &DetachedTaskStore, number: u64, task: &BackgroundTask, end: CommandEnd) -> io::Result<()> {
     let mut record = BufWriter::new(place.append(number)?);
     let capture = &task.command.capture;
     let mut at = 0;
@@ -122,7 +122,7 @@ fn parts<'a>(capture: &Capture, start: u64, bytes: &'a [u8]) -> impl Iterator<It
 }
 
 /// Returns the frames that say how far the output was read, and that the end of the task was reported, if it was.
-fn state(task: &Task) -> Vec<Frame> {
+fn state(task: &BackgroundTask) -> Vec<Frame> {
     let looked = Frame::Looked(task.cursor.load(Ordering::Relaxed));
     [Some(looked), task.end_reported.is_set().then_some(Frame::Told)].into_iter().flatten().collect()
 }
@@ -130,7 +130,7 @@ fn state(task: &Task) -> Vec<Frame> {
 /// Serves one follower.
 async fn serve_follower(
     stream: UnixStream,
-    task: Arc<Task>,
+    task: Arc<BackgroundTask>,
     secret: Arc<str>,
     recorded: watch::Receiver<Option<CommandEnd>>,
 ) {
@@ -153,7 +153,7 @@ async fn serve_follower(
 }
 
 /// Executes the orders of a follower.
-async fn execute_orders(mut frames: FrameReader<OwnedReadHalf>, task: &Task) {
+async fn execute_orders(mut frames: FrameReader<OwnedReadHalf>, task: &BackgroundTask) {
     while let Ok(Some((frame, bytes))) = frames.next().await {
         let command = &task.command;
         match frame {
@@ -175,7 +175,7 @@ async fn execute_orders(mut frames: FrameReader<OwnedReadHalf>, task: &Task) {
 /// Sends the recorded state, all output and the end of the task.
 async fn send_updates(
     mut to: OwnedWriteHalf,
-    task: &Task,
+    task: &BackgroundTask,
     mut recorded: watch::Receiver<Option<CommandEnd>>,
 ) -> io::Result<()> {
     let capture = &task.command.capture;

@@ -39,7 +39,7 @@ impl House {
     }
 
     /// Starts a task of this script; the capture retains `kept_bytes` bytes.
-    async fn keep(&self, script: &str, kept_bytes: u64) -> Arc<Task> {
+    async fn keep(&self, script: &str, kept_bytes: u64) -> Arc<BackgroundTask> {
         let spec = LaunchSpec {
             program: "bash".into(),
             args: ["-c", script].map(str::to_owned).into(),
@@ -76,11 +76,11 @@ impl House {
     }
 }
 
-fn printed(task: &Task) -> (u64, Vec<u8>) {
+fn printed(task: &BackgroundTask) -> (u64, Vec<u8>) {
     task.command.capture.read(0, 1 << 20).unwrap()
 }
 
-async fn line(task: &Task, pattern: &str) {
+async fn line(task: &BackgroundTask, pattern: &str) {
     let found = task.command.find_line(&Regex::new(pattern).unwrap()).await.unwrap();
     assert!(found.is_some(), "no line fits {pattern}");
 }
@@ -149,7 +149,7 @@ async fn followers_and_records_keep_the_newest_output_with_its_offset_and_stream
     for other in [&running, &ended] {
         assert!(printed(other) == (start, bytes.clone()));
         for stream in [OutputStream::Stdout, OutputStream::Stderr] {
-            let of = |task: &Task| task.command.capture.of_stream(stream, start, &bytes);
+            let of = |task: &BackgroundTask| task.command.capture.of_stream(stream, start, &bytes);
             assert!(of(other) == of(&kept), "{stream:?}");
         }
     }

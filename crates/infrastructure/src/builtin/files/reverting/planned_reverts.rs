@@ -12,9 +12,9 @@ const REMEMBERED: usize = 1000;
 /// Entry on which the decision about each call was based. The call reverts this entry and no other, even if the journal
 /// has changed before the approval.
 #[derive(Debug, Default)]
-pub(crate) struct RevertEntriesByCall(Mutex<VecDeque<(CallId, CallId)>>);
+pub(crate) struct PlannedReverts(Mutex<VecDeque<(CallId, CallId)>>);
 
-impl RevertEntriesByCall {
+impl PlannedReverts {
     /// Stores the entry for a call.
     pub(super) fn insert(&self, call: CallId, entry: CallId) {
         let mut calls = self.calls();
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn a_call_receives_its_latest_planned_revert_once() {
-        let judged = RevertEntriesByCall::default();
+        let judged = PlannedReverts::default();
         judged.insert(call_id(1), call_id(7));
         judged.insert(call_id(1), call_id(8));
         assert_eq!(
