@@ -63,7 +63,7 @@ mod model_server;
 mod models;
 /// `toolstead models`.
 mod models_command;
-/// The inside of the crates: which file may use which, and how many crates each room requires.
+/// Dependencies between the modules of the crates, and the number of crates that each requires.
 mod module_dependencies;
 /// Large results: truncated to their budget, stored under handles, passed on by reference.
 mod output_handles;

@@ -1,5 +1,5 @@
-//! The inside of the crates: which file may use which, and how many crates each room requires. `make rooms` prints what
-//! these tests see.
+//! Dependencies between the modules of the crates, and the number of crates that each module of `infrastructure`
+//! requires. `make rooms` prints what these tests measure.
 //!
 //! A file may use what the file of its own folder declares: that is the folder's contract, not a way back.
 
@@ -14,7 +14,7 @@ use syn::{Attribute, Item, ItemUse, UseTree, visit::Visit};
 /// A file by its path in the module tree: `["builtin", "text", "snippet"]`.
 type Module = Vec<String>;
 
-/// The rooms of `infrastructure`, each with those that it may use.
+/// The modules of `infrastructure`, each with the modules that it may use.
 const ROOMS: &[(&str, &[&str])] = &[
     ("accounts", &["web"]),
     ("browser", &["egress", "sandbox"]),

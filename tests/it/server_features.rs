@@ -1,4 +1,5 @@
-//! Real clients use all that a real server offers, through us: resources, prompts, completion, subscriptions, and its questions.
+//! Real clients use all that a real server offers, through us: resources, prompts, completion, subscriptions, and its
+//! questions.
 
 use crate::binaries::{Home, Server, TOKEN, node_path, node_program, peer, python_program, stderr, stdout};
 use serde_json::{Value, json};

@@ -25,7 +25,7 @@ pub struct ListContextQuery {
     pub page_bytes: usize,
 }
 
-/// A list of definitions.
+/// Kind of a list of definitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContextListKind {
     /// The resources.

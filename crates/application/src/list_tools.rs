@@ -158,8 +158,8 @@ impl ListToolsHandler {
     }
 
     /// Reduces the tools of the scope, in the form [`ToolListForm::WithSearchTools`], to a list in the form
-    /// [`ToolListForm::Deferred`]: above the threshold the search tools and the tools that are never deferred, below it all
-    /// tools except the search tools.
+    /// [`ToolListForm::Deferred`]: above the threshold the search tools and the tools that are never deferred, below it
+    /// all tools except the search tools.
     pub(crate) fn apply_deferral(&self, scope: &RequestScope, tools: Vec<Arc<Tool>>) -> Vec<Arc<Tool>> {
         let policy = self.permissions.advertising(scope);
         let bytes = |tool: &Arc<Tool>| serde_json::to_string(tool.advertised()).map_or(0, |text| text.len());

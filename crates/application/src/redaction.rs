@@ -79,8 +79,8 @@ static PATTERNS: LazyLock<Vec<SecretPattern>> = LazyLock::new(|| {
             r"\b(?i:basic)\s+(?<hide>(?:[A-Za-z0-9+/]{4}){2,}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?)(?:[\s'\x22]|$)"
                 .to_owned(),
         ),
-        // Members of JSON and similar formats, also within a text of JSON. `.` is not case-folded, unlike `[\s\S]`, whose
-        // folding would take 5 ms.
+        // Members of JSON and similar formats, also within a text of JSON. `.` is not case-folded, unlike `[\s\S]`,
+        // whose folding would take 5 ms.
         (
             PrefilterLiterals::SECRET_MEMBER,
             format!(

@@ -60,7 +60,7 @@ impl fmt::Debug for WatchResourceHandler {
 
 impl fmt::Debug for ResourceWatchGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watched").field("key", &self.key).finish_non_exhaustive()
+        f.debug_struct("ResourceWatchGuard").field("key", &self.key).finish_non_exhaustive()
     }
 }
 

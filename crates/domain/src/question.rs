@@ -48,7 +48,7 @@ pub struct DeferredQuestions {
     pub answers: Option<Vec<String>>,
 }
 
-/// Number of deferred questions, written `q7`.
+/// Id of a group of deferred questions, written `q7`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct QuestionGroupId(pub u32);
 

@@ -11,7 +11,7 @@ use crate::{
 use std::{fmt, sync::Arc};
 use view_content::{ViewCallLimits, ViewContent};
 
-/// RequestScope of lists, searches and calls. The tools listed in a scope are those that may be called in it.
+/// Scope of lists, searches and calls. The tools listed in a scope are those that may be called in it.
 ///
 /// ```
 /// use toolstead_domain::{principal::Principal, scope::RequestScope};

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_selection_matches_aliases_and_every_spelling_of_server_tool_names() {
+    fn a_selection_matches_aliases_and_every_form_of_server_tool_names() {
         let upstream = |server: &str, tool: &str| {
             let server = ServerName::parse(server).unwrap();
             let name = ToolName::for_upstream(&server, tool);

@@ -1,7 +1,7 @@
 //! Accounts at services: sign-in by OAuth, and encrypted storage of tokens (`docs/guide/accounts.md`).
 //!
-//! [`OAuthAccounts`](credentials::OAuthAccounts) returns the headers of a request. It asks the user to sign in on a page if there
-//! are no tokens, renews tokens before they expire, and never sends them to another origin.
+//! [`OAuthAccounts`](credentials::OAuthAccounts) returns the headers of a request. It asks the user to sign in on a
+//! page if there are no tokens, renews tokens before they expire, and never sends them to another origin.
 
 pub(crate) mod attempt;
 pub(crate) mod bearer;

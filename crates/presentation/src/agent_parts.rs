@@ -29,7 +29,7 @@ pub struct AgentModels {
     pub file: String,
 }
 
-/// Parts that an application needs for its agents.
+/// Dependencies that all agents of an application share.
 #[derive(Clone)]
 pub struct SharedAgentDependencies {
     /// The models.
@@ -136,7 +136,7 @@ impl AgentDefaults {
 
 impl fmt::Debug for AgentModels {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Models")
+        f.debug_struct("AgentModels")
             .field("usable", &self.usable.keys())
             .field("default", &self.default)
             .finish_non_exhaustive()

@@ -280,7 +280,7 @@ impl From<&str> for AgentToolServer {
 impl fmt::Debug for AgentQuery {
     /// Omits the prompt, which may contain secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Query").field("conversation", &self.conversation).finish_non_exhaustive()
+        f.debug_struct("AgentQuery").field("conversation", &self.conversation).finish_non_exhaustive()
     }
 }
 

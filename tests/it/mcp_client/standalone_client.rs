@@ -1,4 +1,4 @@
-//! The client as a program takes it that uses nothing else, against a server of the official SDK.
+//! The client as used by an application without the rest of Toolstead, against a server of the official SDK.
 
 use super::provider_calls::{config, deps};
 use crate::binaries::{node_path, node_program};

@@ -33,7 +33,7 @@ struct Consumption {
     reserved: BudgetReservation,
 }
 
-/// The minimum consumption of a request.
+/// Reserved amounts: the minimum consumption of requests without an answer.
 #[derive(Debug, Clone, Copy, Default)]
 struct BudgetReservation {
     tokens: u64,

@@ -7,14 +7,14 @@ use toolstead_domain::{
     Access, AgentSurroundings, ConversationId, DeliveredInstructions, FolderInstructions, SurroundingsDescription,
 };
 
-/// The surroundings of one run.
+/// Reads the surroundings of one run.
 pub(super) struct RunSurroundingsReader {
     port: Option<Arc<dyn AgentSurroundings>>,
     has_folder_instructions: bool,
 }
 
 impl RunSurroundingsReader {
-    /// Creates the surroundings of a run. Without a port there are none.
+    /// Creates the reader of a run. Without a port there are none.
     pub(super) fn new(port: Option<Arc<dyn AgentSurroundings>>) -> Self {
         Self { port, has_folder_instructions: false }
     }

@@ -67,7 +67,7 @@ pub enum ResolveError {
 
 impl std::fmt::Debug for ToolSnapshot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Snapshot").field("version", &self.version).field("tools", &self.tools.len()).finish()
+        f.debug_struct("ToolSnapshot").field("version", &self.version).field("tools", &self.tools.len()).finish()
     }
 }
 

@@ -36,8 +36,8 @@ fn parsed(text: &str) -> Result<PermissionRule, String> {
 /// Checks a rule that the user wrote instead of the offered one, and returns it without surrounding blanks.
 ///
 /// # Errors
-/// [`UnusableWrittenRule`] if the rule is malformed, applies to something else, does not cover the access, or would allow more
-/// than may be approved while a call waits.
+/// [`UnusableWrittenRule`] if the rule is malformed, applies to something else, does not cover the access, or would
+/// allow more than may be approved while a call waits.
 pub fn check_written_rule(text: &str, tool: &Tool, access: &Access) -> Result<String, UnusableWrittenRule> {
     let text = text.trim();
     let Access::RunCommand(command) = access else { return Err(UnusableWrittenRule::NotOnCommands) };

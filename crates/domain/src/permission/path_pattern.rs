@@ -39,7 +39,7 @@ pub struct PatternContext {
     pub transparent_programs: &'static [&'static str],
 }
 
-/// Anchoring of a pattern, by the effect of its rule.
+/// Depth at which a relative pattern matches, by the effect of its rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PatternDepth {
     /// At its anchor only: allow rules.

@@ -181,9 +181,9 @@ impl ApprovalOutcome {
 /// Presents approval requests to the user.
 ///
 /// A decision that the embedding application makes by itself belongs in an
-/// [`AutoApprovalRule`](crate::ports::approval_rule::AutoApprovalRule). Implementers never answer in the user's stead (without
-/// a user to ask, the answer is [`ApprovalOutcome::Unattended`]) and do not wait past [`ApprovalRequest::deadline`]. Dropping
-/// the future withdraws the request. A panic denies the call.
+/// [`AutoApprovalRule`](crate::ports::approval_rule::AutoApprovalRule). Implementers never answer in the user's stead
+/// (without a user to ask, the answer is [`ApprovalOutcome::Unattended`]) and do not wait past
+/// [`ApprovalRequest::deadline`]. Dropping the future withdraws the request. A panic denies the call.
 #[async_trait]
 pub trait Approver: Send + Sync {
     /// Presents the request, and waits for the answer.

@@ -71,7 +71,7 @@ pub struct WebHit {
     pub age: Option<String>,
 }
 
-/// Constraints of one search: its deadline, and the check of each host before anything is sent to it.
+/// Context of one search: its deadline, and the check of each host before anything is sent to it.
 #[derive(Clone, Copy)]
 pub struct WebSearchContext<'a> {
     /// Deadline of the whole search, pauses included.

@@ -146,7 +146,7 @@ impl fmt::Debug for SignInAttempt {
 
 impl fmt::Debug for AuthorizationCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Code")
+        f.write_str("AuthorizationCode")
     }
 }
 

@@ -415,7 +415,7 @@ impl<R: AsyncRead + Unpin> MessageReader<R> {
 
 impl fmt::Debug for CloseHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("End").field("came", &self.shared.ended.is_cancelled()).finish()
+        f.debug_struct("CloseHandle").field("came", &self.shared.ended.is_cancelled()).finish()
     }
 }
 

@@ -789,7 +789,7 @@ fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
 
 impl fmt::Debug for BrowserState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("State").field("tabs", &self.tabs).field("current", &self.current).finish_non_exhaustive()
+        f.debug_struct("BrowserState").field("tabs", &self.tabs).field("current", &self.current).finish_non_exhaustive()
     }
 }
 

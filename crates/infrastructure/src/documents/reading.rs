@@ -30,7 +30,7 @@ pub struct DocumentSource {
 
 impl fmt::Debug for DocumentSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Source").field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("DocumentSource").field("path", &self.path).finish_non_exhaustive()
     }
 }
 

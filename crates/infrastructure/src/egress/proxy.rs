@@ -273,7 +273,7 @@ impl TargetConnector {
 
 impl fmt::Debug for TargetConnector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gate").field("policy", &self.policy).finish_non_exhaustive()
+        f.debug_struct("TargetConnector").field("policy", &self.policy).finish_non_exhaustive()
     }
 }
 

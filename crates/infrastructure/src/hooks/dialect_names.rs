@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_two_spellings_of_an_argument_with_different_values() {
+    fn rejects_two_names_of_one_argument_with_different_values() {
         let call = call("write_file", json!({}));
         let both = json!({"file_path": "a", "path": "b"}).as_object().unwrap().clone();
         DialectCallNames::of(&call).to_canonical(both).unwrap_err();

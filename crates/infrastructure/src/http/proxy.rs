@@ -13,7 +13,7 @@ use tokio::{
 /// Maximum size of the head of the proxy's response to `CONNECT`, in bytes.
 const MAX_HEAD: usize = 16 << 10;
 
-/// An HTTP proxy: it receives plain requests itself, and opens a tunnel for TLS.
+/// Connects through an HTTP proxy, which receives plain requests itself and opens a tunnel for TLS.
 #[derive(Debug)]
 pub struct HttpProxyConnector {
     host: Host,

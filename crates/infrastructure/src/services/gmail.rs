@@ -170,7 +170,8 @@ impl<'a> Gmail<'a> {
     /// Sends a message, without retries.
     ///
     /// # Errors
-    /// Those of [`GoogleApiClient::call`]. If the message may have been sent in spite of the error, the failure says so.
+    /// Those of [`GoogleApiClient::call`]. If the message may have been sent in spite of the error, the failure says
+    /// so.
     pub async fn send(
         &self,
         mail: &OutgoingMessage,

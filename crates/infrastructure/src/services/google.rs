@@ -28,7 +28,7 @@ const SAID_CHARACTERS: usize = 300;
 /// Message of `serde_json` for an answer that exceeds its limit of nesting.
 const TOO_DEEP: &str = "recursion limit exceeded";
 
-/// The account of a principal at one of Google's services, for one call.
+/// Client of one of Google's APIs with the account of a principal, for one call.
 #[derive(Clone)]
 pub struct GoogleApiClient<'a> {
     /// Name of the service for people: `Gmail`.

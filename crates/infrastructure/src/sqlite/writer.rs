@@ -1,9 +1,9 @@
 //! Thread that does all writing.
 //!
-//! Recording does not limit the rate of calls: a record is acknowledged once it is in the [`AuditBacklog`], and the thread
-//! commits the collected records in one transaction. If the backlog accepts no record (it is full, the last commit
-//! failed, the record is large or must survive a power failure), the caller waits for the commit and receives its
-//! error. Backlog and queue are bounded, so a slow disk slows calls down instead of filling the memory.
+//! Recording does not limit the rate of calls: a record is acknowledged once it is in the [`AuditBacklog`], and the
+//! thread commits the collected records in one transaction. If the backlog accepts no record (it is full, the last
+//! commit failed, the record is large or must survive a power failure), the caller waits for the commit and receives
+//! its error. Backlog and queue are bounded, so a slow disk slows calls down instead of filling the memory.
 
 use super::{
     backlog::{self, AuditBacklog, BacklogBatch},

@@ -99,8 +99,8 @@ impl AuthorizationServerClient {
     /// Checks an address that metadata names for the user's browser. Resolves no names.
     ///
     /// # Errors
-    /// Returns [`OAuthRequestError`] if secrets must not be sent there, or if it is a private address that the configuration
-    /// does not name.
+    /// Returns [`OAuthRequestError`] if secrets must not be sent there, or if it is a private address that the
+    /// configuration does not name.
     pub(super) fn check_page(&self, url: &Url) -> Result<(), OAuthRequestError> {
         let is_private = match url.host() {
             Some(Host::Ipv4(address)) => address.is_private() || address.is_link_local() || address.is_loopback(),

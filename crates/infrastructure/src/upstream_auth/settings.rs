@@ -181,6 +181,6 @@ impl SubjectTokenFile {
 
 impl fmt::Debug for SubjectTokenFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SubjectToken({})", self.0.display())
+        write!(f, "SubjectTokenFile({})", self.0.display())
     }
 }

@@ -69,7 +69,7 @@ pub struct InactiveHook {
     pub waiting: Option<String>,
 }
 
-/// Inputs for reading hooks.
+/// Context in which hooks are loaded.
 pub(super) struct HookLoadContext<'a> {
     pub(super) folders: &'a StandardFolders,
     pub(super) environment: &'a EnvironmentVariables,

@@ -39,7 +39,7 @@ use translation::{TranslatedFile, TranslationPaths, translate};
 const KEYS: [(&str, ImportedContentKind); 2] =
     [("permissions.import", ImportedContentKind::Rules), ("profiles.import", ImportedContentKind::Profile)];
 
-/// Purpose of an import.
+/// Kind of content that a file is imported for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum ImportedContentKind {
     Rules,

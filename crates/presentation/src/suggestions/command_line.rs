@@ -3,7 +3,7 @@
 use super::{flags_and_operands, signing_in, trusting};
 use toolstead_domain::{DefaultSuggestions, Suggestion, SuggestionFormatter};
 
-/// Suggestions for users of the command line.
+/// Formats suggestions for users of the command line.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct CliSuggestionFormatter;
 

@@ -26,7 +26,7 @@ const MOST_NOTES: usize = 100;
 /// Maximum depth of included files.
 const MOST_DEPTH: usize = 4;
 
-/// Files of some roots, with what agents may read of them.
+/// Finds the instruction files of some roots that agents may read.
 pub(super) struct InstructionFileFinder<'a> {
     /// The roots, with the permissions of a tool that reads.
     pub(super) granted: GrantedWorkspace,

@@ -8,7 +8,7 @@ use toolstead_domain::{CallId, OutputHandle, OutputStore, Principal};
 /// Maximum ratio of the size of pretty-printed JSON to that of compact JSON.
 const MAX_GROWTH: usize = 8;
 
-/// Writer of the removed parts of one call's result to the output store.
+/// Storage of the removed parts of one call's result in the output store.
 pub(in crate::execute_tool) struct OverflowStorage<'a> {
     outputs: &'a dyn OutputStore,
     principal: &'a Principal,

@@ -161,7 +161,7 @@ fn sending_requires_approval_despite_allow_rules() {
 }
 
 #[test]
-fn rules_on_agents_apply_in_the_spellings_agent_and_task() {
+fn rules_on_agents_apply_under_the_names_agent_and_task() {
     check(&[], "subagent", "agent reviewer", Allow);
     for head in ["Agent", "Task"] {
         let named = |effect, spec: &str| (effect, format!("{head}({spec})"));
@@ -431,7 +431,7 @@ fn exactly_the_tools_that_are_always_denied_are_not_advertised() {
 }
 
 #[test]
-fn a_deny_rule_in_any_spelling_hides_the_tool_and_refuses_every_call() {
+fn a_deny_rule_in_any_form_of_the_name_hides_the_tool_and_refuses_every_call() {
     for rule in ["mcp__git__t", "git__t", "mcp_git_t", "mcp_t", "mcp_git_*", "git__*"] {
         let policy = policy(PermissionMode::Default, &[(D, rule)]);
         let decision = policy.refusal_of_every_call(&tool("mcp__git__t"));

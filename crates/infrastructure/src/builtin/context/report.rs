@@ -21,7 +21,7 @@ pub struct ReportResource {
 
 impl fmt::Debug for ReportResource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Report").field("uri", &self.uri).finish_non_exhaustive()
+        f.debug_struct("ReportResource").field("uri", &self.uri).finish_non_exhaustive()
     }
 }
 

@@ -9,7 +9,7 @@ use crate::builtin::{
 };
 use toolstead_domain::{ToolFailure, error_kind::ErrorKind};
 
-/// A file with appended text.
+/// New content of a file, with the appended text.
 pub(crate) struct AppendedContent {
     pub(crate) content: Vec<u8>,
     /// Size of the file in bytes before the text was appended; `None` if there was no file.

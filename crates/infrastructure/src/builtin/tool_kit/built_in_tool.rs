@@ -17,8 +17,9 @@ use toolstead_domain::{
 
 /// A tool: its definition and its implementation, in one type.
 ///
-/// [`TypedTool`](crate::builtin::tool_kit::typed_tool::TypedTool) and [`tool_fn`](crate::builtin::tool_kit::custom_tool::tool_fn) need less
-/// code in an embedding application. Calls of such a tool that declares no accesses require approval.
+/// [`TypedTool`](crate::builtin::tool_kit::typed_tool::TypedTool) and
+/// [`tool_fn`](crate::builtin::tool_kit::custom_tool::tool_fn) need less code in an embedding application. Calls of
+/// such a tool that declares no accesses require approval.
 ///
 /// Arguments are validated against the schema of [`Input`](Self::Input) before a tool receives them. A tool touches
 /// nothing beyond what [`accesses`](Self::accesses) returned and the grant permits; it reaches files through

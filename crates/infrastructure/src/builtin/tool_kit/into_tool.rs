@@ -7,7 +7,8 @@ use crate::builtin::tool_kit::{
 };
 
 /// A value that an application can add as a tool: a [`TypedTool`], a closure by
-/// [`tool_fn`](crate::builtin::tool_kit::custom_tool::tool_fn), or a [`BuiltInTool`](crate::builtin::tool_kit::built_in_tool::BuiltInTool).
+/// [`tool_fn`](crate::builtin::tool_kit::custom_tool::tool_fn), or a
+/// [`BuiltInTool`](crate::builtin::tool_kit::built_in_tool::BuiltInTool).
 ///
 /// `Form` distinguishes the implementations and is always inferred.
 #[diagnostic::on_unimplemented(
@@ -22,11 +23,11 @@ pub trait IntoTool<Form> {
     fn into_tool(self) -> Self::Tool;
 }
 
-/// Form of values that are tools already.
+/// Marker of values that are tools already.
 #[derive(Debug)]
 pub enum AnyToolMarker {}
 
-/// Form of values that implement [`TypedTool`].
+/// Marker of values that implement [`TypedTool`].
 #[derive(Debug)]
 pub enum TypedToolMarker {}
 

@@ -67,11 +67,11 @@ struct Output {
     model: String,
     /// `end_turn`, `max_tokens` or `refused`.
     stop_reason: &'static str,
-    usage: TokenUsage,
+    usage: UsageOutput,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct TokenUsage {
+struct UsageOutput {
     input_tokens: u64,
     cache_read_tokens: u64,
     cache_write_tokens: u64,
@@ -129,7 +129,7 @@ impl BuiltInTool for AskModel {
             text: said.text,
             model: model.name().to_owned(),
             stop_reason: said.stop.as_str(),
-            usage: TokenUsage {
+            usage: UsageOutput {
                 input_tokens: usage.input_tokens,
                 cache_read_tokens: usage.cache_read_tokens,
                 cache_write_tokens: usage.cache_write_tokens,

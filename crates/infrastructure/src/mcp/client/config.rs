@@ -357,7 +357,10 @@ impl fmt::Debug for StdioUpstream {
 
 impl fmt::Debug for HttpUpstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpServer").field("url", &shown_url(&self.url)).field("headers", &self.headers.keys()).finish()
+        f.debug_struct("HttpUpstream")
+            .field("url", &shown_url(&self.url))
+            .field("headers", &self.headers.keys())
+            .finish()
     }
 }
 
@@ -372,7 +375,7 @@ impl fmt::Debug for UpstreamCredentials {
 
 impl fmt::Debug for InProcessUpstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("StreamServer")
+        f.write_str("InProcessUpstream")
     }
 }
 

@@ -137,8 +137,8 @@ impl RawResponse {
     /// Returns the result or the error.
     ///
     /// # Errors
-    /// Returns [`ResponseContentError`] if the result has too many values, has a number that cannot be represented exactly
-    /// or is nested too deeply, or if the error is not a valid JSON-RPC error.
+    /// Returns [`ResponseContentError`] if the result has too many values, has a number that cannot be represented
+    /// exactly or is nested too deeply, or if the error is not a valid JSON-RPC error.
     pub fn into_outcome(mut self) -> Result<Result<Value, RpcError>, ResponseContentError> {
         if let Some(result) = self.result.take() {
             return Ok(Ok(result));

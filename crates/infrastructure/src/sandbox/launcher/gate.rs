@@ -78,7 +78,7 @@ fn time_to_count(tier: &SandboxTier) -> Duration {
 
 impl fmt::Debug for ConfinementProbeCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gate").field("found", &self.found).finish_non_exhaustive()
+        f.debug_struct("ConfinementProbeCache").field("found", &self.found).finish_non_exhaustive()
     }
 }
 

@@ -41,7 +41,7 @@ const MAX_THREADS: usize = 8;
 /// Number of entries between two checks of the deadline.
 const LOOKS_AT_THE_CLOCK: usize = 16;
 
-/// Limits of a walk.
+/// Options of a walk: its limits and its order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WalkOptions {
     /// Maximum number of entries, including skipped ones.

@@ -155,7 +155,7 @@ pub(in crate::sandbox) enum Network {
     Host,
 }
 
-/// Report about a run.
+/// Event of a run.
 #[derive(Debug, Serialize, Deserialize)]
 pub(in crate::sandbox) enum RunEvent {
     /// The init exists. Its process descriptor is attached.

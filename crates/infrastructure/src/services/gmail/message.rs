@@ -49,7 +49,7 @@ pub fn is_id(text: &str) -> bool {
     !text.is_empty() && text.len() <= ID_CHARACTERS && text.bytes().all(is_fit)
 }
 
-/// A message.
+/// A decoded message.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DecodedMailMessage {
     /// Its id.

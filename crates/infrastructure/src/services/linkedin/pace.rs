@@ -13,7 +13,7 @@ pub struct RateLimiter {
     last: Mutex<Option<Instant>>,
 }
 
-/// A turn. It ends when this is dropped, and the next one begins after the pause.
+/// Permit for one request. The next permit is available after it is dropped and the pause has passed.
 #[derive(Debug)]
 pub(super) struct RateLimitPermit<'a> {
     last: MutexGuard<'a, Option<Instant>>,

@@ -18,7 +18,7 @@ pub(super) enum WalkStep<'t> {
     Redirected(Node<'t>, Vec<Node<'t>>, NodeNesting),
 }
 
-/// Position of a node in the tree.
+/// Nesting of a node in the tree.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NodeNesting {
     pub(super) depth: usize,

@@ -270,6 +270,6 @@ impl Iterator for TreeWalk<'_> {
 impl fmt::Debug for PageTree {
     /// Omits the nodes: there may be hundreds of thousands.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tree").field("nodes", &self.nodes.len()).field("is_cut", &self.is_cut).finish()
+        f.debug_struct("PageTree").field("nodes", &self.nodes.len()).field("is_cut", &self.is_cut).finish()
     }
 }

@@ -20,7 +20,7 @@ use toolstead_domain::{
 };
 use toolstead_infrastructure::builtin::{command_tools, names_and_aliases};
 
-/// Inputs for reading a file.
+/// Folders that relative paths of an imported file refer to.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TranslationPaths<'a> {
     pub(super) base: PathBase<'a>,

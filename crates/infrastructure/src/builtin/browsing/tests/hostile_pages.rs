@@ -1,4 +1,4 @@
-//! Borders for hostile pages and callers: frames of other hosts, calls that hang, too many tabs and calls.
+//! Limits on hostile pages and callers: frames of other hosts, calls that hang, too many tabs and calls.
 
 use super::{
     egress_attempts::{notes, notes_until},

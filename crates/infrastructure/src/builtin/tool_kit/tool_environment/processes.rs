@@ -6,7 +6,7 @@ use crate::{
 };
 use std::{fmt, sync::Arc};
 
-/// Environment of commands and helper processes.
+/// Services that run commands and helper processes.
 #[derive(Clone, Default)]
 pub struct ProcessServices {
     pub(super) helpers: Arc<HelperLauncher>,

@@ -195,7 +195,7 @@ async fn printed(language: Language, code: &str) -> String {
 }
 
 #[tokio::test]
-async fn every_tool_resolves_by_its_name_and_ambiguous_spellings_resolve_to_none() {
+async fn every_tool_resolves_by_its_name_and_ambiguous_names_resolve_to_none() {
     for (spelling, python, javascript) in [
         ("read_file", "read_file", "read_file"),
         ("readFile", "?", "read_file"),

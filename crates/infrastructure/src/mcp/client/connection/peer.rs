@@ -40,7 +40,7 @@ const MAX_LOG: usize = 64 << 10;
 /// Number of bytes inspected at either end of an invalid message.
 const LOOKED_AT_BYTES: usize = 2000;
 
-/// Server at the other end of one connection: its pending requests and its unsolicited messages.
+/// State of one connection to a server: its pending requests and its unsolicited messages.
 #[derive(Debug)]
 pub(in crate::mcp::client) struct UpstreamConnectionState {
     /// Name of the server in Toolstead.
