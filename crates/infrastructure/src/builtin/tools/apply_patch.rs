@@ -19,7 +19,7 @@ use crate::builtin::{
     },
     tools::apply_patch::{
         parser::{FilePatch, PatchAction, PatchError, parse},
-        patching::{PatchApplier, FilePatchResult},
+        patching::{FilePatchResult, PatchApplier},
     },
 };
 use schemars::JsonSchema;

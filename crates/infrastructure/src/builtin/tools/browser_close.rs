@@ -3,7 +3,7 @@
 use crate::builtin::{
     browsing::{
         self,
-        browser_tool::{BrowserCallAccesses, BrowserTool, BrowserCallTarget},
+        browser_tool::{BrowserCallAccesses, BrowserCallTarget, BrowserTool},
     },
     tool_kit::tool_context::ToolContext,
 };

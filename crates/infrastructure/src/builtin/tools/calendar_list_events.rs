@@ -13,7 +13,7 @@ use crate::{
     },
     services::calendar::{
         Calendar, EventQuery, MAX_RESULTS,
-        times::{InvalidTime, DateOrDateTime, Zone, rfc3339},
+        times::{DateOrDateTime, InvalidTime, Zone, rfc3339},
     },
 };
 use chrono::{DateTime, FixedOffset, Utc};

@@ -321,7 +321,12 @@ impl FileReader {
         })
     }
 
-    fn read(&self, files: &GrantedWorkspace, source: FileOrOutput, input: &Input) -> Result<InitialReadOutcome, ToolFailure> {
+    fn read(
+        &self,
+        files: &GrantedWorkspace,
+        source: FileOrOutput,
+        input: &Input,
+    ) -> Result<InitialReadOutcome, ToolFailure> {
         if let FileOrOutput::File(found) = &source
             && found.facts().kind == FileKind::Folder
         {

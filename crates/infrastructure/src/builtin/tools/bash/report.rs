@@ -123,7 +123,11 @@ impl ResultFormatter<'_> {
     }
 
     /// Formats the result of a command that continues as a task, and marks the shown output as read for the task.
-    pub(super) async fn running(&self, task: &BackgroundTask, ready_line: Option<String>) -> Result<ToolResult, ToolFailure> {
+    pub(super) async fn running(
+        &self,
+        task: &BackgroundTask,
+        ready_line: Option<String>,
+    ) -> Result<ToolResult, ToolFailure> {
         let command = &task.command;
         let shown = self.shown(command).await?;
         task.advance_cursor(shown.end);

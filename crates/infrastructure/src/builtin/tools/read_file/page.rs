@@ -120,8 +120,10 @@ mod tests {
 
     #[test]
     fn an_overlong_line_is_shown_cut_with_the_number_of_omitted_characters() {
-        let (line, style) =
-            ("x".repeat(MAX_CONTENT_CHARS + 9), LineStyle { numbers: Some(LineNumberSeparator::Tab), ..LineStyle::default() });
+        let (line, style) = (
+            "x".repeat(MAX_CONTENT_CHARS + 9),
+            LineStyle { numbers: Some(LineNumberSeparator::Tab), ..LineStyle::default() },
+        );
         let page = page(&line, 1, 0, style, 50);
         assert_eq!((page.lines, page.is_line_cut, page.content.len()), (1, true, MAX_CONTENT_CHARS));
         assert!(page.text.ends_with("x… [99959 more characters]\n") && page.text.len() < 100, "{}", page.text);

@@ -1,7 +1,7 @@
 //! Reads lines of a text of any encoding and size.
 
 use super::{
-    FileReader, Input, Kind, Output, InitialReadOutcome,
+    FileReader, InitialReadOutcome, Input, Kind, Output,
     page::{LinePage, LineStyle, page},
 };
 use crate::{

@@ -1,7 +1,7 @@
 //! Reads the response of a server by its bytes, its media type and its address, as text if possible.
 
 use super::{
-    FetchFormat, AppliedResponseProcessing,
+    AppliedResponseProcessing, FetchFormat,
     fetching::FetchedPage,
     foreign::one_line,
     json::indented,
@@ -157,7 +157,8 @@ async fn page(
         );
     }
     notes.extend(cut_note(fetched.answer.is_cut));
-    let processed = if form == PageFormat::Text { AppliedResponseProcessing::Text } else { AppliedResponseProcessing::Markdown };
+    let processed =
+        if form == PageFormat::Text { AppliedResponseProcessing::Text } else { AppliedResponseProcessing::Markdown };
     let title = page.title;
     let made = on_blocking_thread(move || {
         // The parser of the page has removed invisible characters.

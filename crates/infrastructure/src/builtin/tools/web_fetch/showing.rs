@@ -1,7 +1,7 @@
 //! Formats the result: Toolstead's own text and, between two marked lines, the text from the web.
 
 use super::{
-    Input, Output, AppliedResponseProcessing,
+    AppliedResponseProcessing, Input, Output,
     asking::PageAnswer,
     fetching::FetchedPage,
     foreign::{mark, one_line},
@@ -129,7 +129,8 @@ async fn shown_text(
         false => String::new(),
         true => {
             let context = run.context();
-            let media_type = if processed == AppliedResponseProcessing::Markdown { "text/markdown" } else { "text/plain" };
+            let media_type =
+                if processed == AppliedResponseProcessing::Markdown { "text/markdown" } else { "text/plain" };
             let kept = context.outputs.store(context.principal, context.id, media_type, text.as_bytes()).await.ok();
             output.handle = kept.map(|kept| kept.handle.to_string());
             if output.handle.is_some() && !outline.is_empty() {
