@@ -80,7 +80,7 @@ impl House {
     async fn asked(&self, request: ContextRequest) -> Result<Value, ErrorKind> {
         match self.handler.handle(ForwardContextRequestCommand::new(request)).await {
             Ok(ContextRequestOutcome::Answer(members)) => Ok(members.into()),
-            Ok(ContextRequestOutcome::InputRequired(_)) => panic!("nobody is to be asked"),
+            Ok(ContextRequestOutcome::InputRequired(_)) => panic!("the call must not require input"),
             Err(error) => Err(error.kind()),
         }
     }

@@ -43,7 +43,7 @@ pub async fn question_store_contract(store: &dyn QuestionStore) {
     let waiting: Vec<QuestionGroupId> = store.waiting(&me).await.unwrap().iter().map(|one| one.id).collect();
     assert_eq!(waiting, [id, next], "the oldest comes first");
 
-    assert_eq!(store.waiting(&other).await.unwrap(), [], "they are nobody else's");
+    assert_eq!(store.waiting(&other).await.unwrap(), [], "questions of another owner are not listed");
     assert_eq!(store.find(&other, next).await.unwrap(), None, "whoever knows the number");
     let foreign = store.answer(&other, next, answers()).await;
     assert!(matches!(foreign, Err(QuestionError::NotFound(_))), "nor are they anybody else's to answer: {foreign:?}");

@@ -42,7 +42,10 @@ pub async fn schema_validator_contract(validator: &dyn SchemaValidator) {
     }
     let no_schema = json!({"properties": {"a": {"anyOf": [this, this]}, "b": {"type": "strng"}}});
     let refused = validator.validate(&no_schema, FormatValidation::Asserted, &json!({})).await;
-    assert!(matches!(refused, Err(SchemaValidationError::Schema(_))), "what is no schema is told as such: {refused:?}");
+    assert!(
+        matches!(refused, Err(SchemaValidationError::Schema(_))),
+        "an invalid schema is reported as such: {refused:?}"
+    );
 }
 
 async fn rejection_message(validator: &dyn SchemaValidator, schema: &Value, value: Value) -> String {

@@ -106,7 +106,11 @@ async fn a_catalogue_is_that_of_one_place_one_name_and_one_start(repository: &dy
         identity("", "same", ""),
     ];
     for (number, one) in all.iter().enumerate() {
-        assert_eq!(repository.catalogue(one).await.unwrap(), StoredToolCatalogue::default(), "nobody else's: {one:?}");
+        assert_eq!(
+            repository.catalogue(one).await.unwrap(),
+            StoredToolCatalogue::default(),
+            "the catalogue belongs to another provider: {one:?}"
+        );
         let tools = vec![samples::tool(&format!("of_{number}"))];
         repository.save_catalogue(one, &StoredToolCatalogue { tools, changes: Vec::new() }, at(1)).await.unwrap();
     }

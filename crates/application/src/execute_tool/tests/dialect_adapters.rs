@@ -52,7 +52,7 @@ fn scope(dialect: Option<&'static str>) -> RequestScope {
 async fn call_as(dialect: Option<&'static str>, name: &str, arguments: Value) -> (ToolResult, Value) {
     let house = Plan::default().house(looking()).await;
     let outcome = house.handler.handle(command(name, arguments).within(scope(dialect))).await.unwrap();
-    let CallOutcome::Done(result) = outcome else { panic!("nobody is to be asked") };
+    let CallOutcome::Done(result) = outcome else { panic!("the call must not require input") };
     assert_eq!(house.only_row().tool, "look", "the row names the tool itself");
     assert_eq!(house.only_row().metadata["lines"], 1, "and holds what it said itself");
     (result, house.provider.calls().remove(0).arguments.into())

@@ -107,7 +107,7 @@ async fn context_from_a_hook_does_not_alter_a_result_that_is_a_task() {
     let provider = provider().with(ScriptedTool::named("slow").answers(ToolResult::task(task)));
     let house = Plan { hooks: vec![Arc::new(Guard::default())], ..Default::default() }.house(provider).await;
     let outcome = house.handler.handle(command("slow", json!({"path": "context"}))).await.unwrap();
-    let CallOutcome::Done(task) = outcome else { panic!("nobody is to be asked") };
+    let CallOutcome::Done(task) = outcome else { panic!("the call must not require input") };
     assert!(task.is_task() && task.as_object()["status"] == "working", "{task:?}");
 }
 

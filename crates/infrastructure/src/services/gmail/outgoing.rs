@@ -86,7 +86,7 @@ pub enum OutgoingMessageError {
     },
     /// There is no recipient.
     #[error("`to` has no address")]
-    Nobody,
+    NoRecipient,
     /// Recipients and subject are too long for an approval request.
     #[error("recipients and subject have {0} characters, the approver sees at most {SHOWN_CHARACTERS}")]
     TooMuch(usize),
@@ -107,7 +107,7 @@ impl OutgoingMessage {
             html: draft.html.map(|html| as_text("html", html).map(str::to_owned)).transpose()?,
         };
         if mail.to.is_empty() {
-            return Err(OutgoingMessageError::Nobody);
+            return Err(OutgoingMessageError::NoRecipient);
         }
         match mail.to_string().chars().count() {
             characters if characters > SHOWN_CHARACTERS => Err(OutgoingMessageError::TooMuch(characters)),

@@ -78,7 +78,7 @@ fn rejects_invalid_mail_addresses() {
     ));
     assert_eq!(
         OutgoingMessage::new(&UncheckedMessage { subject: "x", ..UncheckedMessage::default() }),
-        Err(OutgoingMessageError::Nobody)
+        Err(OutgoingMessageError::NoRecipient)
     );
 }
 
